@@ -85,14 +85,14 @@ pip_install() {
 }
 
 make_venv() {
-  if $PYTHON -c 'import numpy, pip, pytest' 2>/dev/null; then
-    note "numpy and pytest are there"
+  if $PYTHON -c 'import clang_format, numpy, pip, pytest' 2>/dev/null; then
+    note "numpy, pytest and clang-format are there"
     return
   fi
   need_space . $CLONE_GB "building"
   /usr/bin/python3 -m venv --clear .venv || fail "python3 can't make a virtual environment in .venv" \
     "check that this folder is writable"
-  pip_install 'numpy>=1.24' pytest
+  pip_install 'numpy>=1.24' pytest clang-format==22.1.8
   echo "$PWD/python" >"$(echo .venv/lib/python3*/site-packages)/attnc.pth" # `import attnc` in .venv
 }
 

@@ -60,8 +60,8 @@ ATTN_API attnErrorKind attnLastErrorKind(void);
  *   sizes: with ids, sizes that follow from theirs, each with name and value
  *   tensors: in the order in which attnLaunch takes them, each with
  *   - name, dtype ("bf16", "f16", "f32" or "i32")
- *   - role: "operand", "result", or "array": what the mask, the layout or a score modifier reads beside q, k and v (ids,
- *     offsets, biases), which the caller gives as well
+ *   - role: "operand", "result", or "array": what the mask, the layout or a score modifier reads beside q, k and v
+ * (ids, offsets, biases), which the caller gives as well
  *   - shape: expressions over sizes, as texts (integers, names of sizes, + - *, floor_div,
  *     ceil_div, round_up, min, max); an extent `n` or `n + 1` makes the size n known
  *   - strided: axes that may have any stride (attnTensor); the others are contiguous

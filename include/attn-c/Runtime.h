@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * The C interface of libattnrt.so, the runtime without compilers: loads packs that `attn-cache pack` wrote, and launches
- * what is in them.
+ * The C interface of libattnrt.so, the runtime without compilers: loads packs that `attn-cache pack` wrote, and
+ * launches what is in them.
  *
  * Functions that return int return 0 on success; otherwise attnrtLastError() of the same thread says what was expected
  * and what was found. Handles are not tied to a thread; a program may be launched from several threads at once. What

@@ -17,8 +17,9 @@ enum { attnMaxRank = 8 };
  * of another device with peer access enabled); the caller owns it. Strides are in
  * elements; NULL means contiguous. The last axis has stride 1; the others of q,
  * k, v and o are multiples of 8 elements, and their data is 16-byte aligned (of
- * float32: any strides, and 4-byte aligned); their offsets are computed in 64 bits. Extents are from 0 to 2^30. On Hopper tiles come by tensor maps, which want the strides of
- * q, k, v and, for gradients, do to be from 0 to below 2^39; elsewhere strides may be anything, negative too.
+ * float32: any strides, and 4-byte aligned); their offsets are computed in 64 bits. Extents are from 0 to 2^30. On
+ * Hopper tiles come by tensor maps, which want the strides of q, k, v and, for gradients, do to be from 0 to below
+ * 2^39; elsewhere strides may be anything, negative too.
  */
 typedef struct {
   void *data;

@@ -86,7 +86,8 @@ static std::vector<EntryInfo> listFolder(const Folder &folder, const std::string
     info.bytes = usage.bytes;
     info.usedAt = usage.usedAt.tv_sec;
     EntryContent content = readEntry({folder.fd.get(), path}, usage.name, {}, {}, deep);
-    info.problem = content.state == EntryContent::State::Distrusted ? "passed over, " + content.problem : content.problem;
+    info.problem =
+        content.state == EntryContent::State::Distrusted ? "passed over, " + content.problem : content.problem;
     info.kernel = content.record.kernel.empty() ? usage.name.substr(0, usage.name.rfind('-')) : content.record.kernel;
     info.digest = content.record.digest;
     info.builtAt = content.record.builtAt;

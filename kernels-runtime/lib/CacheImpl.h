@@ -61,8 +61,7 @@ struct Cache::Impl {
   Made obtain(const Compiler &compiler, const Artifact &artifact, const Reproducer &extra,
               const CompiledKernel *useless);
   /// From disk or from the compiler.
-  Made make(const Compiler &compiler, const Artifact &artifact, const Reproducer &extra,
-            const CompiledKernel *useless);
+  Made make(const Compiler &compiler, const Artifact &artifact, const Reproducer &extra, const CompiledKernel *useless);
   void publish(const Compiler &compiler, CompiledKernel &kernel, const KeyFields &key, const std::string &name,
                const CompiledKernel *useless);
   /// The folder of entries, open and checked: not open where there is none.

@@ -28,7 +28,7 @@
   X(cuCtxPushCurrent_v2, (void *context))                                                                              \
   X(cuCtxPopCurrent_v2, (void **context))                                                                              \
   X(cuCtxSynchronize, ())                                                                                              \
-  X(cuMemAlloc_v2, (uint64_t * ptr, size_t bytes))                                                                     \
+  X(cuMemAlloc_v2, (uint64_t *ptr, size_t bytes))                                                                      \
   X(cuMemFree_v2, (uint64_t ptr))                                                                                      \
   X(cuMemcpyHtoD_v2, (uint64_t dst, const void *src, size_t bytes))                                                    \
   X(cuMemcpyDtoH_v2, (void *dst, uint64_t src, size_t bytes))                                                          \
@@ -57,7 +57,7 @@
   X(cuModuleLoadData, (void **module, const void *image))                                                              \
   X(cuModuleUnload, (void *module))                                                                                    \
   X(cuModuleGetFunction, (void **function, void *module, const char *name))                                            \
-  X(cuModuleGetGlobal_v2, (uint64_t * ptr, size_t * bytes, void *module, const char *name))                            \
+  X(cuModuleGetGlobal_v2, (uint64_t *ptr, size_t *bytes, void *module, const char *name))                              \
   X(cuFuncSetAttribute, (void *function, int attribute, int value))                                                    \
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, void *function, int blockSize, size_t smem))            \
   X(cuLaunchKernelEx, (const ::attn::rt::cuda::LaunchConfig *config, void *function, void **params, void **extra))

@@ -37,7 +37,8 @@ std::string EntryRecord::toJson() const {
   json["key"] = Json::object();
   for (const auto &[name, value] : key)
     json["key"][name] = value;
-  json["report"] = {report.registers, report.stack, report.spillStores, report.spillLoads, report.smem, int(report.serialized)};
+  json["report"] = {report.registers,  report.stack, report.spillStores,
+                    report.spillLoads, report.smem,  int(report.serialized)};
   json["files"] = Json::array();
   for (const EntryFile &file : files)
     json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
@@ -75,8 +76,8 @@ std::optional<EntryRecord> EntryRecord::fromJson(std::string_view text) {
   }
   const Json &report = json["report"];
   int serialized = 0;
-  int *numbers[] = {&record.report.registers, &record.report.stack, &record.report.spillStores,
-                    &record.report.spillLoads, &record.report.smem, &serialized};
+  int *numbers[] = {&record.report.registers,  &record.report.stack, &record.report.spillStores,
+                    &record.report.spillLoads, &record.report.smem,  &serialized};
   if (report.size() != std::size(numbers))
     return std::nullopt;
   for (size_t i = 0; i < std::size(numbers); ++i) {

@@ -72,7 +72,8 @@ Result<std::shared_ptr<HostModule>> HostModule::load(std::shared_ptr<const Compi
   std::string symbol = artifact.entry + "_block";
   module->function = reinterpret_cast<BlockFunction>(::dlsym(module->handle, symbol.c_str()));
   if (!module->function)
-    return Error{fmt::format("`{}` has no symbol `{}`", artifact.name, symbol), {}, kernel->directory, /*isBinary=*/true};
+    return Error{
+        fmt::format("`{}` has no symbol `{}`", artifact.name, symbol), {}, kernel->directory, /*isBinary=*/true};
   module->kernel = std::move(kernel);
   return module;
 }

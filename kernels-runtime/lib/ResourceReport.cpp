@@ -37,9 +37,11 @@ ResourceReport ResourceReport::parse(std::string_view log, std::string_view entr
   report.stack = numberBefore(part, " bytes stack frame");
   report.spillStores = numberBefore(part, " bytes spill stores");
   report.spillLoads = numberBefore(part, " bytes spill loads");
-  // "(C7512) Potential Performance Loss: wgmma.mma_async instructions are serialized due to ... in the function 'name'", in front of that
+  // "(C7512) Potential Performance Loss: wgmma.mma_async instructions are serialized due to ... in the function
+  // 'name'", in front of that
   for (size_t at = 0; (at = log.find("instructions are serialized", at)) != std::string_view::npos; ++at)
-    report.serialized |= log.substr(at, log.find('\n', at) - at).find(fmt::format("'{}'", entry)) != std::string_view::npos;
+    report.serialized |=
+        log.substr(at, log.find('\n', at) - at).find(fmt::format("'{}'", entry)) != std::string_view::npos;
   // Not printed when there is none.
   report.smem = report.known() ? std::max(0, numberBefore(part, " bytes smem")) : -1;
   return report;

@@ -2,6 +2,7 @@
 #include "attn-rt/Launch.h"
 
 #include <algorithm>
+#include <cfenv>
 #include <charconv>
 #include <condition_variable>
 #include <cstdlib>
@@ -17,6 +18,24 @@
 using namespace attn::rt;
 
 static constexpr size_t stackBytes = 16u << 20;
+
+namespace {
+/// Kernels compute with denormals and round to nearest, whatever the caller's thread does: XLA's flush them to zero,
+/// and threads inherit that.
+class DefaultArithmetic {
+public:
+  DefaultArithmetic() {
+    std::fegetenv(&before);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~DefaultArithmetic() { std::fesetenv(&before); }
+  DefaultArithmetic(const DefaultArithmetic &) = delete;
+  DefaultArithmetic &operator=(const DefaultArithmetic &) = delete;
+
+private:
+  std::fenv_t before;
+};
+} // namespace
 
 static int defaultThreads() {
   constexpr int most = 1024;
@@ -50,6 +69,7 @@ struct ThreadPool::State {
   std::vector<pthread_t> threads;
 
   void work() {
+    DefaultArithmetic arithmetic;
     for (;;) {
       int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
       if (begin >= n)
@@ -130,6 +150,7 @@ void ThreadPool::forEach(int64_t n, const std::function<void(int64_t)> &body) {
   if (s->threads.empty())
     s->start(count);
   if (s->threads.empty()) { // not even one; the caller's stack may do
+    DefaultArithmetic arithmetic;
     for (int64_t i = 0; i < n; ++i)
       body(i);
     return;

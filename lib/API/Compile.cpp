@@ -23,16 +23,15 @@ rt::Result<Target> Target::parse(StringRef text) {
     return preferred();
   auto [family, chip] = text.split(':');
   Target target{family.str(), 0};
-  rt::Error error{
-      fmt::format("expected target `cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>` with chip {}, got: {}",
-                  textOfChips("sm_80"), text.str())};
+  rt::Error error{fmt::format("expected target `cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>` with chip {}, got: {}",
+                              TargetInfo::textOfChips("sm_80"), text.str())};
   bool given = text.contains(':');
   if (given && (family != "sm_80" || chip.getAsInteger(10, target.arch) || !target.arch))
     return error;
-  std::optional<int64_t> arch = archOf(family, target.arch);
-  if (!arch)
+  std::optional<TargetInfo> info = TargetInfo::get(family, target.arch);
+  if (!info)
     return error;
-  target.arch = *arch;
+  target.arch = info->chip;
   return target;
 }
 
@@ -118,7 +117,7 @@ rt::Status Compilation::lower(ModuleOp module, const Target &target, int fallbac
 
 rt::Status Compilation::check(tile::KernelOp kernel, const Target &target) {
   diagnostics.clear();
-  bool generic = target.family == "sm_90a" && kernel.getTarget() == "sm_80"; // of a program, what needs no roles
+  bool generic = kernel.getTarget() == target.info().generic(); // of a program, what needs no roles
   if (kernel.getTarget() != target.family && !generic)
     return rt::Error{fmt::format("expected @{} to be a kernel for `{}`, got: one for `{}`", kernel.getSymName().str(),
                                  target.family, kernel.getTarget().str())};
@@ -206,10 +205,11 @@ bool attn::isWorthKernels(const Program &special, const Program &plain, const Pr
   return !hasTilesOf(plain) && !hasTilesOf(first);
 }
 
-/// Where nothing is said of lengths, nor of what depends on them, sizes may say it. Bits of `deterministic` gradients depend on no neighbours.
+/// Where nothing is said of lengths, nor of what depends on them, sizes may say it. Bits of `deterministic` gradients
+/// depend on no neighbours.
 static rt::SpecializationRule::Source specializationOf(ProblemOp problem, BackwardOp backward) {
-  bool says = problem.expectedQueries() || problem.getConfigAttr() || problem.getTiles() || problem.getSegments();
-  if (says || (backward && (backward.getPartialKv() || backward.getConfigAttr())))
+  bool says = problem.expectedQueries() || problem.getScheduleAttr() || problem.getTiles() || problem.getSegments();
+  if (says || (backward && (backward.getPartialKv() || backward.getScheduleAttr())))
     return rt::SpecializationRule::Source::Nothing;
   return backward && backward.getDeterministic() ? rt::SpecializationRule::Source::Lengths
                                                  : rt::SpecializationRule::Source::Sizes;
@@ -261,14 +261,11 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   FixedSizes fixed = withPass(*found, [](auto op) { return FixedSizes::of(op); });
   rt::SpecializationRule rule;
   rt::Program signature = signatureOf(*found);
-  bool mayFall = !target.isHost() && problem && !problem.getConfigAttr();
-  bool mayChooseBackward = !target.isHost() && backward && !backward.getConfigAttr();
   if (backward) // its problem is described for it, and no program itself
     SymbolTable::setSymbolVisibility(backward.getProblemOp(), SymbolTable::Visibility::Private);
   for (Operation *other : programsOf(**module))
     if (other != *found)
       other->erase();
-  BackwardConfigs onTiles;
   if (ProblemOp computed = backward ? backward.getProblemOp() : problem) { // before there are kernels in its place
     computed.setMaskAttr(canonicalMask(computed.getMask()));
     rule = {specializationOf(computed, backward),
@@ -281,19 +278,14 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
             fixed.backward};
     if (expected)
       computed.setExpectedSeqlenQ(expected->queries), computed.setExpectedSeqlenKv(expected->keys);
-    Schedule schedule;
-    if (problem) {
-      schedule = scheduleOf(problem, target.family, target.arch, fallback);
-      program.isDoubtful = mayFall && target.family == "sm_90a" && isCostly(problem);
-    } else {
-      BackwardSchedule ofBackward = scheduleOf(backward, target.family, target.arch, fallback);
-      schedule = ofBackward;
-      onTiles = ofBackward.configs;
-      program.isDoubtful = mayChooseBackward && onTiles.isDoubtful;
+    Computation pass = backward ? Computation(backward) : Computation(problem);
+    if (!faultOfSchedule(pass)) { // or lowering refuses it
+      ChosenSchedule chosen = chooseSchedule(pass, target.info(), fallback);
+      program.isDoubtful = !target.isHost() && chosen.isDoubtful;
+      program.hasFallback = !target.isHost() && chosen.hasFallback;
+      program.streams = isa<tile::ByLengthAttr>(chosen.schedule) || tile::isPerSequence(chosen.schedule);
+      program.schedule = describeSchedule(pass, chosen.schedule) + "; " + chosen.why;
     }
-    program.hasFallback = !target.isHost() && schedule.hasFallback;
-    program.streams = bool(schedule.streamed);
-    program.schedule = schedule.name + "; " + schedule.why;
   }
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)
     return lowered.error();
@@ -308,7 +300,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
       return artifact.error();
     if (name == symbol) {
       program.main = program.kernels.size();
-      program.qTile = kernel.getConfig().getQueries(), program.kvTile = kernel.getConfig().getKvTile();
+      program.qTile = kernel.getSchedule().getQueries(), program.kvTile = kernel.getSchedule().getKvTile();
     }
     program.kernels.push_back(std::move(*artifact));
   }

@@ -25,12 +25,16 @@ void attn::registerPasses() {
 
 void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCanonicalizeMasks());
-  pm.addPass(createConvertAttnToTile({options.target, options.arch, options.fallback}));
+  pm.addPass(createAttnChooseSchedule({options.target, options.arch, options.fallback}));
+  pm.addPass(createConvertAttnToTile());
   pm.addNestedPass<program::DefOp>(program::createPlaceBuffers());
   OpPassManager &kernel = pm.nest<tile::KernelOp>();
-  if (options.target != "cpu") // some kernels for sm_90a are sm_80's
+  std::optional<TargetInfo> target =
+      TargetInfo::get(options.target, options.arch); // attn-choose-schedule refuses others
+  bool isHost = target && target->isHost(), specializesWarps = target && target->specializesWarps;
+  if (!isHost) // some kernels for sm_90a are sm_80's
     kernel.addPass(tile::createPipelineKv());
-  if (options.target == "sm_90a") {
+  if (specializesWarps) {
     kernel.addPass(createCSEPass()); // what a test loads and a walk's bounds too is one number, to be sent
     kernel.addPass(tile::createPersist());
     kernel.addPass(tile::createAssignRoles());
@@ -42,9 +46,8 @@ void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   kernel.addPass(tile::createFuseModify());
   kernel.addPass(createCanonicalizerPass());
   kernel.addPass(createCSEPass());
-  if (options.target == "sm_90a")
+  if (specializesWarps)
     kernel.addPass(tile::createRecallInSteps());
-  int64_t arch = archOf(options.target, options.arch).value_or(0); // others convert-attn-to-tile refuses
-  kernel.addPass(tile::createAllocateShared({sharedMemoryLimit(options.target, arch)}));
+  kernel.addPass(tile::createAllocateShared({target ? target->sharedMemory : 0}));
   kernel.addPass(tile::createVerifyAsync());
 }

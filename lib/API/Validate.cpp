@@ -61,8 +61,8 @@ static rt::Status judgeForward(ProblemOp problem, const reference::Tensors &inpu
     return rt::Error{llvm::toString(expected.takeError())};
   auto status = results.find("status"); // of ids
   if (status != results.end())
-    if (rt::Status good =
-            judgeIntegers("status", expected->status, status->second, expected->status.numElements()); !good)
+    if (rt::Status good = judgeIntegers("status", expected->status, status->second, expected->status.numElements());
+        !good)
       return good;
   reference::Difference o = reference::differenceOfO(problem, *expected, results.find("o")->second);
   if (rt::Status good = judge("o", o, reference::toleranceOfO(problem, o)); !good || !problem.hasLse())

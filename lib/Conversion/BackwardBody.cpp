@@ -71,8 +71,8 @@ BackwardBody::Slot BackwardBody::packedSlot(bool keys, int64_t tileRows, Order o
   slot.head = dealt.head;
   Index number = listed ? listedSlot(dealt.tile) : dealt.tile;
   slot.number = number;
-  auto find = FindSequenceOp::create(b, loc, math.value(number), args[keys ? "cu_seqlens_kv" : "cu_seqlens_q"], startsOf(keys), args["batch"],
-                                     math.value(total), tileRows);
+  auto find = FindSequenceOp::create(b, loc, math.value(number), args[keys ? "cu_seqlens_kv" : "cu_seqlens_q"],
+                                     startsOf(keys), args["batch"], math.value(total), tileRows);
   batch = find.getB();
   slot.first = find.getQ0();
   slot.rows = find.getRows();

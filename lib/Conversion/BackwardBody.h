@@ -24,12 +24,14 @@ protected:
   mlir::Value firstTiledRow() { return firstTiledRow(/*keys=*/false, firstQuery); }
   /// The same of either side, by the sequence's first row among all tokens where they are packed.
   mlir::Value firstTiledRow(bool keys, Index first);
-  /// Of a row of q's tensor, which of all heads' it is. (So many rows of float32 sums as 32 bits cannot number are 256 GiB or more.)
+  /// Of a row of q's tensor, which of all heads' it is. (So many rows of float32 sums as 32 bits cannot number are 256
+  /// GiB or more.)
   Index sumRow(Index row, Index head) { return math.add(times(head, rowsInAll()), rowInAll(row, batch)); }
   /// The sum of dQ from there on.
   mlir::Value sumPointer(Index sumRow);
-  /// The counter of those who added to it, one for `rowsOfTurn` rows from the sequence's first on or what is left of them. It is found from the same number, and the
-  /// sequence's among all heads', since adders have no registers for two places in two tensors.
+  /// The counter of those who added to it, one for `rowsOfTurn` rows from the sequence's first on or what is left of
+  /// them. It is found from the same number, and the sequence's among all heads', since adders have no registers for
+  /// two places in two tensors.
   mlir::Value turnPointer(Index sumRow, Index head);
   mlir::Value statisticsPointer(mlir::Value firstRow, Index head, Index q);
   /// The first query of the sequence, among all tokens where they are packed.

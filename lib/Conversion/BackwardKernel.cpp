@@ -25,11 +25,12 @@ public:
   void build() {
     declarePlaces();
     bool grows = growsWithRows();
-    Order ofTiles = results.order == SumOrder::InTurns ? reduces && addsFromRegisters() ? Order::FarInTurns : Order::InTurns
-                    : grows                            ? Order::FirstIsLongest
-                                                       : Order::Alike;
-    slot = ofKeys ? slotOf(/*keys=*/true, config.getKvTile(), ofTiles)
-                  : slotOf(/*keys=*/false, config.getQTile(), grows ? Order::LastIsLongest : Order::Alike);
+    Order ofTiles = results.order == DqAccumulation::ordered
+                        ? reduces && addsFromRegisters() ? Order::FarInTurns : Order::InTurns
+                    : grows ? Order::FirstIsLongest
+                            : Order::Alike;
+    slot = ofKeys ? slotOf(/*keys=*/true, schedule.getKvTile(), ofTiles)
+                  : slotOf(/*keys=*/false, schedule.getQTile(), grows ? Order::LastIsLongest : Order::Alike);
     slot.first = math.named(slot.first, ofKeys ? "k0" : "q0");
     int64_t group = problem.getHeads() / problem.getKvHeads();
     if (ofKeys) {
@@ -57,26 +58,27 @@ private:
   /// Of a slot that stands for padding.
   void pad() {
     for (const Output &output : outputs())
-      StorePaddingOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], math.value(slot.written), output.dim);
+      StorePaddingOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], math.value(slot.written),
+                             output.dim);
   }
 
   void declarePlaces() {
     Type dtype = problem.getDtype();
     int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
-    int64_t atRest = ofKeys ? config.getKvTile() : config.getQTile();
-    int64_t passing = ofKeys ? config.getQTile() : config.getKvTile();
+    int64_t atRest = ofKeys ? schedule.getKvTile() : schedule.getQTile();
+    int64_t passing = ofKeys ? schedule.getQTile() : schedule.getKvTile();
     auto frag = [&](const char *name, int64_t cols) {
-      return place(name, FragType::get(b.getContext(), atRest, cols, config.getWarps()));
+      return place(name, FragType::get(b.getContext(), atRest, cols, schedule.getWarps()));
     };
     auto held = [&](const char *name) {
-      return place(name, HeldType::get(b.getContext(), atRest, passing, dtype, config.getWarps()));
+      return place(name, HeldType::get(b.getContext(), atRest, passing, dtype, schedule.getWarps()));
     };
-    Q = shared("Q", config.getQTile(), colsQk, boxes);
-    K = shared("K", config.getKvTile(), colsQk, boxes);
+    Q = shared("Q", schedule.getQTile(), colsQk, boxes);
+    K = shared("K", schedule.getKvTile(), colsQk, boxes);
     if (needsGrads())
-      V = shared("V", config.getKvTile(), colsV, boxes);
-    dO = shared("dO", config.getQTile(), colsV, boxes);
-    stats = place("stats", StatisticsType::get(b.getContext(), config.getQTile()));
+      V = shared("V", schedule.getKvTile(), colsV, boxes);
+    dO = shared("dO", schedule.getQTile(), colsV, boxes);
+    stats = place("stats", StatisticsType::get(b.getContext(), schedule.getQTile()));
     s = frag("s", passing);
     if (needsGrads()) // by a reducer, accumulators, scores, rounded ones and little more are all that registers hold
       dp = reduces ? s : frag("dp", passing);
@@ -90,19 +92,24 @@ private:
       p = held("p");
     if (boxes && needsGrads())
       ds = reduces ? p : held("ds");
-    if (results.sums) {
+    if (results.sums()) {
       auto tile = SharedType::get(b.getContext(), atRest, passing, dtype, SharedType::swizzled);
       dS = place("dS", RingType::get(b.getContext(), 2, tile));
       // A block for each warpgroup; what a reducer makes one by one is as if there were as many warpgroups as blocks.
-      int64_t columns = sumFragmentColumns(problem, config), all = sumColumns(problem.getDimQk()), blocks = passing * all / columns / 64;
+      int64_t columns = sumFragmentColumns(problem, schedule), all = sumColumns(problem.getDimQk()),
+              blocks = passing * all / columns / 64;
       part = place("dQ", FragType::get(b.getContext(), 64 * blocks, columns, 4 * blocks));
-      // Of wide ones nothing is staged, for want of room. In turns, where a tile waits for others, there is room for two; else, or from registers, for keys of the
-      // next tile, which a block so begins while its reducer is still at this one's, and for values, too, if they are narrow.
+      // Of wide ones nothing is staged, for want of room. In turns, where a tile waits for others, there is room for
+      // two; else, or from registers, for keys of the next tile, which a block so begins while its reducer is still at
+      // this one's, and for values, too, if they are narrow.
       auto bytesOf = [](Value place) { return cast<SharedType>(place.getType()).getBytes(); };
-      int64_t staged = addsFromRegisters() ? 0 : passing * all * 4, room = roomForTiles("sm_90a", 90) - 2 * tile.getBytes() - staged -
-                                                 config.getStages() * (bytesOf(Q) + bytesOf(dO)) - 2 * bytesOf(K) - bytesOf(V);
-      bool ahead = reduces && (staged == 0 || results.order != SumOrder::InTurns) && sparesRegisters() && room >= 0;
-      if (addsFromRegisters() && results.order == SumOrder::InTurns)
+      int64_t staged = addsFromRegisters() ? 0 : passing * all * 4,
+              room = TargetInfo::get(kernel.getTarget())->roomForTiles() - 2 * tile.getBytes() - staged -
+                     warpSpecializationOf(schedule).getStages() * (bytesOf(Q) + bytesOf(dO)) - 2 * bytesOf(K) -
+                     bytesOf(V);
+      bool ahead =
+          reduces && (staged == 0 || results.order != DqAccumulation::ordered) && sparesRegisters() && room >= 0;
+      if (addsFromRegisters() && results.order == DqAccumulation::ordered)
         staging = place("turns", StagingType::get(b.getContext(), 2, 0));
       else if (!addsFromRegisters())
         staging = place("staging", StagingType::get(b.getContext(), ahead ? 1 : 2, staged));
@@ -113,7 +120,9 @@ private:
     }
   }
 
-  bool addsFromRegisters() { return attn::addsFromRegisters(problem, config, results.order, /*together=*/results.dv); }
+  bool addsFromRegisters() {
+    return attn::addsFromRegisters(problem, schedule, results.order, /*together=*/results.dv);
+  }
 
   /// Are gradients of scores needed, and so V?
   bool needsGrads() { return results.dk || results.dq; }
@@ -187,14 +196,15 @@ private:
     SmallVector<Value> own = findOwnBounds(runs);
     KvLoopOp loop = createLoop(runs);
     if (!loop) {
-      kernel.setConfigAttr(config.withReducer(0)); // nothing is added up
+      if (auto hopper = dyn_cast<WarpSpecializedBackwardAttr>(schedule)) // nothing is added up
+        kernel.setScheduleAttr(hopper.withDqColumns(0));
       return;
     }
     loop.getOwnMutable().assign(own);
     Block &body = loop.getBody().front();
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&body);
-    int64_t step = ofKeys ? config.getQTile() : config.getKvTile();
+    int64_t step = ofKeys ? schedule.getQTile() : schedule.getKvTile();
     Index tile = tileAt ? tileAt(Index(body.getArgument(0))) : Index(body.getArgument(0));
     Index other = math.named(math.mul(tile, step), ofKeys ? "q0" : "k0");
     Index left = math.sub(ofKeys ? lenQ : scope.lenK, other);
@@ -204,13 +214,15 @@ private:
     bool negated = boxes && problem.scaleOrDefault() < 0;
 
     bring(ofKeys ? Q : K, ofKeys ? "q" : "k", ofKeys ? h : kvHead);
-    Value scores = MmaQkOp::create(b, loc, s, ofKeys ? K : Q, ofKeys ? Q : K, negated, /*late=*/results.sums).getToken();
+    Value scores =
+        MmaQkOp::create(b, loc, s, ofKeys ? K : Q, ofKeys ? Q : K, negated, /*late=*/results.sums()).getToken();
     Value grads;
     auto beginGrads = [&] {
       bring(ofKeys ? dO : V, ofKeys ? "do" : "v", ofKeys ? h : kvHead);
       if (needsGrads())
-        grads = MmaQkOp::create(b, loc, dp, ofKeys ? V : dO, ofKeys ? dO : V, /*negated=*/false, /*late=*/results.sums)
-                    .getToken();
+        grads =
+            MmaQkOp::create(b, loc, dp, ofKeys ? V : dO, ofKeys ? dO : V, /*negated=*/false, /*late=*/results.sums())
+                .getToken();
     };
     if (reduces) // gradients come where scores are
       wait(scores);
@@ -237,7 +249,7 @@ private:
       dropPairs(probabilities, weights, row0, col0, draws, std::exchange(grads, Value()));
     if (results.dv) {
       products[0] = MmaPvOp::create(b, loc, dV, probabilities, dO, /*guarded=*/false, Value()).getToken();
-      if (results.sums && weights == s) // there are no registers for both
+      if (results.sums() && weights == s) // there are no registers for both
         weights = probabilities;
     }
     Value sum;
@@ -254,7 +266,7 @@ private:
         return MmaPvOp::create(b, loc, ofKeys ? dK : dQ, rounded, ofKeys ? Q : K, /*guarded=*/false, Value())
             .getToken();
       };
-      Value tile = results.sums ? ShareOp::create(b, loc, dS, ds).getTile() : Value();
+      Value tile = results.sums() ? ShareOp::create(b, loc, dS, ds).getTile() : Value();
       // First, so that adding it up runs beside the product with Q. Not of wide tiles, which have no registers for
       // both, and one slot for Q: it is filled again while dQ is made.
       if (tile && results.dv)
@@ -271,11 +283,11 @@ private:
       wait(sum);
       Value turn, number;
       Index added = sumRow(row, h);
-      if (results.order != SumOrder::Any) {
+      if (results.isOrdered()) {
         turn = turnPointer(added, h);
-        number = math.value(math.named(math.floorDiv(slot.first, config.getKvTile()), "key_tile"));
+        number = math.value(math.named(math.floorDiv(slot.first, schedule.getKvTile()), "key_tile"));
       }
-      bool afterFirst = results.order == SumOrder::AfterFirst;
+      bool afterFirst = results.order == DqAccumulation::first_stores;
       auto add = AddSumOp::create(b, loc, sumPointer(added), part, math.value(left), staging, turn, number, afterFirst);
       if (turn)
         buildAdds(add, tile);
@@ -299,12 +311,12 @@ private:
     YieldOp::create(b, loc, math.value(adds(other, tile)));
   }
 
-  /// Query tiles whose keys are all in the first tile have no sum. Walks over keys and over queries may each visit more than they need, so the first tile of keys has
-  /// to come by: it writes the rows.
+  /// Query tiles whose keys are all in the first tile have no sum. Walks over keys and over queries may each visit more
+  /// than they need, so the first tile of keys has to come by: it writes the rows.
   void storeAlone(AddSumOp add, Index tile, Index q0, Index left, Index row) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(add);
-    Index rows = math.select(math.lt(slot.first, config.getKvTile()), left, 0);
+    Index rows = math.select(math.lt(slot.first, schedule.getKvTile()), left, 0);
     Cond alone = seesFirstKeyTileOnly(tile, q0);
     add.getAloneMutable().assign(math.value(alone));
     add.getDstMutable().assign(rowPointer("dq", row, batch, h));
@@ -314,7 +326,8 @@ private:
     add.setDim(problem.getDimQk());
   }
 
-  /// Of what makes dV and, once `grads` is over, of gradients. Those of scores are made here if there is both: then numbers are drawn once.
+  /// Of what makes dV and, once `grads` is over, of gradients. Those of scores are made here if there is both: then
+  /// numbers are drawn once.
   void dropPairs(Value probabilities, Value weights, Value row0, Value col0, Value draws, Value grads) {
     if (results.dv)
       drop(probabilities, row0, col0, draws, /*scaled=*/false, /*turned=*/ofKeys, /*marks=*/bool(grads));
@@ -327,9 +340,11 @@ private:
                         b.getF64FloatAttr(dropout->factor() * unscaled), ofKeys ? b.getUnitAttr() : UnitAttr());
   }
 
-  /// Where both are held, rounded: their product takes half an instruction a score. In float16 slopes that may be beyond it are not: softcap's are 1 at most.
+  /// Where both are held, rounded: their product takes half an instruction a score. In float16 slopes that may be
+  /// beyond it are not: softcap's are 1 at most.
   bool slopesApart() {
-    return reduces && !dropout && !problem.getModifiers().empty() && (!problem.getDtype().isF16() || onlyModifierHasSmall());
+    return reduces && !dropout && !problem.getModifiers().empty() &&
+           (!problem.getDtype().isF16() || onlyModifierHasSmall());
   }
 
   /// Returns what gradients of probabilities are to be weighted by.
@@ -339,7 +354,8 @@ private:
                                       /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
     if (slopesApart())
       op.setSlopes(ArrayRef<double>{});
-    if (!writeModified(op, OpBuilder(loop), ofKeys, /*packs=*/false, needsGrads(), /*hasSmall=*/boxes && (results.sums || !needsGrads())))
+    if (!writeModified(op, OpBuilder(loop), ofKeys, /*packs=*/false, needsGrads(),
+                       /*hasSmall=*/boxes && (results.sums() || !needsGrads())))
       return s;
     if (reduces) {
       OpBuilder ahead(op);
@@ -403,9 +419,9 @@ private:
   bool boxes;
   int64_t exponent; ///< probabilities are 2^this times as large,
   double unscaled;  ///< and this makes up for it
-  Value firstRow;            ///< of the statistics
+  Value firstRow;   ///< of the statistics
   Value Q, K, V, dO, stats, s, dp, p, ds, weighted, slopes, dQ, dK, dV;
-  Value dS, part, staging;   ///< where dQ is added up
+  Value dS, part, staging; ///< where dQ is added up
 };
 
 } // namespace
@@ -414,13 +430,22 @@ int64_t attn::exponentOfProbabilities(ProblemOp problem, StringRef target) {
   return problem.getDtype().isF16() && target == "sm_90a" && problem.getModifiers().empty() ? 12 : 0;
 }
 
-int64_t attn::sumFragmentColumns(ProblemOp problem, ConfigAttr config) {
+static int64_t dqColumnsOf(ScheduleInterface schedule) {
+  WarpSpecializedInterface roles = warpSpecializationOf(schedule);
+  return roles ? roles.getDqColumns() : 0;
+}
+
+int64_t attn::sumFragmentColumns(ProblemOp problem, ScheduleInterface schedule) {
   int64_t columns = sumColumns(problem.getDimQk());
-  return config.getReducer() ? std::min<int64_t>(columns, config.getReducer()) : columns * config.getQTile() / (16 * config.getWarps());
+  int64_t own = dqColumnsOf(schedule);
+  return own ? std::min<int64_t>(columns, own) : columns * schedule.getQTile() / (16 * schedule.getWarps());
 }
 
-bool attn::addsFromRegisters(ProblemOp problem, ConfigAttr config, SumOrder order, bool together) {
-  return !together || (order == SumOrder::InTurns && config.getReducer() && sumColumns(problem.getDimQk()) <= 64);
+bool attn::addsFromRegisters(ProblemOp problem, ScheduleInterface schedule, DqAccumulation order, bool together) {
+  return !together ||
+         (order == DqAccumulation::ordered && dqColumnsOf(schedule) && sumColumns(problem.getDimQk()) <= 64);
 }
 
-void attn::writeGradients(ProblemOp problem, KernelOp kernel, GradientResults results) { GradientsKernel(problem, kernel, results).build(); }
+void attn::writeGradients(ProblemOp problem, KernelOp kernel, GradientResults results) {
+  GradientsKernel(problem, kernel, results).build();
+}

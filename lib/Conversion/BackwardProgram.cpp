@@ -11,8 +11,8 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, StringRef target, const BackwardConfigs &configs,
-                         std::optional<ShortLimit> limit) {
+void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const TargetInfo &target,
+                         BackwardKernelsAttr kernels, std::optional<ShortLimit> limit) {
   ProblemOp problem = backward.getProblemOp();
   OpBuilder b(backward);
   Location loc = backward.getLoc();
@@ -20,26 +20,27 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, StringRef
   auto nameOf = [&](StringRef suffix) {
     return suffix.empty() ? backward.getSymName().str() : freeSymbol(module, backward.getSymName() + suffix);
   };
-  bool roles = target == "sm_90a";
-  StringRef generic = roles ? "sm_80" : target; // of what brings no tiles, which is not for Hopper alone
-  int64_t dqRows = configs.sums ? configs.keys.getQTile() : configs.queries.getQTile();
-  const LongSlots lists[] = {{0, statisticsTile}, {1, configs.keys.getKvTile()}, {2, dqRows}};
+  StringRef generic = target.generic();
+  ScheduleInterface dkdv = kernels.getDkdv();
+  bool accumulates = kernels.accumulates();
+  int64_t dqRows = accumulates ? dkdv.getQTile() : kernels.getDq().getQTile();
+  const LongSlots lists[] = {{0, statisticsTile}, {1, dkdv.getKvTile()}, {2, dqRows}};
   bool listsSlots = limit && problem.getQLayout().isPacked(); // of dense rows, all sequences are long, or none
   if (listsSlots)
     writeSlotLists(backward, program, generic, *limit, lists);
-  bool visits = listsVisits(problem, configs.keys);
+  bool visits = listsVisits(problem, dkdv);
   if (visits)
-    writeVisits(backward, program, generic, configs.keys, /*ofKeys=*/true);
-  if (visits && !configs.sums)
-    writeVisits(backward, program, generic, configs.queries, /*ofKeys=*/false);
-  bool alone = writesAlone(problem, configs);
+    writeVisits(backward, program, generic, dkdv, /*ofKeys=*/true);
+  if (visits && !accumulates)
+    writeVisits(backward, program, generic, kernels.getDq(), /*ofKeys=*/false);
+  bool alone = storesDqAlone(problem, kernels);
   using program::Effect;
-  auto make = [&](StringRef suffix, ArrayRef<TensorUse> tensors, bool keys, bool boxes, ConfigAttr config) {
+  auto make = [&](StringRef suffix, ArrayRef<TensorUse> tensors, bool keys, bool boxes, ScheduleInterface schedule) {
     SmallVector<TensorUse> all(tensors);
     if (listsSlots)
       all.push_back({slotLists(true)[keys ? 1 : suffix == "_prepare" ? 0 : 2].name});
     auto arguments = KernelArguments::ofBackward(backward, all, boxes, [&](StringRef tensor) {
-      return tensor == "k" || tensor == "v" ? config.getKvTile() : config.getQTile();
+      return tensor == "k" || tensor == "v" ? schedule.getKvTile() : schedule.getQTile();
     });
     LayoutAttr layout = keys ? problem.getKLayout() : problem.getQLayout();
     int64_t heads = keys ? problem.getKvHeads() : problem.getHeads();
@@ -50,20 +51,23 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, StringRef
     grid.part = limit ? 1 : 0, grid.parts = limit ? 2 : 1;
     if (alone)
       grid.partOfDq = {grid.part + (keys ? 0 : 1), grid.parts + 1};
-    return arguments.makeKernel(program, b, loc, nameOf(suffix), boxes ? target : generic, grid, config);
+    return arguments.makeKernel(program, b, loc, nameOf(suffix), boxes ? target.name : generic, grid, schedule);
   };
   SmallVector<TensorUse> prepared = {
       {"o"}, {"lse"}, {"do"}, {"statistics", Effect::write}, {"statistics_head"}, {"statistics_kind"}};
   if (backward.getDlse())
     prepared.push_back({"dlse"});
-  bool inOrder = configs.order != SumOrder::Any; // the first to come writes
+  DqAccumulation order = kernels.getAccumulation();
+  bool inOrder = accumulates && order != DqAccumulation::unordered; // the first to come writes
   // The kernel of dV has time to clear, if each of its blocks has a number.
-  bool clears = configs.sums && !configs.together && !limit && !inOrder;
-  if (configs.sums && !clears)
+  bool clears = accumulates && kernels.getDv() && !limit && !inOrder;
+  if (accumulates && !clears)
     prepared.push_back({inOrder ? "dq_turns" : "dq_sum", Effect::write});
-  writePrepare(problem, make("_prepare", prepared, false, false, configs.prepare),
-               exponentOfProbabilities(problem, target));
-  auto gradients = [&](StringRef suffix, GradientResults results, ConfigAttr config) {
+  writePrepare(problem,
+               make("_prepare", prepared, false, false,
+                    AuxiliaryAttr::get(b.getContext(), /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4)),
+               exponentOfProbabilities(problem, target.name));
+  auto gradients = [&](StringRef suffix, GradientResults results, ScheduleInterface schedule) {
     SmallVector<TensorUse> tensors = {{"q"}, {"k"}, {"do"}, {"statistics"}, {"statistics_head"}, {"statistics_kind"}};
     auto add = [&](bool wanted, StringRef tensor, Effect effect = Effect::write) {
       if (wanted)
@@ -73,29 +77,30 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, StringRef
     add(results.dq || results.alone, "dq");
     add(results.dk, "dk");
     add(results.dv, "dv");
-    add(results.sums, "dq_sum", inOrder ? Effect::write : Effect::update); // the first in order stores, others add
+    add(results.sums(), "dq_sum", inOrder ? Effect::write : Effect::update); // the first in order stores, others add
     add(results.clears, "dq_sum");
-    add(results.order != SumOrder::Any, "dq_turns", Effect::update);
+    add(results.isOrdered(), "dq_turns", Effect::update);
     bool ofKeys = !results.dq; // whose lists are of tiles of one size
-    if (visits && (!ofKeys || (config.getKvTile() == configs.keys.getKvTile() && config.getQTile() == configs.keys.getQTile())))
+    if (visits && (!ofKeys || (schedule.getKvTile() == dkdv.getKvTile() && schedule.getQTile() == dkdv.getQTile())))
       tensors.push_back({visitLists(ofKeys).list});
-    writeGradients(problem, make(suffix, tensors, /*keys=*/!results.dq, roles, config), results);
+    writeGradients(problem, make(suffix, tensors, /*keys=*/!results.dq, target.specializesWarps, schedule), results);
   };
-  if (configs.together) {
-    gradients("", {.dk = true, .dv = true, .sums = configs.sums, .order = configs.order, .alone = alone}, configs.keys);
+  if (kernels.getDv()) {
+    gradients("_dv", {.dv = true, .clears = clears}, kernels.getDv());
+    gradients("", {.dk = true, .order = order}, dkdv);
   } else {
-    gradients("_dv", {.dv = true, .clears = clears}, configs.values);
-    gradients("", {.dk = true, .sums = configs.sums, .order = configs.order}, configs.keys);
+    gradients("", {.dk = true, .dv = true, .order = order, .alone = alone}, dkdv);
   }
-  if (configs.sums) {
+  if (accumulates) {
     int64_t blocks = sumColumns(problem.getDimQk()) > 128 ? 3 : 4; // as many as have registers for a row's columns
-    auto config = ConfigAttr::get(b.getContext(), dqRows, 16, dqRows / 16, blocks);
+    auto schedule = AuxiliaryAttr::get(b.getContext(), dqRows, 16, dqRows / 16, blocks);
     SmallVector<TensorUse> tensors = {{"dq", Effect::write}, {"dq_sum"}, {"statistics_head"}};
-    if (configs.order != SumOrder::Any)
+    if (inOrder)
       tensors.push_back({"dq_turns"});
-    RoundedSums sums = {sumFragmentColumns(problem, configs.keys), addsFromRegisters(problem, configs.keys, configs.order, configs.together), clears, alone};
-    writeRoundSums(problem, make("_dq", tensors, false, false, config), sums);
+    RoundedSums sums = {sumFragmentColumns(problem, dkdv), addsFromRegisters(problem, dkdv, order, !kernels.getDv()),
+                        clears, alone};
+    writeRoundSums(problem, make("_dq", tensors, false, false, schedule), sums);
   } else {
-    gradients("_dq", {.dq = true}, configs.queries);
+    gradients("_dq", {.dq = true}, kernels.getDq());
   }
 }

@@ -47,10 +47,11 @@ private:
 class RoundSumsKernel : BackwardBody {
 public:
   RoundSumsKernel(ProblemOp problem, KernelOp kernel, RoundedSums sums)
-      : BackwardBody(problem, kernel), config(kernel.getConfig()), sums(sums), mayLack(sums.clearedByKeys && !problem.getKLayout().isPacked()) {}
+      : BackwardBody(problem, kernel), schedule(kernel.getSchedule()), sums(sums),
+        mayLack(sums.clearedByKeys && !problem.getKLayout().isPacked()) {}
 
   void build() {
-    Slot slot = slotOf(/*keys=*/false, config.getQTile(), Order::LastFirst);
+    Slot slot = slotOf(/*keys=*/false, schedule.getQTile(), Order::LastFirst);
     h = math.named(slot.head, "h");
     auto store = [&] {
       firstQuery = findFirstQuery();
@@ -61,8 +62,8 @@ public:
       if (sums.mayBeDone)
         leaveWhatIsDone(turn, slot);
       Index rows = mayLack ? math.select(math.lt(0, arg("seqlen_kv")), slot.rows, 0) : slot.rows;
-      RoundSumOp::create(b, loc, dst, args["dq_row"], sumPointer(added), math.value(rows), math.value(slot.written), APFloat(problem.scaleOrDefault()),
-                         problem.getDimQk(), sums.columns, sums.held, turn);
+      RoundSumOp::create(b, loc, dst, args["dq_row"], sumPointer(added), math.value(rows), math.value(slot.written),
+                         APFloat(problem.scaleOrDefault()), problem.getDimQk(), sums.columns, sums.held, turn);
     };
     if (!problem.getQLayout().isPacked())
       return store();
@@ -87,7 +88,7 @@ private:
     b.setInsertionPointToStart(done.elseBlock());
   }
 
-  ConfigAttr config;
+  ScheduleInterface schedule;
   RoundedSums sums;
   bool mayLack;
 };
@@ -98,4 +99,6 @@ void attn::writePrepare(ProblemOp problem, KernelOp kernel, int64_t exponent) {
   PrepareKernel(problem, kernel, exponent).build();
 }
 
-void attn::writeRoundSums(ProblemOp problem, KernelOp kernel, RoundedSums sums) { RoundSumsKernel(problem, kernel, sums).build(); }
+void attn::writeRoundSums(ProblemOp problem, KernelOp kernel, RoundedSums sums) {
+  RoundSumsKernel(problem, kernel, sums).build();
+}

@@ -7,7 +7,8 @@ using namespace attn;
 using namespace attn::tile;
 
 BackwardWalk::BackwardWalk(ProblemOp problem, KernelOp kernel, GradientResults results)
-    : BackwardBody(problem, kernel), config(kernel.getConfig()), results(results), ofKeys(kernel.getKeys()), reduces(config.getReducer() != 0),
+    : BackwardBody(problem, kernel), schedule(kernel.getSchedule()), results(results), ofKeys(kernel.getKeys()),
+      reduces(kernel.isPersistent() && kernel.getRoles().getDqColumns()),
       lists(kernel.getArg(visitLists(kernel.getKeys()).list)) {}
 
 bool BackwardWalk::onlyModifierHasSmall() {
@@ -25,31 +26,34 @@ SmallVector<KeyRun> BackwardWalk::findRuns(Index first, Index rows, int64_t most
   Interval own = {first, math.add(first, rows)};
   SmallVector<KeyRun> runs;
   if (lists) {
-    int64_t tileRows = ofKeys ? config.getKvTile() : config.getQTile();
-    ListedWalk listed = listedWalk(*walk, ofKeys, kernelIsPacked() ? slot.number : math.floorDiv(slot.first, tileRows), tileRows);
+    int64_t tileRows = ofKeys ? schedule.getKvTile() : schedule.getQTile();
+    ListedWalk listed =
+        listedWalk(*walk, ofKeys, kernelIsPacked() ? slot.number : math.floorDiv(slot.first, tileRows), tileRows);
     runs = listed.runs, tileAt = listed.tileAt;
   } else {
-    runs = ofKeys ? walk->queryRuns(math, own, config.getQTile()) : walk->runs(math, own, config.getKvTile());
+    runs = ofKeys ? walk->queryRuns(math, own, schedule.getQTile()) : walk->runs(math, own, schedule.getKvTile());
   }
-  // Last queries first: where later keys have later queries, each tile then comes to its first one while the tile before is
-  // two or more further.
-  if (results.order != SumOrder::Any) {
-    assert(!lists && "lists of tiles have an order of their own (chooseBackwardConfigs)");
-    Index tiles = math.named(math.ceilDiv(lenQ, config.getQTile()), "query_tiles");
+  // Last queries first: where later keys have later queries, each tile then comes to its first one while the tile
+  // before is two or more further.
+  if (results.isOrdered()) {
+    assert(!lists && "lists of tiles have an order of their own (BackwardKernelsSchedule)");
+    Index tiles = math.named(math.ceilDiv(lenQ, schedule.getQTile()), "query_tiles");
     runs = mirrored(math, runs, tiles);
     tileAt = [=, this](Index j) { return math.sub(math.sub(tiles, 1), j); };
   }
-  if (results.sums) // keys behind the last one would join dQ
+  if (results.sums()) // keys behind the last one would join dQ
     testAll(runs, math.lt(rows, most));
   return runs;
 }
 
 SmallVector<Value> BackwardWalk::findOwnBounds(ArrayRef<KeyRun> runs) {
   constexpr int64_t rows = 64;
-  bool narrow = config.getQTile() <= rows; // else they see something of each
+  bool narrow = schedule.getQTile() <= rows; // else they see something of each
   // Packed rows and turns leave no registers for the bounds then, and what asks where scores are gets slower.
-  bool modified = !problem.getModifiers().empty() && (kernelIsPacked() || results.order == SumOrder::InTurns || !onlyModifierHasSmall());
-  if (!reduces || !narrow || modified || !sparesRegisters() || lists || runs.size() != 1 || !walk->hidesKeys() || !walk->hasOneRun())
+  bool modified = !problem.getModifiers().empty() &&
+                  (kernelIsPacked() || results.order == DqAccumulation::ordered || !onlyModifierHasSmall());
+  if (!reduces || !narrow || modified || !sparesRegisters() || lists || runs.size() != 1 || !walk->hidesKeys() ||
+      !walk->hasOneRun())
     return {};
   Index before = math.mul(Index(Value(WarpgroupIndexOp::create(b, loc))), rows), count = math.sub(slot.rows, before);
   SmallVector<KeyRun> own = findRuns(math.add(slot.first, before), math.min(count, rows), rows);
@@ -58,7 +62,8 @@ SmallVector<Value> BackwardWalk::findOwnBounds(ArrayRef<KeyRun> runs) {
     return {};
   SmallVector<Index> &bounds = own.front().bounds;
   bounds.front() = math.clamp(bounds.front(), all.bounds.front(), all.bounds.back());
-  bounds.back() = math.select(math.lt(0, count), math.clamp(bounds.back(), bounds.front(), all.bounds.back()), bounds.front());
+  bounds.back() =
+      math.select(math.lt(0, count), math.clamp(bounds.back(), bounds.front(), all.bounds.back()), bounds.front());
   return llvm::map_to_vector(bounds, [&](Index bound) { return math.value(bound); });
 }
 
@@ -80,15 +85,17 @@ void BackwardWalk::testAll(MutableArrayRef<KeyRun> runs, Cond cond) {
 }
 
 Cond BackwardWalk::adds(Index other, Index tile) {
-  Index first = math.mul(other, config.getKvTile());
-  Interval keys = {first, math.min(math.add(first, config.getKvTile()), scope.lenK)};
-  IntervalList tiles = llvm::map_to_vector(walk->queryRuns(math, keys, config.getQTile()), [](const KeyRun &run) { return Interval{run.bounds.front(), run.bounds.back()}; });
+  Index first = math.mul(other, schedule.getKvTile());
+  Interval keys = {first, math.min(math.add(first, schedule.getKvTile()), scope.lenK)};
+  IntervalList tiles = llvm::map_to_vector(walk->queryRuns(math, keys, schedule.getQTile()), [](const KeyRun &run) {
+    return Interval{run.bounds.front(), run.bounds.back()};
+  });
   return contains(math, tiles, tile);
 }
 
 Cond BackwardWalk::seesFirstKeyTileOnly(Index tile, Index q0) {
-  Interval queries = {q0, math.min(math.add(q0, config.getQTile()), lenQ)};
-  SmallVector<KeyRun> runs = walk->runs(math, queries, config.getKvTile());
+  Interval queries = {q0, math.min(math.add(q0, schedule.getQTile()), lenQ)};
+  SmallVector<KeyRun> runs = walk->runs(math, queries, schedule.getKvTile());
   Cond alone = adds(0, tile);
   for (const KeyRun &run : runs)
     alone = math.logicalAnd(math.le(run.bounds.back(), 1), alone);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Of a kernel of gradients: which tiles of the other side pass by the tile at rest, in which order, and what each of them has to be tested for.
+// Of a kernel of gradients: which tiles of the other side pass by the tile at rest, in which order, and what each of
+// them has to be tested for.
 //
 #ifndef ATTN_LIB_CONVERSION_BACKWARDWALK_H
 #define ATTN_LIB_CONVERSION_BACKWARDWALK_H
@@ -16,7 +17,8 @@ protected:
   BackwardWalk(ProblemOp problem, tile::KernelOp kernel, GradientResults results);
 
   bool kernelIsPacked() { return layoutOf(ofKeys).isPacked(); }
-  /// Has a thread beside a reducer a register or two for what makes a tile's beginning and end shorter? A loop over heads and random numbers leave none.
+  /// Has a thread beside a reducer a register or two for what makes a tile's beginning and end shorter? A loop over
+  /// heads and random numbers leave none.
   bool sparesRegisters() { return problem.getHeads() == problem.getKvHeads() && !dropout; }
   /// Is there one modifier, with formulas for small scores, as softcap has?
   bool onlyModifierHasSmall();
@@ -24,7 +26,7 @@ protected:
   /// What the mask says of the head at hand.
   void findWalk();
   /// Of the slot's rows.
-  llvm::SmallVector<KeyRun> findRuns() { return findRuns(slot.first, slot.rows, config.getKvTile()); }
+  llvm::SmallVector<KeyRun> findRuns() { return findRuns(slot.first, slot.rows, schedule.getKvTile()); }
   /// Of the rows that a warpgroup has: where a walk is one run, the bounds of what those see.
   llvm::SmallVector<mlir::Value> findOwnBounds(llvm::ArrayRef<KeyRun> runs);
   /// Does key tile `other` come by query tile `tile`?
@@ -32,11 +34,11 @@ protected:
   /// Of a query tile, whose first row is `q0`: is the first tile of keys the only one, and comes by it?
   Cond seesFirstKeyTileOnly(Index tile, Index q0);
 
-  tile::ConfigAttr config;
+  tile::ScheduleInterface schedule;
   GradientResults results;
-  bool ofKeys;  ///< key tiles are at rest
-  bool reduces; ///< a role of its own makes dQ
-  bool lists;   ///< of the tiles that pass by are there
+  bool ofKeys;                          ///< key tiles are at rest
+  bool reduces;                         ///< a role of its own makes dQ
+  bool lists;                           ///< of the tiles that pass by are there
   std::function<Index(Index j)> tileAt; ///< which one the walk's number j is; none: j
   Slot slot;
   std::optional<KeyWalk> walk;

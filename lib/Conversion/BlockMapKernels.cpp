@@ -32,14 +32,14 @@ public:
 
 } // namespace
 
-SmallVector<MaskOperand> attn::wholeMaps(ProblemOp problem, ConfigAttr config) {
+SmallVector<MaskOperand> attn::wholeMaps(ProblemOp problem, ScheduleInterface schedule) {
   MaskInterface mask = problem.getMask();
   SmallVector<MaskOperand> all = mask.operands(), conjuncts, whole;
   for (MaskInterface part : mask.conjuncts())
     if (isa<BlockMapMaskAttr>(part))
       conjuncts.push_back(part.operands().front());
   for (const MaskOperand &map : distinctOperands(mask))
-    if (map.lists && map.lists->q % config.getQueries() == 0 && map.lists->kv % config.getKvTile() == 0 &&
+    if (map.lists && map.lists->q % schedule.getQueries() == 0 && map.lists->kv % schedule.getKvTile() == 0 &&
         llvm::count(conjuncts, map) == llvm::count(all, map))
       whole.push_back(map);
   return whole;
@@ -50,7 +50,7 @@ void attn::writeBlockMaps(Computation computation, ProgramBuilder &program, Stri
   ProblemOp problem = computation.problem;
   Operation *op = computation.getOperation();
   OpBuilder b(op);
-  auto tiles = ConfigAttr::get(b.getContext(), 64, 64, /*warps=*/target == "cpu" ? 1 : 4, /*blocks=*/12);
+  auto tiles = AuxiliaryAttr::get(b.getContext(), 64, 64, /*warps=*/target == "cpu" ? 1 : 4, /*blocks=*/12);
   KernelGrid grid;
   grid.packed = problem.getQLayout().isPacked();
   for (const MaskOperand &operand : distinctOperands(problem.getMask()))

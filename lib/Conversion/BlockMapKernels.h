@@ -15,9 +15,10 @@ namespace attn {
 void writeBlockMaps(Computation computation, ProgramBuilder &program, llvm::StringRef target,
                     llvm::ArrayRef<MaskOperand> whole);
 
-/// Block maps whose blocks are whole tiles of a forward pass with lists of tiles, and that every visible pair is in. A tile that is visited is
-/// listed, all of it, so no pair needs to be asked about, and the kernel that lists tiles reads the map's own lists.
-llvm::SmallVector<MaskOperand> wholeMaps(ProblemOp problem, tile::ConfigAttr config);
+/// Block maps whose blocks are whole tiles of a forward pass with lists of tiles, and that every visible pair is in. A
+/// tile that is visited is listed, all of it, so no pair needs to be asked about, and the kernel that lists tiles reads
+/// the map's own lists.
+llvm::SmallVector<MaskOperand> wholeMaps(ProblemOp problem, tile::ScheduleInterface schedule);
 
 } // namespace attn
 

@@ -38,7 +38,7 @@ Value ForwardBody::sinks() {
 
 void ForwardBody::findSink(std::optional<Cond> counts) {
   sinkCounts = counts;
-  if (problem.getSinkAttr() && config.getPackHeads() == 1)
+  if (problem.getSinkAttr() && schedule.getPackHeads() == 1)
     sink = sinkScore(b, loc, problem, sinks(), h, counts);
 }
 
@@ -65,7 +65,8 @@ double ForwardBody::modifyScores(Operation *loop, Index k0) {
     bool hasSmall = !problem.getDtype().isF32();
     double within = hasSmall ? modifier.smallBelow(factor, /*error=*/0) : 0;
     auto some = [&](double number) { return number > 0 ? b.getF64FloatAttr(number) : FloatAttr(); };
-    auto op = ModifyOp::create(b, loc, s, origin, math.value(k0), some(within), some(hasSmall ? modifier.smallBecomes(factor) : 0));
+    auto op = ModifyOp::create(b, loc, s, origin, math.value(k0), some(within),
+                               some(hasSmall ? modifier.smallBecomes(factor) : 0));
     auto write = [&, first = i == 0](Region &region, llvm::function_ref<Score(ScoreScope &, Score)> emit) {
       return writeScore(region, before, factor, [&](ScoreScope &scope, Score score) {
         if (first)
@@ -75,9 +76,11 @@ double ForwardBody::modifyScores(Operation *loop, Index k0) {
     };
     if (within > 0)
       write(op.getSmall(), [&, modifier = modifier](ScoreScope &scope, Score score) {
-        return SmallValue(scope.each, score.value, within, SmallValue::Beyond).score(modifier.smallScore(factor, /*error=*/0));
+        return SmallValue(scope.each, score.value, within, SmallValue::Beyond)
+            .score(modifier.smallScore(factor, /*error=*/0));
       });
-    factor = write(op.getBody(), [modifier = modifier](ScoreScope &scope, Score score) { return modifier.emitScore(scope, score); });
+    factor = write(op.getBody(),
+                   [modifier = modifier](ScoreScope &scope, Score score) { return modifier.emitScore(scope, score); });
   }
   return factor;
 }
@@ -89,12 +92,13 @@ double ForwardBody::writeScore(Region &region, OpBuilder &before, double factor,
   block.addArguments({f32, i32, i32, i32, f32}, SmallVector<Location>(5, loc));
   OpBuilder inside = OpBuilder::atBlockEnd(&block);
   MaskScope sequence = scope;
-  bool packs = config.getPackHeads() != 1;
+  bool packs = schedule.getPackHeads() != 1;
   if (packs) // a row's head is its own
     sequence.head = block.addArgument(i32, loc);
   OpBuilder &once = packs ? inside : before;
   Index q = Index(block.getArgument(1)), k = Index(block.getArgument(2));
-  ScoreScope score = scoreScope(sequence, once, inside, q, k, /*from=*/q, /*base=*/Index(block.getArgument(3)), block.getArgument(4));
+  ScoreScope score =
+      scoreScope(sequence, once, inside, q, k, /*from=*/q, /*base=*/Index(block.getArgument(3)), block.getArgument(4));
   Score result = emit(score, {block.getArgument(0), factor});
   SmallVector<Value> parts = {result.value};
   if (result.times || result.offset)

@@ -12,20 +12,20 @@ namespace attn {
 
 class ForwardBody : protected SequenceBody {
 protected:
-  ForwardBody(ProblemOp problem, tile::KernelOp kernel, tile::ConfigAttr config)
-      : SequenceBody(problem, kernel), config(config) {}
+  ForwardBody(ProblemOp problem, tile::KernelOp kernel, tile::ScheduleInterface schedule)
+      : SequenceBody(problem, kernel), schedule(schedule) {}
 
   /// Heads that have tiles of their own.
-  int64_t gridHeads() { return int64_t(problem.getHeads()) / config.getPackHeads(); }
-  Index firstHead(Index gridHead) { return math.mul(gridHead, config.getPackHeads()); }
+  int64_t gridHeads() { return int64_t(problem.getHeads()) / schedule.getPackHeads(); }
+  Index firstHead(Index gridHead) { return math.mul(gridHead, schedule.getPackHeads()); }
   /// The same of rows: where heads share a tile, a number for queries and one for heads.
   mlir::Value perRow(mlir::Value query, mlir::Value head, llvm::StringRef name = "") {
-    return pairs(config.getPackHeads(), query, head, name);
+    return pairs(schedule.getPackHeads(), query, head, name);
   }
   mlir::Value strideOf(llvm::StringRef tensor) {
     return perRow(args[(tensor + "_row").str()], args[(tensor + "_head").str()]);
   }
-  mlir::Value rowsOf(Index queries) { return math.value(math.mul(queries, config.getPackHeads())); }
+  mlir::Value rowsOf(Index queries) { return math.value(math.mul(queries, schedule.getPackHeads())); }
 
   /// The kv head of `h`.
   void findKvHead();
@@ -47,7 +47,7 @@ protected:
   void writeSink(mlir::Region &region);
   mlir::Value sinks(); ///< the array, if there is one
 
-  tile::ConfigAttr config;
+  tile::ScheduleInterface schedule;
   mlir::Value s;      ///< scores
   mlir::Value origin; ///< where the tile's rows begin
   mlir::Value sink;   ///< of rows of one head

@@ -19,9 +19,10 @@ namespace {
 /// Builds the body of one kernel.
 class ForwardKernel : ForwardBody {
 public:
-  ForwardKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config)
-      : ForwardBody(problem, kernel, config), boxes(kernel.isPersistent()), lists(kernel.getArg(visitLists(false).list)),
-        ofLong(kernel.getLonger().has_value()), tiles(kernel.getTiles()) {}
+  ForwardKernel(ProblemOp problem, KernelOp kernel, ScheduleInterface schedule)
+      : ForwardBody(problem, kernel, schedule), boxes(kernel.isPersistent()),
+        lists(kernel.getArg(visitLists(false).list)), ofLong(kernel.getLonger().has_value()),
+        isSplit(isa<SplitKvAttr>(schedule)), singlePass(dyn_cast<SinglePassAttr>(schedule)), tiles(kernel.getTiles()) {}
 
   void build() {
     declarePlaces();
@@ -46,32 +47,33 @@ private:
     Type dtype = problem.getDtype();
     int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
     auto frag = [&](const char *name, int64_t cols) {
-      return place(name, FragType::get(b.getContext(), config.getQTile(), cols, config.getWarps()));
+      return place(name, FragType::get(b.getContext(), schedule.getQTile(), cols, schedule.getWarps()));
     };
-    Q = shared("Q", config.getQTile(), colsQk, boxes);
-    K = shared("K", config.getKvTile() * config.getLook(), colsQk, boxes);
-    V = shared("V", config.getKvTile() * config.getLook(), colsV, boxes);
-    s = frag("s", config.getKvTile());
+    Q = shared("Q", schedule.getQTile(), colsQk, boxes);
+    K = shared("K", keysAtOnce(), colsQk, boxes);
+    V = shared("V", keysAtOnce(), colsV, boxes);
+    s = frag("s", schedule.getKvTile());
     acc = frag("acc", colsV);
-    if (config.getHoldQ())
-      held = place("held", HeldType::get(b.getContext(), config.getQTile(), colsQk, dtype, config.getWarps()));
-    if (int64_t keys = config.getKvTile() * config.getLook(); config.getLook() > 1) {
+    if (auto tiled = dyn_cast<TiledAttr>(unsplit()); tiled && tiled.getQInRegisters())
+      held = place("held", HeldType::get(b.getContext(), schedule.getQTile(), colsQk, dtype, schedule.getWarps()));
+    if (int64_t keys = keysAtOnce(); singlePass) {
       allScores = frag("all_scores", keys);
-      probabilities = place("all", HeldType::get(b.getContext(), config.getQTile(), keys, dtype, config.getWarps()));
+      probabilities =
+          place("all", HeldType::get(b.getContext(), schedule.getQTile(), keys, dtype, schedule.getWarps()));
     }
-    row = place("row", RowsType::get(b.getContext(), config.getQTile(), config.getWarps()));
+    row = place("row", RowsType::get(b.getContext(), schedule.getQTile(), schedule.getWarps()));
   }
 
   /// The number of this block's query tile in the grid, of which `tiles` are needed, if
   /// given. The parts of its keys, if it has some, go to blocks that follow each other.
   Index findTile(std::optional<Index> tiles = std::nullopt) {
-    if (tiles && !config.isSplit())
+    if (tiles && !isSplit)
       return listedBlock(*tiles);
     Value below;
     if (tiles)
       below = mul(math.value(*tiles), args["splits"]);
     Index block = Value(BlockIndexOp::create(b, loc, below));
-    if (!config.isSplit())
+    if (!isSplit)
       return block;
     split = math.named(rem(block, arg("splits")), "split");
     return math.named(div(block, arg("splits")), "query_tile");
@@ -80,23 +82,23 @@ private:
   void findDenseTile() {
     Index block = findTile();
     Index seqlen = arg("seqlen_q");
-    Index tiles = math.named(math.ceilDiv(seqlen, config.getQueries()), "tiles");
+    Index tiles = math.named(math.ceilDiv(seqlen, schedule.getQueries()), "tiles");
     int64_t heads = gridHeads();
     Deal dealt = deal(block, tiles, heads, problem.getQLayout(), growsWithRows() ? Order::LastIsLongest : Order::Alike);
     tile = dealt.tile;
     Index head = math.named(dealt.head, "sequence_head");
     h = math.named(firstHead(rem(head, heads)), "h");
     batch = math.named(div(head, heads), "b");
-    q0 = math.named(math.mul(tile, config.getQueries()), "q0");
-    rows = writeRows = math.named(math.min(math.sub(seqlen, q0), config.getQueries()), "rows");
+    q0 = math.named(math.mul(tile, schedule.getQueries()), "q0");
+    rows = writeRows = math.named(math.min(math.sub(seqlen, q0), schedule.getQueries()), "rows");
     lenQ = seqlen;
     first = q0;
   }
 
   void findPackedTile() {
-    std::optional<Index> listed = listedSlots(arg("total_q"), config.getQueries());
+    std::optional<Index> listed = listedSlots(arg("total_q"), schedule.getQueries());
     Index block = findTile(listed ? std::optional(math.mul(*listed, gridHeads())) : std::nullopt);
-    Index slots = listed ? *listed : math.named(this->slots(config.getQueries()), "slots"), &slot = tile;
+    Index slots = listed ? *listed : math.named(this->slots(schedule.getQueries()), "slots"), &slot = tile;
     bool sorted = listed && !ofLong; // by `tile.list_tiles`, or the caller; `tile.list_slots` leaves them in order
     Order order = !growsWithRows() ? Order::Alike : sorted ? Order::FirstIsLongest : Order::LastIsLongest;
     Deal dealt = deal(block, slots, gridHeads(), problem.getQLayout(), order);
@@ -106,7 +108,7 @@ private:
       slot = listedSlot(slot);
     Value offsets = startsOf(/*keys=*/false);
     auto find = FindSequenceOp::create(b, loc, math.value(slot), args["cu_seqlens_q"], offsets, args["batch"],
-                                       args["total_q"], config.getQueries());
+                                       args["total_q"], schedule.getQueries());
     batch = find.getB();
     q0 = find.getQ0();
     rows = find.getRows();
@@ -117,7 +119,8 @@ private:
 
   /// This block's tiles of the sequence that its number says: one, if that has no more rows than its bounds said.
   void attendSequence() {
-    Index block = Value(BlockIndexOp::create(b, loc, Value())), number = *tiles == 1 ? Index(0) : rem(block, *tiles), group = div(block, *tiles);
+    Index block = Value(BlockIndexOp::create(b, loc, Value())), number = *tiles == 1 ? Index(0) : rem(block, *tiles),
+          group = div(block, *tiles);
     h = math.named(firstHead(rem(group, gridHeads())), "h");
     batch = math.named(div(group, gridHeads()), "b");
     bool padded = problem.getQLayout().getPadded();
@@ -127,7 +130,7 @@ private:
     findKeys();
 
     auto pad = [&](StringRef left, Index begin, Index end) {
-      sharePadding(left, begin, end, *tiles, number, config.getQueries(), [&](Index row, Index count) {
+      sharePadding(left, begin, end, *tiles, number, schedule.getQueries(), [&](Index row, Index count) {
         first = row, writeRows = count;
         storePadding();
       });
@@ -138,18 +141,18 @@ private:
 
     Index extent = padded ? math.sub(behind, firstQuery) : lenQ;
     auto turns = [&](Keys keys) {
-      q0 = enterLoop("q0", math.mul(number, config.getQueries()), extent, *tiles * config.getQueries());
+      q0 = enterLoop("q0", math.mul(number, schedule.getQueries()), extent, *tiles * schedule.getQueries());
       if (!boxes)
         BarrierOp::create(b, loc); // places were another tile's
       first = math.named(math.add(firstQuery, q0), "row0");
-      writeRows = math.named(math.min(math.sub(extent, q0), config.getQueries()), "write_rows");
-      rows = padded ? math.named(math.clamp(math.sub(lenQ, q0), 0, config.getQueries()), "rows") : writeRows;
+      writeRows = math.named(math.min(math.sub(extent, q0), schedule.getQueries()), "write_rows");
+      rows = padded ? math.named(math.clamp(math.sub(lenQ, q0), 0, schedule.getQueries()), "rows") : writeRows;
       if (padded)
         writeApart(rows, [&] { storePadding(); }, [&] { attend(keys); });
       else
         attend(keys);
     };
-    if (config.getLook() == 1)
+    if (!singlePass)
       return turns(Keys::Walked);
     if (!sharesLook())
       return turns(Keys::Either);
@@ -165,7 +168,8 @@ private:
   // The computation
   //===------------------------------------------------------------------===//
 
-  /// How a tile comes to its keys: tile by tile; in one go, those being there already; or, by how many there are, either.
+  /// How a tile comes to its keys: tile by tile; in one go, those being there already; or, by how many there are,
+  /// either.
   enum class Keys { Walked, Held, Either };
 
   void attend(Keys come = Keys::Walked) {
@@ -175,7 +179,7 @@ private:
 
     // Before the loops: behind them, the compiler would write what follows a loop once for each.
     origin = perRow(math.value(q0), math.value(h), "at");
-    draws = findDraws(config.getPackHeads() != 1);
+    draws = findDraws(schedule.getPackHeads() != 1);
     Value queryRows, queryStride, keys, values;
     auto findRows = [&] {
       queryRows = rowPointer("q", first, batch, h);
@@ -187,7 +191,7 @@ private:
     // row seems to have no key. Twelve warps have no registers for a repair that nothing else asks for: 0.92 of the
     // speed at d 64.)
     repairsLarge = boxes && come == Keys::Walked && problem.getModifiers().empty() &&
-                   scaleOfProducts() * std::log2(std::exp(1.0)) <= 1 && (walk.hidesKeys() || config.getWarps() <= 8);
+                   scaleOfProducts() * std::log2(std::exp(1.0)) <= 1 && (walk.hidesKeys() || schedule.getWarps() <= 8);
     bool repairs = boxes && (walk.hidesKeys() || repairsLarge);
     if (!boxes || walk.hidesKeys())
       findRows();
@@ -206,14 +210,14 @@ private:
     Interval queries = {q0, math.add(q0, rows)};
     std::optional<ListedWalk> listed;
     if (lists)
-      listed = listedWalk(walk, /*ofKeys=*/false, tile, config.getQueries());
-    SmallVector<KeyRun> runs = listed ? listed->runs : walk.runs(math, queries, config.getKvTile());
+      listed = listedWalk(walk, /*ofKeys=*/false, tile, schedule.getQueries());
+    SmallVector<KeyRun> runs = listed ? listed->runs : walk.runs(math, queries, schedule.getKvTile());
     Interval visited = {0, scope.lenK};
-    if (config.isSplit()) {
+    if (isSplit) {
       takeShare(runs);
       visited = hullOf(math, runs);
-      visited = {math.mul(visited.lo, config.getKvTile()),
-                 math.min(math.mul(visited.hi, config.getKvTile()), scope.lenK)};
+      visited = {math.mul(visited.lo, schedule.getKvTile()),
+                 math.min(math.mul(visited.hi, schedule.getKvTile()), scope.lenK)};
     }
     switch (come) {
     case Keys::Walked:
@@ -227,30 +231,31 @@ private:
     }
 
     // Of a share of the keys, the first one's.
-    findSink(config.isSplit() ? std::optional(math.eq(split, 0)) : std::nullopt);
+    findSink(isSplit ? std::optional(math.eq(split, 0)) : std::nullopt);
     addSink(acc, row);
     NormalizeOp::create(b, loc, acc, row, repairsLarge ? b.getUnitAttr() : UnitAttr());
     scaleKept(acc);
     auto [dst, dstStride, lse, lseStride, sum] = results();
     // What padding gets in the end follows from its lse.
-    Index written = config.isSplit() ? rows : writeRows;
+    Index written = isSplit ? rows : writeRows;
     StoreOp::create(b, loc, dst, dstStride, acc, rowsInTile, rowsOf(written), problem.getDimV());
     if (lse)
       StoreLseOp::create(b, loc, lse, sum, lseStride, row, rowsInTile, rowsOf(writeRows));
     if (repairs) {
-      // To ask a list about each key would take long, but tiles that are visited are few. (Else registers are worth more.)
+      // To ask a list about each key would take long, but tiles that are visited are few. (Else registers are worth
+      // more.)
       bool along = listed && hasListsOfMaps();
       if (!queryRows) // one loop, whose registers they would take
         findRows();
-      Value firstKey = config.isSplit() ? math.value(visited.lo) : Value();
-      auto repair = RepairOp::create(b, loc, acc, origin, rowsInTile, firstKey, math.value(visited.hi), queryRows,
-                                     queryStride, keys, args["k_row"], values, args["v_row"], dst, dstStride, lse,
-                                     lseStride, sum, draws, along ? math.value(listed->runs.front().bounds.back()) : Value(),
-                                     problem.getDimQkAttr(), problem.getDimVAttr(),
-                                     b.getF64FloatAttr(std::copysign(scaleOfProducts(), problem.scaleOrDefault())),
-                                     dropout ? b.getI64IntegerAttr(dropout->below) : IntegerAttr(),
-                                     dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(),
-                                     along ? b.getI64IntegerAttr(config.getKvTile()) : IntegerAttr());
+      Value firstKey = isSplit ? math.value(visited.lo) : Value();
+      auto repair = RepairOp::create(
+          b, loc, acc, origin, rowsInTile, firstKey, math.value(visited.hi), queryRows, queryStride, keys,
+          args["k_row"], values, args["v_row"], dst, dstStride, lse, lseStride, sum, draws,
+          along ? math.value(listed->runs.front().bounds.back()) : Value(), problem.getDimQkAttr(),
+          problem.getDimVAttr(), b.getF64FloatAttr(std::copysign(scaleOfProducts(), problem.scaleOrDefault())),
+          dropout ? b.getI64IntegerAttr(dropout->below) : IntegerAttr(),
+          dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(),
+          along ? b.getI64IntegerAttr(schedule.getKvTile()) : IntegerAttr());
       buildTests(walk, repair.getBody());
       if (along) {
         OpBuilder::InsertionGuard guard(b);
@@ -292,12 +297,13 @@ private:
     Value sum = {};                  ///< of the parts: `lse` is their maximum
   };
   Results results() {
-    bool packs = config.getPackHeads() != 1;
-    if (config.isSplit()) {
+    bool packs = schedule.getPackHeads() != 1;
+    if (isSplit) {
       int64_t dim = problem.getDimV();
       Value o = partialPointer("partial_o", dim, split, first, batch, h), head = wide(rowsInAll());
       return {o, perRow(wide(dim), mul(head, wide(dim))), partialPointer("partial_max", 1, split, first, batch, h),
-              packs ? perRow(wide(int64_t(1)), head) : Value(), partialPointer("partial_sum", 1, split, first, batch, h)};
+              packs ? perRow(wide(int64_t(1)), head) : Value(),
+              partialPointer("partial_sum", 1, split, first, batch, h)};
     }
     Value o = rowPointer("o", first, batch, h);
     if (!problem.hasLse())
@@ -342,11 +348,12 @@ private:
       keyTile = math.sub(-1, keyTile);
     if (listed)
       keyTile = listed->tileAt(keyTile);
-    Index k0 = math.named(math.mul(keyTile, config.getKvTile()), "k0");
+    Index k0 = math.named(math.mul(keyTile, schedule.getKvTile()), "k0");
     auto copy = [&](Value place, StringRef tensor, Value base, int64_t dim) -> Value {
       Index left = math.sub(scope.lenK, k0);
       if (boxes)
-        return copyBox(place, tensor, math.add(firstKey, k0), kvHead, left, config.getLook() > 1 ? std::optional<int64_t>(1) : std::nullopt);
+        return copyBox(place, tensor, math.add(firstKey, k0), kvHead, left,
+                       singlePass ? std::optional<int64_t>(1) : std::nullopt);
       Value stride = args[(tensor + "_row").str()];
       Value src = AdvanceOp::create(b, loc, base, mul(wide(k0), stride));
       return CopyAsyncOp::create(b, loc, place, src, stride, math.value(left), dim, Value());
@@ -369,12 +376,14 @@ private:
     buildTests(walk, keep.getBody());
   }
 
+  int64_t keysAtOnce() { return schedule.getKvTile() * (singlePass ? int64_t(singlePass.getKvTiles()) : 1); }
+  ScheduleInterface unsplit() { return isSplit ? cast<SplitKvAttr>(schedule).getOf() : schedule; }
   /// Do several tiles of a sequence's rows look at the same keys?
-  bool sharesLook() { return int64_t(*problem.getMaxSeqlenQ()) > config.getQueries() * *tiles; }
+  bool sharesLook() { return int64_t(*problem.getMaxSeqlenQ()) > schedule.getQueries() * *tiles; }
 
   /// Has the sequence more than one tile of keys, and no more than `look`?
   void ifLooked(function_ref<void()> look, function_ref<void()> walk) {
-    Cond fits = math.logicalAnd(math.lt(config.getKvTile(), scope.lenK), math.le(scope.lenK, config.getKvTile() * config.getLook()));
+    Cond fits = math.logicalAnd(math.lt(schedule.getKvTile(), scope.lenK), math.le(scope.lenK, keysAtOnce()));
     auto branch = scf::IfOp::create(b, loc, math.value(fits), /*withElseRegion=*/true);
     for (auto [block, write] : {std::pair(branch.thenBlock(), look), std::pair(branch.elseBlock(), walk)}) {
       OpBuilder::InsertionGuard guard(b);
@@ -384,16 +393,18 @@ private:
   }
 
   void bringAll(Value place, StringRef tensor) {
-    WaitOp::create(b, loc, copyBox(place, tensor, firstKey, kvHead, scope.lenK, config.getLook()));
+    WaitOp::create(b, loc, copyBox(place, tensor, firstKey, kvHead, scope.lenK, singlePass.getKvTiles()));
   }
 
   /// All keys of such a sequence: their scores, then the softmax, then results. `there`: K is.
   void lookAtAll(KeyWalk &walk, bool there) {
-    int64_t keys = config.getKvTile() * config.getLook();
+    int64_t keys = keysAtOnce();
     auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
     if (!there)
       bringAll(K, "k");
-    wait(MmaQkOp::create(b, loc, allScores, held ? held : Q, K, /*negated=*/problem.scaleOrDefault() < 0, /*late=*/false).getToken());
+    wait(
+        MmaQkOp::create(b, loc, allScores, held ? held : Q, K, /*negated=*/problem.scaleOrDefault() < 0, /*late=*/false)
+            .getToken());
     auto test = [&] {
       auto keep = KeepOp::create(b, loc, allScores, origin, math.value(0));
       buildTests(walk, keep.getBody());
@@ -411,29 +422,31 @@ private:
 
   void storePadding() {
     auto [o, stride, lse, lseStride, sum] = results(); // a part without keys need not have a sum
-    if (!config.isSplit())
+    if (!isSplit)
       StorePaddingOp::create(b, loc, o, stride, rowsOf(writeRows), problem.getDimV());
     if (lse)
       StorePaddingOp::create(b, loc, lse, lseStride ? lseStride : wide(int64_t(1)), rowsOf(writeRows), 1);
   }
 
-  bool boxes; ///< tiles are copied as boxes of tensors, by their maps
-  bool repairsLarge = false; ///< rows of large scores are computed again, behind the loop
-  bool lists; ///< of key tiles are there, made by kernels ahead of this one
-  bool ofLong; ///< sequences only, whose slots are listed
+  bool boxes;                   ///< tiles are copied as boxes of tensors, by their maps
+  bool repairsLarge = false;    ///< rows of large scores are computed again, behind the loop
+  bool lists;                   ///< of key tiles are there, made by kernels ahead of this one
+  bool ofLong;                  ///< sequences only, whose slots are listed
+  bool isSplit;                 ///< keys are shared out among CTAs
+  SinglePassAttr singlePass;    ///< null: the softmax is online for all sequences
   std::optional<int64_t> tiles; ///< of each sequence, which a block then knows by its number
   Value Q, K, V, acc, row, held;
   Value allScores, probabilities; ///< of all keys, if they are looked at in one go
-  Index tile = 0;      ///< of queries: its slot, or its number in the sequence
-  Index q0 = 0;        ///< the tile's first row in its sequence
-  Index first = 0;     ///< the same as a row of the tensor
-  Index rows = 0;      ///< rows to compute
-  Index writeRows = 0; ///< rows to write
-  Index split = 0;     ///< which part of the keys
+  Index tile = 0;                 ///< of queries: its slot, or its number in the sequence
+  Index q0 = 0;                   ///< the tile's first row in its sequence
+  Index first = 0;                ///< the same as a row of the tensor
+  Index rows = 0;                 ///< rows to compute
+  Index writeRows = 0;            ///< rows to write
+  Index split = 0;                ///< which part of the keys
 };
 
 } // namespace
 
-void attn::writeForward(ProblemOp problem, KernelOp kernel, ConfigAttr config) {
-  ForwardKernel(problem, kernel, config).build();
+void attn::writeForward(ProblemOp problem, KernelOp kernel, ScheduleInterface schedule) {
+  ForwardKernel(problem, kernel, schedule).build();
 }

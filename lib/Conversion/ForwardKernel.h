@@ -8,14 +8,14 @@ namespace attn {
 
 /// Writes the body of `kernel`, whose arguments are `KernelArguments`: the program of
 /// one block for one query tile of `problem`.
-void writeForward(ProblemOp problem, tile::KernelOp kernel, tile::ConfigAttr config);
+void writeForward(ProblemOp problem, tile::KernelOp kernel, tile::ScheduleInterface schedule);
 
-/// Where the config shares keys out: writes the body of the kernel that follows, and
+/// Where the schedule shares keys out: writes the body of the kernel that follows, and
 /// merges the parts of each row.
 void writeMerge(ProblemOp problem, tile::KernelOp kernel, double scale);
 
 /// The sizes of that kernel.
-tile::ConfigAttr mergeConfig(mlir::MLIRContext *context);
+tile::ScheduleInterface mergeSchedule(mlir::MLIRContext *context);
 
 } // namespace attn
 

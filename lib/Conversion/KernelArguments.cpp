@@ -8,23 +8,24 @@ using program::ArgumentAttr;
 using program::ArgumentKind;
 using program::Effect;
 
-KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes, bool lists,
+KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ScheduleInterface schedule, bool boxes, bool lists,
                                            bool slots, ArrayRef<MaskOperand> whole) {
   KernelArguments arguments(problem.getContext());
   std::vector<ProblemTensor> tensors = tensorsOf(problem);
-  if (config.isSplit())
+  bool isSplit = llvm::isa<tile::SplitKvAttr>(schedule);
+  if (isSplit)
     llvm::erase_if(tensors, [](const ProblemTensor &tensor) { return tensor.role == ProblemTensor::Result; });
 
   arguments.addPointers(problem, tensors);
   arguments.addMade(problem, whole);
-  if (config.isSplit())
+  if (isSplit)
     arguments.addPartial(Effect::write);
   if (lists)
     arguments.addLists(problem, /*ofKeys=*/false);
   if (slots)
     arguments.addIntegers({{slotLists(false)[0].name}, {slotLists(false)[0].count}});
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/lists);
-  if (config.isSplit())
+  if (isSplit)
     arguments.addSize("splits");
   arguments.addStrides(problem, tensors);
 
@@ -33,9 +34,9 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr c
   auto map = [&](int64_t rows, int64_t heads, LayoutAttr layout) {
     return tile::MapType::get(problem.getContext(), rows, heads, problem.getDtype(), layout.isPacked());
   };
-  arguments.addMap("q", map(config.getQueries(), config.getPackHeads(), problem.getQLayout()), tensors[0]);
-  arguments.addMap("k", map(config.getKvTile(), 1, problem.getKLayout()), tensors[1]);
-  arguments.addMap("v", map(config.getKvTile(), 1, problem.getVLayout()), tensors[2]);
+  arguments.addMap("q", map(schedule.getQueries(), schedule.getPackHeads(), problem.getQLayout()), tensors[0]);
+  arguments.addMap("k", map(schedule.getKvTile(), 1, problem.getKLayout()), tensors[1]);
+  arguments.addMap("v", map(schedule.getKvTile(), 1, problem.getVLayout()), tensors[2]);
   arguments.addBlocks();
   arguments.addCounter();
   return arguments;
@@ -171,15 +172,16 @@ KernelArguments KernelArguments::ofSinks(ProblemOp problem, SegmentsOp segments)
 }
 
 tile::KernelOp KernelArguments::makeKernel(ProgramBuilder &program, OpBuilder &b, Location loc, StringRef name,
-                                           StringRef target, const KernelGrid &grid, tile::ConfigAttr config) const {
+                                           StringRef target, const KernelGrid &grid,
+                                           tile::ScheduleInterface schedule) const {
   SmallVector<Attribute> names;
   SmallVector<Type> types;
   for (const KernelArgument &argument : list) {
     names.push_back(b.getStringAttr(argument.name));
     types.push_back(argument.type);
   }
-  auto kernel = tile::KernelOp::create(b, loc, name, b.getArrayAttr(names), target, grid.packed, grid.keys,
-                                       grid.heads, grid.tiles, grid.cluster, grid.longer, config, IntegerAttr());
+  auto kernel = tile::KernelOp::create(b, loc, name, b.getArrayAttr(names), target, grid.packed, grid.keys, grid.heads,
+                                       grid.tiles, grid.cluster, grid.longer, schedule, IntegerAttr());
   kernel.getBody().emplaceBlock().addArguments(types, SmallVector<Location>(types.size(), loc));
   program.launch(kernel, *this, grid);
   return kernel;
@@ -311,8 +313,8 @@ void KernelArguments::addSizes(ProblemOp problem, bool keys, bool totalKeys) {
   // Where heads of an array of packed keys stand.
   if (keys && problem.getKLayout().isPacked() &&
       (totalKeys || llvm::any_of(distinctOperands(problem.getMask()), [](const MaskOperand &array) {
-        return array.shape == OperandShape::PerKey && array.heads != OperandHeads::shared;
-      })))
+         return array.shape == OperandShape::PerKey && array.heads != OperandHeads::shared;
+       })))
     addSize("total_kv");
 }
 

@@ -32,10 +32,10 @@ struct TensorUse {
 struct KernelGrid {
   bool packed = false;
   int64_t heads = 1;
-  bool keys = false; ///< tiles are of keys, heads are kv heads
-  mlir::IntegerAttr tiles;   ///< null but for kernels on strips
-  mlir::IntegerAttr cluster; ///< null but for rows
-  bool ofIds = false;        ///< of rows: of ids; else there is one
+  bool keys = false;              ///< tiles are of keys, heads are kv heads
+  mlir::IntegerAttr tiles;        ///< null but for kernels on strips
+  mlir::IntegerAttr cluster;      ///< null but for rows
+  bool ofIds = false;             ///< of rows: of ids; else there is one
   mlir::DenseI64ArrayAttr longer; ///< null: for all sequences
   int64_t most = 0;               ///< blocks, which then go along a loop; 0: as many as there is work
   /// Which class of rows of results it writes, of how many.
@@ -59,19 +59,22 @@ struct KernelGrid {
 /// instead of the problem's, and the number of `splits` (i32); the one that merges has
 /// these, the problem's results and q's sizes.
 struct KernelArguments {
-  /// `lists`: with those of the tiles to visit, and `total_kv` of packed keys. `slots`: with the list of those it is for.
-  /// `whole`: of these block maps the lists and not bits.
-  static KernelArguments ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes, bool lists = false,
+  /// `lists`: with those of the tiles to visit, and `total_kv` of packed keys. `slots`: with the list of those it is
+  /// for. `whole`: of these block maps the lists and not bits.
+  static KernelArguments ofForward(ProblemOp problem, tile::ScheduleInterface schedule, bool boxes, bool lists = false,
                                    bool slots = false, llvm::ArrayRef<MaskOperand> whole = {});
   static KernelArguments ofMerge(ProblemOp problem);
-  /// Of kernels that find out which tiles there are: all arrays, `results`, of lists how long they are, the sizes of both sides.
+  /// Of kernels that find out which tiles there are: all arrays, `results`, of lists how long they are, the sizes of
+  /// both sides.
   static KernelArguments ofVisits(ProblemOp problem, llvm::ArrayRef<TensorUse> results,
                                   llvm::ArrayRef<MaskOperand> whole = {});
   /// Of the kernel that makes bits of a block map: `<offsets>`, `<columns>`, `<columns>_entries`, `<offsets>_bits`,
-  /// `<offsets>_bits_rows`, `<offsets>_bits_words`, `batch`, the number of `blocks`. Kernels that ask for blocks have the bits
-  /// and their extents in place of the lists; or these (`wholeMaps`), with `<offsets>_entries` and `<columns>_entries`.
+  /// `<offsets>_bits_rows`, `<offsets>_bits_words`, `batch`, the number of `blocks`. Kernels that ask for blocks have
+  /// the bits and their extents in place of the lists; or these (`wholeMaps`), with `<offsets>_entries` and
+  /// `<columns>_entries`.
   static KernelArguments ofBlockMap(ProblemOp problem, const MaskOperand &lists);
-  /// Of the kernel that numbers a tree: all arrays, where it works, the sizes of both sides; `teams`: of its blocks, with the `queue`.
+  /// Of the kernel that numbers a tree: all arrays, where it works, the sizes of both sides; `teams`: of its blocks,
+  /// with the `queue`.
   static KernelArguments ofTree(ProblemOp problem, llvm::StringRef parents, bool teams);
   /// Of a backward pass, a kernel that has these of its tensors, in the order of
   /// `tensorsOf` and `scratchOf`, with all arrays and the sizes of both sides. With `boxes`
@@ -88,7 +91,7 @@ struct KernelArguments {
 
   /// A kernel with these arguments and an empty body, and its launch in the program.
   tile::KernelOp makeKernel(ProgramBuilder &program, mlir::OpBuilder &b, mlir::Location loc, llvm::StringRef name,
-                            llvm::StringRef target, const KernelGrid &grid, tile::ConfigAttr config) const;
+                            llvm::StringRef target, const KernelGrid &grid, tile::ScheduleInterface schedule) const;
 
   llvm::SmallVector<KernelArgument> list;
 

@@ -46,7 +46,9 @@ static MaskScope probeScope() {
 
 bool attn::someEndInFirstTile(MaskInterface mask, bool someAreShort) {
   IndexMath math;
-  auto keysOf = [&](int64_t q) { return mask.keyRanges(math, probeScope(), {Index::position(q), Index::position(q + 64)}).some; };
+  auto keysOf = [&](int64_t q) {
+    return mask.keyRanges(math, probeScope(), {Index::position(q), Index::position(q + 64)}).some;
+  };
   IntervalList later = keysOf(probeLength / 2), first = keysOf(0);
   if (later.size() != 1 || first.size() != 1)
     return false;

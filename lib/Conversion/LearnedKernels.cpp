@@ -10,8 +10,8 @@
 // - of one of keys, along the rows of a key tile, and leaves the sum of each key;
 // - of a table of distances, along tiles as far from the diagonal as each other, and leaves the sum of each distance.
 //
-// What it leaves is as long as the sequences are, for each head. Another kernel, a warp an entry, sums what belongs to an
-// entry, as it does, from statistics alone, for sinks. Each sum is one block's, or one warp's, in order.
+// What it leaves is as long as the sequences are, for each head. Another kernel, a warp an entry, sums what belongs to
+// an entry, as it does, from statistics alone, for sinks. Each sum is one block's, or one warp's, in order.
 //
 #include "LearnedKernels.h"
 #include "BackwardBody.h"
@@ -56,7 +56,8 @@ protected:
   }
 
   Value firstTiledKey() { // padded offsets of keys may lie anywhere; their prefix sums do not
-    return firstTiledRow(/*keys=*/true, problem.getKLayout().isPacked() ? Index(load(args["cu_seqlens_kv"], batch)) : Index(0));
+    return firstTiledRow(/*keys=*/true,
+                         problem.getKLayout().isPacked() ? Index(load(args["cu_seqlens_kv"], batch)) : Index(0));
   }
 
   Value partial() { return args[partialGradientOf(array)]; }
@@ -66,8 +67,9 @@ protected:
     bool keys = has(ScoreOperand::Key);
     return at(partial(), add(mul(wide(h), keys ? tiledKeys() : tiledRows()), keys ? firstTiledKey() : firstTiledRow()));
   }
-  /// The same of the sums of distances, of which all have `pitch` numbers. Number x + n * tile is that of k - q == x, with n the
-  /// sequence's query tiles; the first half has sums of pairs below a tile's diagonal, the second those above.
+  /// The same of the sums of distances, of which all have `pitch` numbers. Number x + n * tile is that of k - q == x,
+  /// with n the sequence's query tiles; the first half has sums of pairs below a tile's diagonal, the second those
+  /// above.
   Value sumsOfDistances() {
     Value all = add(tiledRows(), tiledKeys());
     return at(partial(), add(mul(wide(h), all), add(firstTiledRow(), firstTiledKey())));
@@ -83,7 +85,7 @@ protected:
 class LearnedKernel : LearnedBody {
 public:
   LearnedKernel(ProblemOp problem, KernelOp kernel, const ScoreOperand &array)
-      : LearnedBody(problem, kernel, array, kernel.getConfig().getQTile()), warps(kernel.getConfig().getWarps()),
+      : LearnedBody(problem, kernel, array, kernel.getSchedule().getQTile()), warps(kernel.getSchedule().getWarps()),
         turned(array.has(ScoreOperand::Key) && !array.has(ScoreOperand::Query)) {}
 
   void build() {
@@ -160,7 +162,8 @@ private:
   void buildDistances(Index worker) {
     Value sums = sumsOfDistances(), pitch = pitchOfDistances();
     Index down = math.named(tilesOf(lenQ), "down"), across = math.named(tilesOf(scope.lenK), "across");
-    Index any = math.select(math.logicalAnd(math.lt(0, lenQ), math.lt(0, scope.lenK)), math.sub(math.add(down, across), 1), 0);
+    Index any =
+        math.select(math.logicalAnd(math.lt(0, lenQ), math.lt(0, scope.lenK)), math.sub(math.add(down, across), 1), 0);
     loop("j", worker, math.named(any, "lines"), workers, [&](Index j) {
       ClearOp::create(b, loc, acc);
       Index from = math.max(math.sub(math.sub(down, 1), j), 0);
@@ -185,8 +188,7 @@ private:
       };
       Value statistics = statisticsPointer(firstTiledRow(), h, q0);
       Index left = math.sub(lenQ, q0), leftKeys = math.sub(scope.lenK, k0);
-      Value copied[] = {copy(Q, "q", row, h, left, problem.getDimQk()),
-                        copy(dO, "do", row, h, left, problem.getDimV()),
+      Value copied[] = {copy(Q, "q", row, h, left, problem.getDimQk()), copy(dO, "do", row, h, left, problem.getDimV()),
                         copy(K, "k", key, kvHead, leftKeys, problem.getDimQk()),
                         copy(V, "v", key, kvHead, leftKeys, problem.getDimV()),
                         CopyStatisticsOp::create(b, loc, stats, statistics, statisticsPitch())};
@@ -213,8 +215,10 @@ private:
                            turned ? b.getUnitAttr() : UnitAttr());
       AccumulateOp::create(b, loc, acc, dp);
       BarrierOp::create(b, loc);
-      // In each turn, and for tests and scores where they stand: products of more than 192 columns have no registers for what is kept along the loops over batch and keys.
-      if (std::max(problem.getDimQk(), problem.getDimV()) > 192 && op->getParentOfType<KernelOp>().getTarget() != "cpu") {
+      // In each turn, and for tests and scores where they stand: products of more than 192 columns have no registers
+      // for what is kept along the loops over batch and keys.
+      if (std::max(problem.getDimQk(), problem.getDimV()) > 192 &&
+          op->getParentOfType<KernelOp>().getTarget() != "cpu") {
         workOutHere(keep, OpBuilder(keep));
         workOutHere(op, OpBuilder(op));
         workOutHere(op->getParentOp(), OpBuilder::atBlockBegin(op->getBlock()));
@@ -272,7 +276,8 @@ private:
   void addLine(Value to, ArrayRef<Index> places) {
     if (problem.isSinkArray(array)) {
       Value sink = LoadOp::create(b, loc, b.getF32Type(), args[array.name], math.value(h), /*uniform=*/false);
-      AddSinkTotalOp::create(b, loc, to, statisticsPointer(firstTiledRow(), h, 0), statisticsPitch(), math.value(lenQ), sink);
+      AddSinkTotalOp::create(b, loc, to, statisticsPointer(firstTiledRow(), h, 0), statisticsPitch(), math.value(lenQ),
+                             sink);
     } else if (has(ScoreOperand::Table)) {
       addDistances(to, places[ScoreOperand::Table]);
     } else if (has(ScoreOperand::Query) || has(ScoreOperand::Key)) {
@@ -308,33 +313,33 @@ private:
 
 } // namespace
 
-void attn::writeLearned(BackwardOp backward, ProgramBuilder &program, StringRef target, int64_t arch) {
+void attn::writeLearned(BackwardOp backward, ProgramBuilder &program, const TargetInfo &target) {
   ProblemOp problem = backward.getProblemOp();
   OpBuilder b(backward);
   auto module = backward->getParentOfType<ModuleOp>();
-  StringRef generic = target == "sm_90a" ? StringRef("sm_80") : target;
   // Four tiles of operands, and room for one of sums.
   int64_t cols = llvm::alignTo(std::max(problem.getDimQk(), problem.getDimV()), 16) + 8, tile = 64;
-  if (target != "cpu" && tile * (4 * 2 * cols + 2 * (2 * tile + 8)) > sharedMemoryLimit(target, arch) - 1024)
+  if (!target.isHost() && tile * (4 * 2 * cols + 2 * (2 * tile + 8)) > target.sharedMemory - 1024)
     tile = 32;
   // Four fragments leave no registers for what several modifiers make.
-  if (target != "cpu" && problem.getModifiers().size() > 1)
+  if (!target.isHost() && problem.getModifiers().size() > 1)
     tile = 32;
-  auto config = [&](int64_t size, int64_t warps) {
-    return ConfigAttr::get(b.getContext(), size, size, target == "cpu" ? 1 : warps, /*blocks=*/1).withBySequence(true);
+  auto schedule = [&](int64_t size, int64_t warps) {
+    return AuxiliaryAttr::get(b.getContext(), size, size, target.isHost() ? 1 : warps, /*blocks=*/1)
+        .withPerSequence(true);
   };
   SmallVector<ScoreOperand> arrays = backward.getDifferentiatedArrays();
   for (const ScoreOperand &array : arrays) {
     std::string gradient = gradientOf(array), partial = partialGradientOf(array);
-    auto make = [&](StringRef suffix, ArrayRef<TensorUse> tensors, int64_t blocks, ConfigAttr config) {
+    auto make = [&](StringRef suffix, ArrayRef<TensorUse> tensors, int64_t blocks, ScheduleInterface schedule) {
       auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/false, [](StringRef) { return 0; });
       KernelGrid grid;
       grid.packed = true; // a block even of no sequences: entries have to be written
       grid.heads = problem.getHeads();
       grid.tiles = b.getI64IntegerAttr(blocks);
       return arguments.makeKernel(program, b, backward.getLoc(),
-                                  freeSymbol(module, backward.getSymName() + "_" + gradient + suffix), generic, grid,
-                                  config);
+                                  freeSymbol(module, backward.getSymName() + "_" + gradient + suffix), target.generic(),
+                                  grid, schedule);
     };
     bool sinks = problem.isSinkArray(array);
     bool whole = array.has(ScoreOperand::Query) && array.has(ScoreOperand::Key);
@@ -349,7 +354,7 @@ void attn::writeLearned(BackwardOp backward, ProgramBuilder &program, StringRef 
                           {"statistics_head"},
                           {"statistics_kind"},
                           {whole ? gradient : partial, program::Effect::write}},
-                         workers, config(tile, tile / 16)),
+                         workers, schedule(tile, tile / 16)),
                     array)
           .build();
     if (!whole)
@@ -358,7 +363,7 @@ void attn::writeLearned(BackwardOp backward, ProgramBuilder &program, StringRef 
           make(
               "",
               {{"statistics"}, {"statistics_head"}, {"statistics_kind"}, {gradient, program::Effect::write}, {partial}},
-              1, config(16, 1)),
+              1, schedule(16, 1)),
           array, tile)
           .build();
   }

@@ -8,7 +8,7 @@
 namespace attn {
 
 /// The kernels behind those of a backward pass that compute gradients of arrays (`requires_grad`), one or two for each.
-void writeLearned(BackwardOp backward, ProgramBuilder &program, llvm::StringRef target, int64_t arch);
+void writeLearned(BackwardOp backward, ProgramBuilder &program, const TargetInfo &target);
 
 } // namespace attn
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradients of short sequences on Hopper: a block has a sequence's and a head's rows and keys, and makes all three results of them, so that nothing is added up
-// in memory, and no kernel is ahead of this one or behind it (docs/Schedules/streaming.md, 9). Where pairs are one tile, it looks at all of them in one go, and
-// delta is a sum over a row in registers. Of more rows, warpgroups have all at rest, and keys pass by; what these get is complete with each tile of them. Longer
-// sequences have the kernels on tiles (SizeClasses.h).
+// Gradients of short sequences on Hopper: a block has a sequence's and a head's rows and keys, and makes all three
+// results of them, so that nothing is added up in memory, and no kernel is ahead of this one or behind it
+// (docs/Schedules/streaming.md, 9). Where pairs are one tile, it looks at all of them in one go, and delta is a sum
+// over a row in registers. Of more rows, warpgroups have all at rest, and keys pass by; what these get is complete with
+// each tile of them. Longer sequences have the kernels on tiles (SizeClasses.h).
 //
+#include "ShortBackward.h"
 #include "StreamingKernel.h"
 #include "StreamingUnit.h"
-#include "attn/Conversion/Schedule.h"
 
 using namespace mlir;
 using namespace attn;
@@ -17,12 +18,10 @@ namespace {
 
 constexpr int64_t rowsOfGroup = 64; ///< of a warpgroup
 
-/// So many come at a time.
-int64_t boxOfKeys(ConfigAttr config) { return passesKeys(config) ? config.getKvTile() : config.getKvTile() * config.getLook(); }
-
 class LookBackward : StreamingUnit {
 public:
-  LookBackward(BackwardOp backward, KernelOp kernel, ShortLimit limit) : StreamingUnit(backward.getProblemOp(), kernel, limit) {}
+  LookBackward(BackwardOp backward, KernelOp kernel, ShortLimit limit)
+      : StreamingUnit(backward.getProblemOp(), kernel, limit) {}
 
   void build() {
     declarePlaces();
@@ -35,24 +34,28 @@ public:
 
 private:
   /// Of fragments: those of the last warps may be nobody's.
-  int64_t rowsOfAll() { return 16 * config.getWarps(); }
-  int64_t keys() { return config.getKvTile() * config.getLook(); }
+  int64_t rowsOfAll() { return 16 * schedule.getWarps(); }
+  int64_t keys() { return keysOfAll(schedule); }
 
   void declarePlaces() {
     MLIRContext *context = b.getContext();
-    int64_t rows = config.getQTile(), colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
+    int64_t rows = schedule.getQTile(), colsQk = llvm::alignTo(problem.getDimQk(), 16),
+            colsV = llvm::alignTo(problem.getDimV(), 16);
     Q = shared("Q", rows, colsQk, /*isBox=*/true), dO = shared("dO", rows, colsV, /*isBox=*/true);
-    K = shared("K", boxOfKeys(config), colsQk, /*isBox=*/true), V = shared("V", boxOfKeys(config), colsV, /*isBox=*/true);
+    K = shared("K", int64_t(schedule.getKvTile()), colsQk, /*isBox=*/true),
+    V = shared("V", int64_t(schedule.getKvTile()), colsV, /*isBox=*/true);
     if (!passes)
-      dO.getDefiningOp<PlaceOp>().setSlots(config.getStages());
-    if (passes && bringsOutputs(problem, config)) {
+      dO.getDefiningOp<PlaceOp>().setSlots(roles.getStages());
+    if (passes && loadsOutputs(problem, schedule)) {
       O = shared("O", rows, colsV, /*isBox=*/true);
       O.getDefiningOp<PlaceOp>().setSlots(1);
     }
     for (Value place : {K, V})
-      place.getDefiningOp<PlaceOp>().setSlots(config.getStages());
+      place.getDefiningOp<PlaceOp>().setSlots(roles.getStages());
     auto ring = [&](const char *name, int64_t slots, int64_t columns) {
-      return place(name, RingType::get(context, slots, SharedType::get(context, rows, columns, problem.getDtype(), SharedType::swizzled)));
+      return place(name,
+                   RingType::get(context, slots,
+                                 SharedType::get(context, rows, columns, problem.getDtype(), SharedType::swizzled)));
     };
     if (passes)
       P = ring("P", 1, 64), dS = ring("dS", 1, 64);
@@ -61,19 +64,20 @@ private:
   }
   /// In registers, declared where they are needed.
   Value frag(const char *name, int64_t cols) {
-    return place(name, FragType::get(b.getContext(), rowsOfAll(), cols, config.getWarps()));
+    return place(name, FragType::get(b.getContext(), rowsOfAll(), cols, schedule.getWarps()));
   }
 
   /// Are there rows and keys? Without either all results are 0, and a tensor without rows has none to bring.
   Cond computes() { return math.logicalAnd(*isShort, math.logicalAnd(math.lt(0, lenQ), math.lt(0, scope.lenK))); }
 
-  /// Of a side, how many rows of the sequence's this block writes with what it computes: those that are there, and padding behind them. Zeros beyond the tile, of
-  /// rows or keys without the other, before the first sequence and behind the last are written here.
+  /// Of a side, how many rows of the sequence's this block writes with what it computes: those that are there, and
+  /// padding behind them. Zeros beyond the tile, of rows or keys without the other, before the first sequence and
+  /// behind the last are written here.
   Index findWritten(bool ofKeys) {
-    int64_t step = config.getQTile(); // of `tile.store_padding`, on both sides
-    Index rows = ofKeys ? Index(keys()) : Index(config.getQTile());
+    int64_t step = schedule.getQTile(); // of `tile.store_padding`, on both sides
+    Index rows = ofKeys ? Index(keys()) : Index(schedule.getQTile());
     if (passes && ofKeys)
-      rows = math.mul(math.ceilDiv(scope.lenK, config.getKvTile()), config.getKvTile());
+      rows = math.mul(math.ceilDiv(scope.lenK, schedule.getKvTile()), schedule.getKvTile());
     Index own = ofKeys ? firstKey : firstQuery, length = ofKeys ? scope.lenK : lenQ;
     auto pad = [&](Index first, Index count) {
       auto zeros = [&](StringRef tensor, Index head, int64_t dim) {
@@ -84,7 +88,9 @@ private:
       zeros("dk", kvHead, problem.getDimQk());
       zeros("dv", kvHead, problem.getDimV());
     };
-    auto share = [&](StringRef name, Index begin, Index end) { sharePadding(name, begin, end, /*tiles=*/1, /*number=*/0, step, pad); };
+    auto share = [&](StringRef name, Index begin, Index end) {
+      sharePadding(name, begin, end, /*tiles=*/1, /*number=*/0, step, pad);
+    };
     Index extent = length;
     if (std::optional<Ends> ends = findEnds(ofKeys)) {
       share("behind_all", ends->endAll, extentOf(ofKeys));
@@ -93,8 +99,10 @@ private:
         extent = math.sub(ends->behind, own);
       }
     }
-    extent = math.named(math.select(*isShort, extent, 0), ofKeys ? "extent_kv" : "extent_q"); // longer ones are other kernels'
-    loop("i", math.select(computes(), rows, 0), extent, step, [&](Index i) { pad(math.add(own, i), math.min(math.sub(extent, i), step)); });
+    extent = math.named(math.select(*isShort, extent, 0),
+                        ofKeys ? "extent_kv" : "extent_q"); // longer ones are other kernels'
+    loop("i", math.select(computes(), rows, 0), extent, step,
+         [&](Index i) { pad(math.add(own, i), math.min(math.sub(extent, i), step)); });
     return math.min(extent, rows);
   }
 
@@ -104,8 +112,9 @@ private:
   Value loadStatistics(int64_t first = 0) {
     Index row = math.add(firstQuery, first);
     Value gradLse = args.contains("dlse") ? statisticPointer("dlse", row, batch, h) : Value();
-    Value stats = place("stats", RowsType::get(b.getContext(), rowsOfAll(), config.getWarps()));
-    LoadStatisticsOp::create(b, loc, stats, statisticPointer("lse", row, batch, h), /*stride=*/Value(), gradLse, /*grad_stride=*/Value(),
+    Value stats = place("stats", RowsType::get(b.getContext(), rowsOfAll(), schedule.getWarps()));
+    LoadStatisticsOp::create(b, loc, stats, statisticPointer("lse", row, batch, h), /*stride=*/Value(), gradLse,
+                             /*grad_stride=*/Value(),
                              /*delta=*/Value(), math.value(math.sub(lenQ, first)));
     return stats;
   }
@@ -129,7 +138,8 @@ private:
     drop(s, math.value(q0), math.value(k0), findDraws(), /*scaled=*/false, /*turned=*/false, /*marks=*/true);
   }
   void becomeGradients(Value dp, Value s, Value stats, bool known) {
-    RowGradsOp::create(b, loc, dp, s, stats, /*weighted=*/Value(), dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), known);
+    RowGradsOp::create(b, loc, dp, s, stats, /*weighted=*/Value(),
+                       dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), known);
   }
 
   void lookAtOnce(Index writtenQ, Index writtenKv) {
@@ -157,7 +167,8 @@ private:
     becomeGradients(dp, s, stats, /*known=*/false);
 
     // Each sum beside the stores of the one before.
-    Value weights = place("weights", HeldType::get(b.getContext(), rowsOfAll(), keys(), problem.getDtype(), config.getWarps()));
+    Value weights =
+        place("weights", HeldType::get(b.getContext(), rowsOfAll(), keys(), problem.getDtype(), schedule.getWarps()));
     RoundOp::create(b, loc, weights, s, /*at_once=*/true);
     Value probabilities = ShareOp::create(b, loc, turned, weights).getTile();
     RoundOp::create(b, loc, weights, dp, /*at_once=*/true);
@@ -180,24 +191,31 @@ private:
     storeSum("dk", dK, firstKey, kvHead, scope.lenK, writtenKv, problem.getDimQk());
   }
 
-  /// dV and dK of a tile of keys, which are 64 rows of each, from blocks of 64 queries: warpgroups deal out pieces of their columns, and a tile later each has those of the one before it,
-  /// so that what is left over is not the same one's for good.
+  /// dV and dK of a tile of keys, which are 64 rows of each, from blocks of 64 queries: warpgroups deal out pieces of
+  /// their columns, and a tile later each has those of the one before it, so that what is left over is not the same
+  /// one's for good.
   void sumPieces(Index tile, Interval blocks, Index firstRow, Index rows, Index written) {
     // Wide ones read P and dS less often. With two blocks of rows, more registers for them cost as much as that wins.
-    int64_t groups = config.getWarps() / 4, columns = groups == 3 && std::min(problem.getDimQk(), problem.getDimV()) > 64 ? 128 : 64;
+    int64_t groups = schedule.getWarps() / 4,
+            columns = groups == 3 && std::min(problem.getDimQk(), problem.getDimV()) > 64 ? 128 : 64;
     int64_t pieces = llvm::divideCeil(problem.getDimV(), columns) + llvm::divideCeil(problem.getDimQk(), columns);
     Value probabilities = TakeOp::create(b, loc, P).getTile(), gradScores = TakeOp::create(b, loc, dS).getTile();
-    Index own = math.sub(Index(Value(WarpgroupIndexOp::create(b, loc))), math.sub(tile, math.mul(math.floorDiv(tile, groups), groups)));
+    Index own = math.sub(Index(Value(WarpgroupIndexOp::create(b, loc))),
+                         math.sub(tile, math.mul(math.floorDiv(tile, groups), groups)));
     own = math.select(math.lt(own, 0), math.add(own, groups), own);
     loop("piece", own, pieces, groups, [&](Index piece) {
       Value sum = place("sum", FragType::get(b.getContext(), 64, columns, 4));
-      wait(MmaPieceOp::create(b, loc, sum, ValueRange{probabilities, gradScores}, ValueRange{dO, Q}, math.value(piece), math.value(blocks.lo), math.value(blocks.hi)).getToken());
+      wait(MmaPieceOp::create(b, loc, sum, ValueRange{probabilities, gradScores}, ValueRange{dO, Q}, math.value(piece),
+                              math.value(blocks.lo), math.value(blocks.hi))
+               .getToken());
       Value more = math.value(math.lt(math.add(piece, groups), pieces));
       for (Value ring : {P, dS}) // what is stored is nobody else's business
         ReleaseEarlyOp::create(b, loc, ring, more);
       Value dv = rowPointer("dv", firstRow, batch, kvHead), dk = rowPointer("dk", firstRow, batch, kvHead);
-      StorePieceOp::create(b, loc, ValueRange{dv, dk}, ValueRange{stride("dv"), stride("dk")}, sum, math.value(piece), math.value(rows), math.value(written),
-                           ArrayRef<double>{dropout ? dropout->factor() : 1, problem.scaleOrDefault()}, ArrayRef<int64_t>{int64_t(problem.getDimV()), int64_t(problem.getDimQk())});
+      StorePieceOp::create(b, loc, ValueRange{dv, dk}, ValueRange{stride("dv"), stride("dk")}, sum, math.value(piece),
+                           math.value(rows), math.value(written),
+                           ArrayRef<double>{dropout ? dropout->factor() : 1, problem.scaleOrDefault()},
+                           ArrayRef<int64_t>{int64_t(problem.getDimV()), int64_t(problem.getDimQk())});
     });
     for (Value ring : {P, dS})
       ReleaseOp::create(b, loc, ring);
@@ -209,21 +227,26 @@ private:
     Value stats, dQ;
   };
   void passBy(Index writtenQ, Index writtenKv) {
-    int64_t step = config.getKvTile();
-    Value copiedO = O ? copyBox(O, "o", firstQuery, h, lenQ) : Value(); // the first to be there, since its slot is the first to be free
+    int64_t step = schedule.getKvTile();
+    Value copiedO = O ? copyBox(O, "o", firstQuery, h, lenQ)
+                      : Value(); // the first to be there, since its slot is the first to be free
     Value copiedQ = copyBox(Q, "q", firstQuery, h, lenQ), copiedDo = copyBox(dO, "do", firstQuery, h, lenQ);
     SmallVector<Rows> atRest;
     SmallVector<Value> outputs; // under way while dO is
-    for (int64_t first = 0; first < config.getQTile(); first += rowsOfAll()) {
+    for (int64_t first = 0; first < schedule.getQTile(); first += rowsOfAll()) {
       atRest.push_back({first, loadStatistics(first), Value()});
       Value o = O;
       if (!o) {
-        o = place("O", HeldType::get(b.getContext(), rowsOfAll(), llvm::alignTo(problem.getDimV(), 32), problem.getDtype(), config.getWarps()));
-        HoldRowsOp::create(b, loc, o, rowPointer("o", math.add(firstQuery, first), batch, h), stride("o"), math.value(math.sub(lenQ, first)), problem.getDimV());
+        o = place("O", HeldType::get(b.getContext(), rowsOfAll(), llvm::alignTo(problem.getDimV(), 32),
+                                     problem.getDtype(), schedule.getWarps()));
+        HoldRowsOp::create(b, loc, o, rowPointer("o", math.add(firstQuery, first), batch, h), stride("o"),
+                           math.value(math.sub(lenQ, first)), problem.getDimV());
       }
       outputs.push_back(o);
     }
-    auto firstOf = [&](const Rows &rows) { return atRest.size() > 1 ? b.getI64IntegerAttr(rows.first) : IntegerAttr(); };
+    auto firstOf = [&](const Rows &rows) {
+      return atRest.size() > 1 ? b.getI64IntegerAttr(rows.first) : IntegerAttr();
+    };
     wait(copiedDo);
     if (O)
       wait(copiedO);
@@ -236,16 +259,20 @@ private:
     wait(copiedQ);
     KeyWalk walk(problem.getMask(), scope);
     loop("tile", 0, math.ceilDiv(scope.lenK, step), 1, [&](Index tile) {
-      Index k0 = math.named(math.mul(tile, step), "k0"), left = math.sub(scope.lenK, k0), first = math.add(firstKey, k0);
+      Index k0 = math.named(math.mul(tile, step), "k0"), left = math.sub(scope.lenK, k0),
+            first = math.add(firstKey, k0);
       for (Value copied : {copyBox(K, "k", first, kvHead, left), copyBox(V, "v", first, kvHead, left)})
         wait(copied);
       SmallVector<KeyRun> runs = walk.queryRuns(math, {k0, math.min(math.add(k0, step), scope.lenK)}, rowsOfGroup);
       Interval some = hullOf(math, runs);
-      std::optional<Interval> all = walk.hasLowerTest() ? std::nullopt : fullOf(runs); // with a lower end, as under a window, few do
+      std::optional<Interval> all =
+          walk.hasLowerTest() ? std::nullopt : fullOf(runs); // with a lower end, as under a window, few do
       Index group = Value(WarpgroupIndexOp::create(b, loc));
       for (const Rows &rows : atRest) { // who is in none of `some` goes on to the pieces, which leave out its rows
         Index block = math.add(group, rows.first / rowsOfGroup);
-        onlyIf(contains(math, some, block), [&] { multiplyRows(rows, firstOf(rows), walk, k0, all ? contains(math, *all, block) : Cond::of(false)); });
+        onlyIf(contains(math, some, block), [&] {
+          multiplyRows(rows, firstOf(rows), walk, k0, all ? contains(math, *all, block) : Cond::of(false));
+        });
       }
       for (Value ring : {P, dS})
         PublishOp::create(b, loc, ring);
@@ -253,13 +280,17 @@ private:
     });
     for (const Rows &rows : atRest) {
       ScaleOp::create(b, loc, rows.dQ, b.getF64FloatAttr(problem.scaleOrDefault()));
-      storeSum("dq", rows.dQ, math.add(firstQuery, rows.first), h, math.sub(lenQ, rows.first), math.sub(writtenQ, rows.first), problem.getDimQk());
+      storeSum("dq", rows.dQ, math.add(firstQuery, rows.first), h, math.sub(lenQ, rows.first),
+               math.sub(writtenQ, rows.first), problem.getDimQk());
     }
   }
-  /// Of rows and a tile of keys, from `k0` on: probabilities and gradients of scores are put where all can read them, and dQ gets its part.
+  /// Of rows and a tile of keys, from `k0` on: probabilities and gradients of scores are put where all can read them,
+  /// and dQ gets its part.
   void multiplyRows(const Rows &rows, IntegerAttr first, KeyWalk &walk, Index k0, Cond seeAll) {
-    int64_t step = config.getKvTile();
-    Value s = frag("s", step), dp = frag("dp", step), weights = place("weights", HeldType::get(b.getContext(), rowsOfAll(), step, problem.getDtype(), config.getWarps()));
+    int64_t step = schedule.getKvTile();
+    Value s = frag("s", step), dp = frag("dp", step),
+          weights = place("weights",
+                          HeldType::get(b.getContext(), rowsOfAll(), step, problem.getDtype(), schedule.getWarps()));
     Value scores = multiply(s, Q, K, /*negated=*/problem.scaleOrDefault() < 0, first), grads;
     auto beginGrads = [&] { grads = multiply(dp, dO, V, /*negated=*/false, first); };
     if (!dropout) // to draw random numbers takes the registers that gradients have
@@ -281,25 +312,27 @@ private:
   }
 
   void storeSum(StringRef tensor, Value acc, Index row, Index head, Index rows, Index written, int64_t dim) {
-    StoreOp::create(b, loc, rowPointer(tensor, row, batch, head), stride(tensor), acc, math.value(rows), math.value(written), dim);
+    StoreOp::create(b, loc, rowPointer(tensor, row, batch, head), stride(tensor), acc, math.value(rows),
+                    math.value(written), dim);
   }
 
   Value Q, K, V, dO, O;
-  bool passes = passesKeys(config);
+  WarpSpecializedInterface roles = cast<WarpSpecializedInterface>(schedule);
+  bool passes = isa<StationaryQBackwardAttr>(schedule);
   Value turned; ///< what rows made of keys, for products with its transpose
   Value P, dS;  ///< the same, of keys that pass by
 };
 
 } // namespace
 
-void attn::writeLookBackward(BackwardOp backward, ProgramBuilder &program, StringRef name, ConfigAttr config,
+void attn::writeLookBackward(BackwardOp backward, ProgramBuilder &program, StringRef name, ScheduleInterface schedule,
                              ShortLimit limit, int64_t classesOfDq) {
   ProblemOp problem = backward.getProblemOp();
   OpBuilder b(backward);
   using program::Effect;
   SmallVector<TensorUse> tensors = {
       {"q"}, {"k"}, {"v"}, {"lse"}, {"do"}, {"dq", Effect::write}, {"dk", Effect::write}, {"dv", Effect::write}};
-  if (passesKeys(config))
+  if (isa<StationaryQBackwardAttr>(schedule))
     tensors.push_back({"o"});
   if (backward.getDlse())
     tensors.push_back({"dlse"});
@@ -308,10 +341,10 @@ void attn::writeLookBackward(BackwardOp backward, ProgramBuilder &program, Strin
   grid.parts = 2;
   grid.partOfDq = {0, classesOfDq};
   auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/true, [&](StringRef tensor) {
-    if (tensor == "o" && !bringsOutputs(problem, config)) // by those who compute, from where it lies
+    if (tensor == "o" && !loadsOutputs(problem, schedule)) // by those who compute, from where it lies
       return int64_t(0);
-    return tensor == "k" || tensor == "v" ? boxOfKeys(config) : config.getQTile();
+    return tensor == "k" || tensor == "v" ? int64_t(schedule.getKvTile()) : schedule.getQTile();
   });
-  LookBackward(backward, arguments.makeKernel(program, b, backward.getLoc(), name, "sm_90a", grid, config), limit)
+  LookBackward(backward, arguments.makeKernel(program, b, backward.getLoc(), name, "sm_90a", grid, schedule), limit)
       .build();
 }

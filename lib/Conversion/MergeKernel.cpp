@@ -13,15 +13,16 @@ using namespace attn::tile;
 
 // A warp for each row, which waits for memory three times and computes next to nothing:
 // with sixteen rows a warp, merging took longer than what was merged.
-ConfigAttr attn::mergeConfig(MLIRContext *context) {
-  return ConfigAttr::get(context, /*q_tile=*/4, /*kv_tile=*/16, /*warps=*/4, /*blocks=*/4);
+ScheduleInterface attn::mergeSchedule(MLIRContext *context) {
+  return AuxiliaryAttr::get(context, /*q_tile=*/4, /*kv_tile=*/16, /*warps=*/4, /*blocks=*/4);
 }
 
 namespace {
 class MergeKernel : ProblemBody {
 public:
   MergeKernel(ProblemOp problem, KernelOp kernel, double scale)
-      : ProblemBody(problem, kernel), packed(kernel.getPacked()), rowsInTile(kernel.getConfig().getQTile()), scale(scale) {}
+      : ProblemBody(problem, kernel), packed(kernel.getPacked()), rowsInTile(kernel.getSchedule().getQTile()),
+        scale(scale) {}
 
   void build() {
     Index block = Value(BlockIndexOp::create(b, loc, Value()));

@@ -97,27 +97,27 @@ Extent ProgramBuilder::blocksOf(tile::KernelOp kernel, const KernelGrid &grid, i
   if (grid.tiles) {
     // A packed batch of 0 sequences has padding to write, as one of 1 has.
     Extent units = Extent(grid.heads) * (grid.packed ? max(batch, 1) : batch) * Extent(grid.tiles.getInt());
-    tile::ConfigAttr config = kernel.getConfig();
-    return ceilDiv(units, config.hasStrips() ? config.getWarps() : 1);
+    tile::ScheduleInterface schedule = kernel.getSchedule();
+    return ceilDiv(units, llvm::isa<tile::SimtRowsAttr>(schedule) ? schedule.getWarps() : 1);
   }
-  int64_t tile = grid.keys ? kernel.getConfig().getKvTile() : kernel.getConfig().getQueries();
+  int64_t tile = grid.keys ? kernel.getSchedule().getKvTile() : kernel.getSchedule().getQueries();
   Extent blocks = Extent(grid.heads) * tilesOfRows(grid.packed, batch, extents.rows(grid.keys), tile);
-  if (kernel.getConfig().isSplit())
+  if (llvm::isa<tile::SplitKvAttr>(kernel.getSchedule()))
     blocks = blocks * sizeNamed("splits");
   return most ? min(blocks, most) : blocks;
 }
 
-/// The size `splits`, of a kernel whose config says how many there are, or leaves it to the launch.
+/// The size `splits`, of a kernel whose schedule says how many there are, or leaves it to the launch.
 void ProgramBuilder::addSplits(tile::KernelOp kernel, const KernelGrid &grid) {
-  if (int64_t given = kernel.getConfig().getSplits())
+  if (int64_t given = llvm::cast<tile::SplitKvAttr>(kernel.getSchedule()).getSplits())
     return addSize("splits", given);
-  int64_t tile = kernel.getConfig().getQueries();
+  int64_t tile = kernel.getSchedule().getQueries();
   Extent batch = sizeNamed("batch");
   // NOTE: a packed grid has slots to spare; what is filled are those that hold rows. Lengths lie on the device.
   Extent tiles = Extent(grid.heads) * (grid.packed ? floorDiv(extents.rows(false), tile) + batch
                                                    : batch * ceilDiv(extents.rows(false), tile));
   Extent keys = extents.fixed.packedKv ? floorDiv(extents.rows(true), max(batch, 1)) : extents.rows(true);
-  Extent atOnce = sizeNamed("multiprocessors") * (isHost ? Extent(1) : Extent(kernel.getConfig().getBlocks()));
+  Extent atOnce = sizeNamed("multiprocessors") * (isHost ? Extent(1) : Extent(kernel.getSchedule().getBlocks()));
   addSize("splits", Extent::of(Extent::Op::Splits, {tiles, keys, atOnce}));
 }
 
@@ -129,7 +129,7 @@ static GridUnit unitOf(const KernelGrid &grid) {
 }
 
 void ProgramBuilder::launch(tile::KernelOp kernel, const KernelArguments &arguments, const KernelGrid &grid) {
-  if (kernel.getConfig().isSplit())
+  if (llvm::isa<tile::SplitKvAttr>(kernel.getSchedule()))
     addSplits(kernel, grid);
   SmallVector<Value> tensors;
   SmallVector<Attribute> list;

@@ -111,7 +111,7 @@ private:
 class SinksKernel : ProblemBody {
 public:
   SinksKernel(ProblemOp problem, KernelOp kernel)
-      : ProblemBody(problem, kernel), tokens(kernel.getConfig().getQTile()) {}
+      : ProblemBody(problem, kernel), tokens(kernel.getSchedule().getQTile()) {}
 
   void build(int64_t segments) {
     Index block = Value(BlockIndexOp::create(b, loc, Value()));
@@ -137,22 +137,22 @@ private:
 
 void attn::writeSinks(ProblemOp problem, ProgramBuilder &program, SegmentsOp segments, StringRef target) {
   OpBuilder b(problem);
-  auto config = ConfigAttr::get(b.getContext(), /*q_tile=*/256, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
+  auto schedule = AuxiliaryAttr::get(b.getContext(), /*q_tile=*/256, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
   std::string name = freeSymbol(problem->getParentOp(), problem.getSymName() + "_sinks");
   KernelGrid grid = {/*packed=*/true, int64_t(problem.getHeads())};
-  KernelOp kernel =
-      KernelArguments::ofSinks(problem, segments).makeKernel(program, b, problem.getLoc(), name, target, grid, config);
+  KernelOp kernel = KernelArguments::ofSinks(problem, segments)
+                        .makeKernel(program, b, problem.getLoc(), name, target, grid, schedule);
   SinksKernel(problem, kernel).build(int64_t(segments.getSegments()));
 }
 
-void attn::writeSegments(SegmentsOp op, ProgramBuilder &program, StringRef target, int64_t cluster, ProblemOp problem) {
+void attn::writeSegments(SegmentsOp op, ProgramBuilder &program, const TargetInfo &target, ProblemOp problem) {
   OpBuilder b(op);
   // Sizes of tiles are those of the tiles it lists.
-  auto config = ConfigAttr::get(b.getContext(), op.getTiles().value_or(128), 128, /*warps=*/16, /*blocks=*/1);
+  auto schedule = AuxiliaryAttr::get(b.getContext(), op.getTiles().value_or(128), 128, /*warps=*/16, /*blocks=*/1);
   KernelGrid grid;
-  grid.cluster = b.getI64IntegerAttr(cluster);
+  grid.cluster = b.getI64IntegerAttr(target.cluster);
   grid.ofIds = true;
   KernelOp kernel = KernelArguments::ofSegments(op, problem)
-                        .makeKernel(program, b, op.getLoc(), op.getSymName(), target, grid, config);
+                        .makeKernel(program, b, op.getLoc(), op.getSymName(), target.name, grid, schedule);
   SegmentsKernel(op, kernel).build();
 }

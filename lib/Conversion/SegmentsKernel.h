@@ -7,9 +7,9 @@
 
 namespace attn {
 
-/// Replaces the op by its kernel, for clusters of `cluster` blocks.
-void writeSegments(SegmentsOp op, ProgramBuilder &program, llvm::StringRef target, int64_t cluster,
-                   ProblemOp problem = {});
+/// Writes the op's kernel. A cluster has as many blocks as there can be, since one block reads memory at a small part
+/// of its bandwidth.
+void writeSegments(SegmentsOp op, ProgramBuilder &program, const TargetInfo &target, ProblemOp problem = {});
 
 /// The kernel behind attention over an op's sequences that gives its due to tokens that see the sink alone. `problem`
 /// is over the arrays of `segments`, and has a sink and lse.

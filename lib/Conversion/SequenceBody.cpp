@@ -47,7 +47,8 @@ void SequenceBody::sharePadding(StringRef name, Index begin, Index end, int64_t 
   Index sharing = math.min(math.max(arg("batch"), 1), enough);
   Index share = math.mul(math.add(math.mul(math.min(batch, enough), tiles), number), rows);
   Index shares = math.mul(sharing, tiles * rows);
-  Index own = math.add(begin, share), count = math.named(math.select(math.lt(batch, enough), math.sub(end, own), 0), name);
+  Index own = math.add(begin, share),
+        count = math.named(math.select(math.lt(batch, enough), math.sub(end, own), 0), name);
   loop("i", 0, count, shares, [&](Index i) { pad(math.add(own, i), math.min(math.sub(count, i), rows)); });
 }
 
@@ -121,14 +122,14 @@ Cond SequenceBody::isOnList(const MaskOperand &map, Index column) {
     column = math.floorDiv(Index(keep.getK0()), map.lists->kv);
   }
   ListOfRow list = listOfRow(map, math.floorDiv(firstOfTile, map.lists->q));
-  return Cond::of(Value(OnListOp::create(b, loc, list.offsets, list.rows, list.columns, list.entries, list.row, math.value(column),
-                                         math.value(*visitsHull))));
+  return Cond::of(Value(OnListOp::create(b, loc, list.offsets, list.rows, list.columns, list.entries, list.row,
+                                         math.value(column), math.value(*visitsHull))));
 }
 
 Value SequenceBody::firstColumn(int64_t keys) {
   auto keep = dyn_cast_or_null<KeepOp>(b.getInsertionBlock()->getParentOp());
   if (!keep || keep.getTurned() || !keep.getK0().getType().isInteger(32) ||
-      (keep->getParentOfType<KernelOp>().getConfig().getKvTile() - 1) / keys + 1 > 31)
+      (keep->getParentOfType<KernelOp>().getSchedule().getKvTile() - 1) / keys + 1 > 31)
     return {};
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(keep);
@@ -137,8 +138,8 @@ Value SequenceBody::firstColumn(int64_t keys) {
 
 Value SequenceBody::startOf(const MaskOperand &array) {
   bool perQuery = array.shape == OperandShape::PerQuery;
-  bool packed = array.lists ? !array.lists->perSequence
-                            : (perQuery ? problem.getQLayout() : problem.getKLayout()).isPacked();
+  bool packed =
+      array.lists ? !array.lists->perSequence : (perQuery ? problem.getQLayout() : problem.getKLayout()).isPacked();
   Value line = packed ? Value() : wide(batch);
   Value token = packed && !array.lists ? wide(perQuery ? firstQuery : firstKey) : Value();
   if (array.heads != OperandHeads::shared) {
@@ -214,8 +215,8 @@ ScoreScope SequenceBody::scoreScope(const MaskScope &sequence, OpBuilder &once, 
           [this](Diagonal diagonal) { return reachOf(problem.getMask(), diagonal); }};
 }
 
-Value SequenceBody::loadEntry(const ScoreOperand &operand, OpBuilder &at, const MaskScope &sequence, Index q,
-                              Index k, Index entry) {
+Value SequenceBody::loadEntry(const ScoreOperand &operand, OpBuilder &at, const MaskScope &sequence, Index q, Index k,
+                              Index entry) {
   IndexMath indices(at, loc);
   auto element = [&](Value offset) -> Value {
     return LoadOp::create(at, loc, b.getF32Type(), args[operand.name], offset, /*uniform=*/false);
@@ -252,7 +253,8 @@ Value SequenceBody::loadEntry(const ScoreOperand &operand, OpBuilder &at, const 
   return element(offset);
 }
 
-Score SequenceBody::modified(ScoreScope &of, Score score, ArrayRef<ScoreModifierInterface> modifiers, Value &slope, const ScoreOperand *by) {
+Score SequenceBody::modified(ScoreScope &of, Score score, ArrayRef<ScoreModifierInterface> modifiers, Value &slope,
+                             const ScoreOperand *by) {
   for (ScoreModifierInterface modifier : modifiers) {
     if (Value own = by && !slope ? Value() : modifier.emitDerivative(of, score))
       slope = slope ? of.each.mul(slope, own) : own;
@@ -282,10 +284,11 @@ bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turn
     if (packs) // a row's head is its own
       sequence.head = block.addArgument(i32, loc);
     // The last two add up to the column, which is the key where queries are at rest, and else the query.
-    Index q = Index(block.getArgument(turned ? 2 : 1)), k = Index(block.getArgument(turned ? 1 : 2)), first = Index(block.getArgument(3));
+    Index q = Index(block.getArgument(turned ? 2 : 1)), k = Index(block.getArgument(turned ? 1 : 2)),
+          first = Index(block.getArgument(3));
     Value ahead = block.getArgument(4);
-    ScoreScope of = scoreScope(sequence, packs ? inside : before, inside, q, k, /*from=*/turned ? first : q, /*base=*/turned ? k : first,
-                               turned ? each.neg(ahead) : ahead);
+    ScoreScope of = scoreScope(sequence, packs ? inside : before, inside, q, k, /*from=*/turned ? first : q,
+                               /*base=*/turned ? k : first, turned ? each.neg(ahead) : ahead);
     Value slope;
     Score score = {productOf(each, block.getArgument(0)), scaleOfProducts()};
     SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
@@ -293,8 +296,10 @@ bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turn
       ScoreModifierInterface first = modifiers.front();
       SmallVector<double> derivative = first.smallDerivative(score.factor, errorOfScores());
       // float16 has no exponents for squares of products.
-      SmallValue x(each, score.value, first.smallBelow(score.factor, errorOfScores()), SmallValue::Square, /*narrow=*/problem.getDtype().isF16());
-      score = modified(of, settled(each, x.score(first.smallScore(score.factor, errorOfScores()))), ArrayRef(modifiers).drop_front(), slope, by);
+      SmallValue x(each, score.value, first.smallBelow(score.factor, errorOfScores()), SmallValue::Square,
+                   /*narrow=*/problem.getDtype().isF16());
+      score = modified(of, settled(each, x.score(first.smallScore(score.factor, errorOfScores()))),
+                       ArrayRef(modifiers).drop_front(), slope, by);
       if (op.getSlopes() && !slope) { // worked out of two at a time
         slope = x.argument;
         op.setSlopes(x.coefficients(derivative));
@@ -322,7 +327,9 @@ bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turn
 
 double SequenceBody::scaleOfProducts() {
   double scale = std::abs(problem.scaleOrDefault());
-  return scale > 0 ? scale : problem.getModifiers().empty() ? 0x1p-149 : 1; // `productOf` is 0
+  // Without modifiers, hidden scores of -inf have to stay -inf: the least scale, and a normal number for threads that
+  // flush others to 0, as JAX's do. With modifiers `productOf` is 0.
+  return scale > 0 ? scale : problem.getModifiers().empty() ? 0x1p-100 : 1;
 }
 
 Value SequenceBody::productOf(FloatMath &math, Value product) {
@@ -342,18 +349,20 @@ KvLoopOp SequenceBody::createLoop(ArrayRef<KeyRun> runs) {
   }
   if (segments.empty())
     return {}; // nothing sees anything
-  auto loop =
-      KvLoopOp::create(b, loc, TypeRange(), bounds, /*own=*/ValueRange(), ValueRange(), b.getArrayAttr(segments), /*one_body=*/false);
+  auto loop = KvLoopOp::create(b, loc, TypeRange(), bounds, /*own=*/ValueRange(), ValueRange(),
+                               b.getArrayAttr(segments), /*one_body=*/false);
   loop.getBody().emplaceBlock().addArguments({b.getI32Type(), b.getI32Type(), b.getI1Type()}, {loc, loc, loc});
   return loop;
 }
 
-Value SequenceBody::copyBox(Value place, StringRef tensor, Index row, Index head, Index left, std::optional<int64_t> boxes) {
+Value SequenceBody::copyBox(Value place, StringRef tensor, Index row, Index head, Index left,
+                            std::optional<int64_t> boxes) {
   LayoutAttr layout = tensor == "q"   ? problem.getQLayout()
                       : tensor == "k" ? problem.getKLayout()
                       : tensor == "v" ? problem.getVLayout()
                                       : problem.getOLayout();
   bool packed = layout.isPacked();
   return CopyBoxOp::create(b, loc, place, args[(tensor + "_map").str()], math.value(row), math.value(head),
-                           packed ? Value() : math.value(batch), packed ? math.value(left) : Value(), boxes ? b.getI64IntegerAttr(*boxes) : IntegerAttr());
+                           packed ? Value() : math.value(batch), packed ? math.value(left) : Value(),
+                           boxes ? b.getI64IntegerAttr(*boxes) : IntegerAttr());
 }

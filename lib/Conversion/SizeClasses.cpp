@@ -2,6 +2,7 @@
 #include "SizeClasses.h"
 #include "KernelArguments.h"
 #include "SequenceBody.h"
+#include "ShortBackward.h"
 #include "StreamingKernel.h"
 
 using namespace mlir;
@@ -11,23 +12,23 @@ using namespace attn::tile;
 // Measured on an H200 (docs/Schedules/streaming.md). A turn of a block of one warp takes a sixteenth of what the other
 // kernels take for a tile of 128 rows and keys, a pair of a row and a key on strips a thousandth: so there may be four
 // turns over rows and four over keys, or a thousand pairs. Beyond 64 rows the others are ahead in any case.
-ShortLimit attn::shortLimit(ProblemOp problem, ConfigAttr config) {
-  if (config.getBySequence()) {
-    int64_t queries = config.getFragmentRows() / config.getPackHeads(), keys = llvm::alignTo(config.getKvTile(), 16);
+ShortLimit attn::shortLimit(ProblemOp problem, ScheduleInterface schedule) {
+  if (auto tiles = dyn_cast<CtaPerSequenceAttr>(schedule)) {
+    int64_t queries = tiles.getFragmentRows() / schedule.getPackHeads(), keys = llvm::alignTo(schedule.getKvTile(), 16);
     return {std::clamp<int64_t>(4 * queries, 16, std::max<int64_t>(64, queries)),
-            std::clamp<int64_t>(4 * keys / kvHeadsOf(problem, config), 16, 128)};
+            std::clamp<int64_t>(4 * keys / kvHeadsOf(problem, schedule), 16, 128)};
   }
   return problem.expectedKeys().value_or(1) <= 128 ? ShortLimit{8, 128} : ShortLimit{4, 1023};
 }
 
 // What does not fit a tile is on strips, where a pair takes 0.13 ns and the other kernels 60 ns a sequence and head.
-ShortLimit attn::shortLimit(BackwardOp backward, ConfigAttr config) {
+ShortLimit attn::shortLimit(BackwardOp backward, ScheduleInterface schedule) {
   ProblemOp problem = backward.getProblemOp();
-  if (config.getLook() > 1)
-    return {config.getQTile(), config.getKvTile() * config.getLook()};
-  if (config.getBySequence())
-    return {std::max<int64_t>(config.getQueries(), 16),
-            std::max<int64_t>(config.getKvTile() / kvHeadsOf(problem, config), 16)};
+  if (warpSpecializationOf(schedule))
+    return {schedule.getQTile(), keysOfAll(schedule)};
+  if (isa<CtaPerSequenceAttr>(schedule))
+    return {std::max<int64_t>(schedule.getQueries(), 16),
+            std::max<int64_t>(schedule.getKvTile() / kvHeadsOf(problem, schedule), 16)};
   return {8, 64};
 }
 
@@ -39,7 +40,8 @@ public:
 
   void list(const SlotList &list, int64_t rows, ShortLimit limit) {
     LayoutAttr layout = list.keys ? problem.getKLayout() : problem.getQLayout();
-    std::string offsets = (layout.getPadded() ? "padded_offsets_" : "cu_seqlens_") + std::string(list.keys ? "kv" : "q");
+    std::string offsets =
+        (layout.getPadded() ? "padded_offsets_" : "cu_seqlens_") + std::string(list.keys ? "kv" : "q");
     auto op = ListSlotsOp::create(b, loc, args[list.name], args[list.count], args[offsets], args["batch"],
                                   b.getI64IntegerAttr(rows));
     OpBuilder::InsertionGuard guard(b);
@@ -69,10 +71,10 @@ void attn::writeSlotLists(Computation computation, ProgramBuilder &program, Stri
     results.append({{all[slots.list].name, program::Effect::write}, {all[slots.list].count, program::Effect::write}});
   KernelGrid grid;
   grid.cluster = b.getI64IntegerAttr(1);
-  auto config = ConfigAttr::get(b.getContext(), /*q_tile=*/128, /*kv_tile=*/128, /*warps=*/16, /*blocks=*/1);
+  auto schedule = AuxiliaryAttr::get(b.getContext(), /*q_tile=*/128, /*kv_tile=*/128, /*warps=*/16, /*blocks=*/1);
   std::string name = freeSymbol(op->getParentOp(), (computation.getName() + "_slots").str());
   KernelOp kernel = KernelArguments::ofVisits(computation.problem, results)
-                        .makeKernel(program, b, op->getLoc(), name, target, grid, config);
+                        .makeKernel(program, b, op->getLoc(), name, target, grid, schedule);
   SlotListsKernel body(computation.problem, kernel);
   for (LongSlots slots : lists)
     body.list(all[slots.list], slots.rows, limit);

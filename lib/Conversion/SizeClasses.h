@@ -22,9 +22,10 @@ struct ShortLimit {
   }
 };
 
-/// How long a sequence may be that is streamed with this config, forward or backward, where longer ones have another kernel.
-ShortLimit shortLimit(ProblemOp problem, tile::ConfigAttr config);
-ShortLimit shortLimit(BackwardOp backward, tile::ConfigAttr config);
+/// How long a sequence may be that is streamed with this schedule, forward or backward, where longer ones have another
+/// kernel.
+ShortLimit shortLimit(ProblemOp problem, tile::ScheduleInterface schedule);
+ShortLimit shortLimit(BackwardOp backward, tile::ScheduleInterface schedule);
 
 /// Which slots a kernel has in a program whose short sequences are streamed: those of tiles of `rows` rows,
 /// by the `list`th of `slotLists`.

@@ -24,7 +24,7 @@ public:
 
   void build() {
     findUnit();
-    if (config.getHeadsInTurn() == 1)
+    if (headLoopOf(schedule) == 1)
       return computeAll();
     endsQ = findEnds(/*keys=*/false), endsKv = findEnds(/*keys=*/true);
     // Blocks that run at the same time have heads that lie side by side.
@@ -52,13 +52,13 @@ private:
 
   void compute() {
     // By what is expected, one tile or one strip has all rows.
-    bool tile = config.getBySequence();
-    if (!tile && !(group == 1 && problem.expectedQueries().value_or(1) <= config.getQTile())) {
+    bool tile = bool(tensorCores);
+    if (!tile && !(group == 1 && problem.expectedQueries().value_or(1) <= schedule.getQTile())) {
       findKeys();
       computeInTwo();
     } else {
-      int64_t keys = tile ? config.getKvTile() / kvHeads : heldKeys();
-      Cond fits = math.logicalAnd(math.le(lenQ, config.getQueries()), math.le(scope.lenK, keys));
+      int64_t keys = tile ? schedule.getKvTile() / kvHeads : heldKeys();
+      Cond fits = math.logicalAnd(math.le(lenQ, schedule.getQueries()), math.le(scope.lenK, keys));
       // Tests ask arrays about pairs behind the last ones, and find the last ones' entries if there are some.
       if (tile || !problem.getMask().operands().empty())
         fits = math.logicalAnd(fits, math.logicalAnd(math.lt(0, lenQ), math.lt(0, scope.lenK)));
@@ -78,9 +78,11 @@ private:
     }
   }
 
-  /// Of kv heads that have a tile together, weights of other heads' pairs are 0, and 0 times a NaN or Inf is none: if there is one, each head is on its own.
+  /// Of kv heads that have a tile together, weights of other heads' pairs are 0, and 0 times a NaN or Inf is none: if
+  /// there is one, each head is on its own.
   void computeHeads(Cond fits) {
-    auto together = scf::IfOp::create(b, NameLoc::get(b.getStringAttr("together"), loc), TypeRange{b.getI1Type()}, math.value(fits), /*addThenBlock=*/true, /*addElseBlock=*/true);
+    auto together = scf::IfOp::create(b, NameLoc::get(b.getStringAttr("together"), loc), TypeRange{b.getI1Type()},
+                                      math.value(fits), /*addThenBlock=*/true, /*addElseBlock=*/true);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToEnd(together.thenBlock());
@@ -95,7 +97,7 @@ private:
   /// As many keys as rows hold weights of: all that are expected, in whole turns of the lanes.
   int64_t heldKeys() {
     int64_t keys = std::clamp<int64_t>(problem.expectedKeys().value_or(16), 1, 64);
-    return llvm::alignTo(keys, std::max<int64_t>(lanes, config.getKvTile()));
+    return llvm::alignTo(keys, std::max<int64_t>(lanes, schedule.getKvTile()));
   }
 
   //===------------------------------------------------------------------===//
@@ -103,19 +105,19 @@ private:
   //===------------------------------------------------------------------===//
 
   // Of strips, which beside a tile are for what does not fit it.
-  int64_t rows() { return config.getBySequence() ? 1 : config.getQTile(); }
-  int64_t keys() { return config.getBySequence() ? 1 : config.getKvTile(); }
+  int64_t rows() { return tensorCores ? 1 : schedule.getQTile(); }
+  int64_t keys() { return tensorCores ? 1 : schedule.getKvTile(); }
   Value strip(const char *name, int64_t rows, int64_t cols, bool data) {
-    return place(name, StripType::get(b.getContext(), rows, cols, data ? problem.getDtype() : Type(b.getF32Type()), lanes));
+    return place(name,
+                 StripType::get(b.getContext(), rows, cols, data ? problem.getDtype() : Type(b.getF32Type()), lanes));
   }
-  Value scores(const char *name) {
-    return place(name, ScoresType::get(b.getContext(), rows(), keys(), lanes));
-  }
+  Value scores(const char *name) { return place(name, ScoresType::get(b.getContext(), rows(), keys(), lanes)); }
 
   /// Of a walk: rows, keys, and scores of both.
   struct Places {
     Value Q, dO, row, K, V, s, dp;
-    Value weighted; ///< probabilities times how scores change with products: another place than s if they do not change alike
+    Value weighted; ///< probabilities times how scores change with products: another place than s if they do not change
+                    ///< alike
   };
   Places declare() {
     Places p;
@@ -163,7 +165,8 @@ private:
   /// Probabilities, and gradients of them.
   void weigh(Places &p, Index q0, Index k0) {
     KeyWalk walk(problem.getMask(), scope);
-    WaitOp::create(b, loc, MmaQkOp::create(b, loc, p.s, p.Q, p.K, problem.scaleOrDefault() < 0, /*late=*/false).getToken());
+    WaitOp::create(b, loc,
+                   MmaQkOp::create(b, loc, p.s, p.Q, p.K, problem.scaleOrDefault() < 0, /*late=*/false).getToken());
     WaitOp::create(b, loc, MmaQkOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*late=*/false).getToken());
     auto keep = KeepOp::create(b, loc, p.s, math.value(q0), math.value(k0), /*turned=*/false);
     buildTests(walk, keep.getBody());
@@ -223,16 +226,17 @@ private:
   // The computation
   //===------------------------------------------------------------------===//
 
-  /// All rows, those of the heads of a group among them, and all keys are in one tile. Of several kv heads: are all finite? Else nothing is written.
+  /// All rows, those of the heads of a group among them, and all keys are in one tile. Of several kv heads: are all
+  /// finite? Else nothing is written.
   Value computeTile() {
     MLIRContext *context = b.getContext();
-    int64_t rows = config.getQTile(), keys = config.getKvTile(), warps = config.getWarps();
-    int64_t rowsOfAll = config.getFragmentRows(), keysOfAll = llvm::alignTo(keys, 16 * warps); // in fragments
+    int64_t rows = schedule.getQTile(), keys = schedule.getKvTile(), warps = schedule.getWarps();
+    int64_t rowsOfAll = tensorCores.getFragmentRows(), keysOfAll = llvm::alignTo(keys, 16 * warps); // in fragments
     int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
     auto frag = [&](const char *name, int64_t rows, int64_t cols) {
       return place(name, FragType::get(context, rows, cols, warps));
     };
-    int64_t heads = config.getPackHeads();
+    int64_t heads = schedule.getPackHeads();
     auto strideOf = [&](StringRef tensor, int64_t heads) {
       return pairs(heads, stride(tensor), args[(tensor + "_head").str()]);
     };
@@ -290,13 +294,15 @@ private:
     if (dropout)
       drop(p.s, q0, k0, draws, /*scaled=*/false);
     // Sums, a part of their columns at a time where registers are few.
-    int64_t parts = std::max<int64_t>(config.getParts(), 1);
-    auto inParts = [&](Value tile, Value to, int64_t cols, int64_t dim, llvm::function_ref<void(Value, Value, int64_t)> make) {
+    int64_t parts = std::max<int64_t>(tensorCores.getColumnParts(), 1);
+    auto inParts = [&](Value tile, Value to, int64_t cols, int64_t dim,
+                       llvm::function_ref<void(Value, Value, int64_t)> make) {
       if (parts == 1)
         return make(tile, to, dim);
       int64_t rows = cast<SharedType>(tile.getType()).getRows();
       for (int64_t column = 0; column < cols; column += cols / parts)
-        make(partOf(tile, rows, cols / parts, math.value(column)), AdvanceOp::create(b, loc, to, wide(column)), dim / parts);
+        make(partOf(tile, rows, cols / parts, math.value(column)), AdvanceOp::create(b, loc, to, wide(column)),
+             dim / parts);
     };
     auto ofKeys = [&](const char *name, Value weights, Value rows, int64_t cols, FloatAttr by, StringRef tensor,
                       int64_t dim) {
@@ -323,12 +329,13 @@ private:
     BarrierOp::create(b, loc);
     RoundOp::create(b, loc, dS, p.dp);
     Value dQ = frag("dQ", rowsOfAll, colsQk / parts);
-    inParts(p.K, rowPointer("dq", firstQuery, batch, h), colsQk, problem.getDimQk(), [&](Value part, Value to, int64_t dim) {
-      ClearOp::create(b, loc, dQ);
-      wait(MmaPvOp::create(b, loc, dQ, p.dp, part, /*guarded=*/false, Value()).getToken());
-      ScaleOp::create(b, loc, dQ, factor());
-      StoreOp::create(b, loc, to, strideOf("dq", heads), dQ, live, live, dim);
-    });
+    inParts(p.K, rowPointer("dq", firstQuery, batch, h), colsQk, problem.getDimQk(),
+            [&](Value part, Value to, int64_t dim) {
+              ClearOp::create(b, loc, dQ);
+              wait(MmaPvOp::create(b, loc, dQ, p.dp, part, /*guarded=*/false, Value()).getToken());
+              ScaleOp::create(b, loc, dQ, factor());
+              StoreOp::create(b, loc, to, strideOf("dq", heads), dQ, live, live, dim);
+            });
     BarrierOp::create(b, loc);
     // Q has the sign of the scale by now.
     ofKeys("dK", dS, p.Q, colsQk, b.getF64FloatAttr(std::abs(scale)), "dk", problem.getDimQk());
@@ -429,13 +436,14 @@ private:
     });
   }
 
-  Value draws; ///< what pairs are dropped by, if any are
+  CtaPerSequenceAttr tensorCores = dyn_cast<CtaPerSequenceAttr>(schedule); ///< null: rows are dealt to lanes
+  Value draws;                                                             ///< what pairs are dropped by, if any are
 };
 
 } // namespace
 
 void attn::writeStreamingBackward(BackwardOp backward, ProgramBuilder &program, StringRef name, StringRef target,
-                                  ConfigAttr config, std::optional<ShortLimit> limit, int64_t classesOfDq) {
+                                  ScheduleInterface schedule, std::optional<ShortLimit> limit, int64_t classesOfDq) {
   ProblemOp problem = backward.getProblemOp();
   OpBuilder b(backward);
   using program::Effect;
@@ -452,12 +460,13 @@ void attn::writeStreamingBackward(BackwardOp backward, ProgramBuilder &program, 
     tensors.push_back({"dlse"});
   KernelGrid grid;
   grid.packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
-  int64_t slots = config.getBySequence() ? kvHeadsOf(problem, config) : 32 / config.getLanes();
-  grid.heads = llvm::divideCeil(int64_t(problem.getKvHeads()), slots * config.getHeadsInTurn());
+  auto simt = dyn_cast<SimtRowsAttr>(schedule);
+  int64_t slots = simt ? 32 / simt.getLanes() : kvHeadsOf(problem, schedule);
+  grid.heads = llvm::divideCeil(int64_t(problem.getKvHeads()), slots * headLoopOf(schedule));
   grid.tiles = b.getI64IntegerAttr(1);
   grid.parts = limit ? 2 : 1;
   grid.partOfDq = {0, classesOfDq};
   auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/false, [](StringRef) { return 0; });
-  KernelOp kernel = arguments.makeKernel(program, b, backward.getLoc(), name, target, grid, config);
+  KernelOp kernel = arguments.makeKernel(program, b, backward.getLoc(), name, target, grid, schedule);
   StreamingBackward(backward, kernel, limit).build();
 }

@@ -15,19 +15,28 @@ using namespace attn;
 using namespace attn::tile;
 
 /// Heads, or groups of packed heads, that a warp has side by side.
-static int64_t slotsOf(ConfigAttr config) { return config.hasStrips() ? 32 / config.getLanes() : 1; }
-
-int64_t attn::kvHeadsOf(ProblemOp problem, ConfigAttr config) {
-  return std::max<int64_t>(1, config.getPackHeads() * problem.getKvHeads() / problem.getHeads());
+static int64_t slotsOf(ScheduleInterface schedule) {
+  auto simt = dyn_cast<SimtRowsAttr>(schedule);
+  return simt ? 32 / simt.getLanes() : 1;
 }
 
-KernelGrid attn::streamingGrid(ProblemOp problem, ConfigAttr config) {
-  int64_t heads = problem.getHeads() / config.getPackHeads();
+int64_t attn::headLoopOf(ScheduleInterface schedule) {
+  auto tiles = dyn_cast<CtaPerSequenceAttr>(schedule);
+  return tiles ? tiles.getHeadLoop() : 1;
+}
+
+int64_t attn::kvHeadsOf(ProblemOp problem, ScheduleInterface schedule) {
+  return std::max<int64_t>(1, schedule.getPackHeads() * problem.getKvHeads() / problem.getHeads());
+}
+
+KernelGrid attn::streamingGrid(ProblemOp problem, ScheduleInterface schedule) {
+  int64_t heads = problem.getHeads() / schedule.getPackHeads();
   // More than this are of no use to fill a chip, and warps without rows are not free.
-  int64_t tiles = std::min<int64_t>(llvm::divideCeil(problem.expectedQueries().value_or(1), config.getQueries()), 256);
+  int64_t tiles =
+      std::min<int64_t>(llvm::divideCeil(problem.expectedQueries().value_or(1), schedule.getQueries()), 256);
   KernelGrid grid;
   grid.packed = problem.getQLayout().isPacked();
-  grid.heads = llvm::divideCeil(heads, slotsOf(config) * config.getHeadsInTurn());
+  grid.heads = llvm::divideCeil(heads, slotsOf(schedule) * headLoopOf(schedule));
   grid.tiles = Builder(problem.getContext()).getI64IntegerAttr(tiles);
   return grid;
 }
@@ -36,9 +45,9 @@ namespace {
 
 class StreamingKernel : ForwardBody {
 public:
-  StreamingKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config, std::optional<ShortLimit> limit)
-      : ForwardBody(problem, kernel, config), limit(limit), groups(kernel.getHeads()), tiles(*kernel.getTiles()),
-        kvHeads(kvHeadsOf(problem, config)) {}
+  StreamingKernel(ProblemOp problem, KernelOp kernel, ScheduleInterface schedule, std::optional<ShortLimit> limit)
+      : ForwardBody(problem, kernel, schedule), limit(limit), groups(kernel.getHeads()), tiles(*kernel.getTiles()),
+        kvHeads(kvHeadsOf(problem, schedule)), tensorCores(dyn_cast<CtaPerSequenceAttr>(schedule)) {}
 
   void build() {
     declarePlaces();
@@ -53,23 +62,27 @@ public:
     Index end = extent;
     if (limit) // others are another kernel's
       end = math.named(math.select(limit->holds(math, lenQ, scope.lenK), extent, 0), "end");
-    if (config.getHeadsInTurn() == 1)
+    if (headLoopOf(schedule) == 1)
       return attendAll(end);
     if (problem.getQLayout().isPacked())
       findPadding();
     // Blocks that run at the same time have heads that lie side by side.
-    h = enterLoop("head", h, int64_t(problem.getHeads()), groups * config.getPackHeads());
+    h = enterLoop("head", h, int64_t(problem.getHeads()), groups * schedule.getPackHeads());
     findKvHead();
     attendAll(end);
   }
 
 private:
+  /// Lanes of a group that has a row.
+  int64_t lanesOf() { return tensorCores ? 32 : cast<SimtRowsAttr>(schedule).getLanes(); }
+  int64_t parts() { return tensorCores ? tensorCores.getColumnParts() : 0; }
+
   /// To all rows up to `end`, and what there is of padding.
   void attendAll(Index end) {
     findArrays();
     keys = keyPointer("k"), values = keyPointer("v");
-    Index step = tiles * config.getQueries();
-    loop("q0", math.mul(tile, config.getQueries()), end, step, [&](Index first) {
+    Index step = tiles * schedule.getQueries();
+    loop("q0", math.mul(tile, schedule.getQueries()), end, step, [&](Index first) {
       q0 = first;
       attend();
     });
@@ -78,20 +91,21 @@ private:
   }
 
   void declarePlaces() {
-    int64_t rows = config.getQTile(), keys = config.getKvTile(), lanes = config.getLanes(), warps = config.getWarps();
+    int64_t rows = schedule.getQTile(), keys = schedule.getKvTile(), warps = schedule.getWarps();
     MLIRContext *context = b.getContext();
     Type f32 = b.getF32Type(), dtype = problem.getDtype();
-    if (!config.hasStrips()) {
+    if (tensorCores) {
       int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
-      int64_t parts = std::max<int64_t>(config.getParts(), 1), fragment = config.getFragmentRows();
+      int64_t count = std::max<int64_t>(parts(), 1), fragment = tensorCores.getFragmentRows();
       Q = shared("Q", rows, colsQk);
       K = shared("K", keys, colsQk);
       V = shared("V", keys, colsV);
       s = place("s", FragType::get(context, fragment, keys, warps));
-      acc = place("acc", FragType::get(context, fragment, colsV / parts, warps));
+      acc = place("acc", FragType::get(context, fragment, colsV / count, warps));
       row = place("row", RowsType::get(context, fragment, warps));
       return;
     }
+    int64_t lanes = lanesOf();
     Q = place("Q", StripType::get(context, rows, problem.getDimQk(), f32, lanes));
     K = place("K", StripType::get(context, keys, problem.getDimQk(), dtype, lanes));
     V = place("V", StripType::get(context, keys, problem.getDimV(), dtype, lanes));
@@ -102,15 +116,15 @@ private:
 
   /// Warps, or blocks, that read the same keys follow each other, and so do those that read the same rows.
   void findUnit() {
-    Index unit = config.hasStrips() ? Index(Value(UnitIndexOp::create(b, loc)))
-                                    : Index(Value(BlockIndexOp::create(b, loc, Value())));
+    Index unit =
+        !tensorCores ? Index(Value(UnitIndexOp::create(b, loc))) : Index(Value(BlockIndexOp::create(b, loc, Value())));
     tile = tiles == 1 ? Index(0) : math.named(math.rem(unit, tiles), "tile");
     Index rest = math.floorDiv(unit, tiles);
     Index group = groups == 1 ? Index(0) : math.rem(rest, groups);
     batch = math.named(math.floorDiv(rest, groups), "b");
     Index head = group;
-    if (int64_t slots = slotsOf(config); slots > 1) {
-      Value slot = SlotIndexOp::create(b, loc, config.getLanes());
+    if (int64_t slots = slotsOf(schedule); slots > 1) {
+      Value slot = SlotIndexOp::create(b, loc, lanesOf());
       head = math.add(math.mul(group, slots), slot);
       if (gridHeads() % slots) { // slots without a head read one and write nothing
         live = math.lt(head, gridHeads());
@@ -135,12 +149,12 @@ private:
 
   void attend() {
     origin = perRow(math.value(q0), math.value(h), "at");
-    draws = findDraws(config.getPackHeads() != 1);
-    Index queries = config.getQueries();
+    draws = findDraws(schedule.getPackHeads() != 1);
+    Index queries = schedule.getQueries();
     Index rows = math.named(math.min(math.sub(lenQ, q0), queries), "rows");
     Index writeRows = extent == lenQ ? rows : math.named(math.min(math.sub(extent, q0), queries), "write_rows");
     Index row0 = math.named(math.add(first, q0), "row0");
-    if (config.getParts())
+    if (parts())
       return attendInParts(row0, rows, writeRows);
     ClearOp::create(b, loc, acc);
     ClearOp::create(b, loc, row);
@@ -166,8 +180,8 @@ private:
   // Keys that are expected to be one tile
   //===------------------------------------------------------------------===//
 
-  /// Q, K and V are under way together. If all keys are there and finite, nothing but P is between two products: no state
-  /// is carried, nothing guarded. Else they are walked, a few at a time.
+  /// Q, K and V are under way together. If all keys are there and finite, nothing but P is between two products: no
+  /// state is carried, nothing guarded. Else they are walked, a few at a time.
   void attendInParts(Index row0, Index rows, Index writeRows) {
     Value keysThere = math.value(math.mul(scope.lenK, kvHeads));
     Value tokens[] = {copyOnce(Q, rowPointer("q", row0, batch, h), strideOf("q"), rowsToDo(rows), problem.getDimQk()),
@@ -178,7 +192,7 @@ private:
       NegateOp::create(b, loc, Q);
     ClearOp::create(b, loc, row);
     Cond some = math.logicalAnd(math.lt(0, rows), math.lt(0, scope.lenK));
-    Cond fits = math.logicalAnd(math.logicalAnd(finite, math.le(scope.lenK, config.getKvTile() / kvHeads)), some);
+    Cond fits = math.logicalAnd(math.logicalAnd(finite, math.le(scope.lenK, schedule.getKvTile() / kvHeads)), some);
     auto whole = scf::IfOp::create(b, loc, math.value(fits), /*withElseRegion=*/true);
     {
       OpBuilder::InsertionGuard guard(b);
@@ -188,7 +202,8 @@ private:
       attendInSteps(row0, rows, writeRows);
     }
     if (problem.hasLse())
-      StoreLseOp::create(b, loc, lsePointer(row0, batch, h), /*sum=*/Value(), lseStride(), row, rowsToDo(rows), rowsToDo(writeRows));
+      StoreLseOp::create(b, loc, lsePointer(row0, batch, h), /*sum=*/Value(), lseStride(), row, rowsToDo(rows),
+                         rowsToDo(writeRows));
     BarrierOp::create(b, loc); // places are the next rows'
   }
 
@@ -209,19 +224,22 @@ private:
     CompleteOp::create(b, loc, row);
     drop(s, origin, column0, draws, /*scaled=*/false);
     auto scores = cast<FragType>(s.getType());
-    Value P = place("P", HeldType::get(b.getContext(), scores.getRows(), scores.getCols(), problem.getDtype(), scores.getWarps()));
+    Value P = place(
+        "P", HeldType::get(b.getContext(), scores.getRows(), scores.getCols(), problem.getDtype(), scores.getWarps()));
     RoundOp::create(b, loc, P, s);
     int64_t width = cast<FragType>(acc.getType()).getCols();
-    for (int64_t column = 0; column < width * config.getParts(); column += width) { // no loop: the GPU's compiler would find too few registers
+    for (int64_t column = 0; column < width * parts();
+         column += width) { // no loop: the GPU's compiler would find too few registers
       ClearOp::create(b, loc, acc);
-      WaitOp::create(b, loc, MmaPvOp::create(b, loc, acc, P, columnsOf(V, column), /*guarded=*/false, Value()).getToken());
+      WaitOp::create(b, loc,
+                     MmaPvOp::create(b, loc, acc, P, columnsOf(V, column), /*guarded=*/false, Value()).getToken());
       DivideOp::create(b, loc, acc, row);
       storePart(row0, rows, writeRows, column);
     }
   }
 
   void attendInSteps(Index row0, Index rows, Index writeRows) {
-    int64_t step = std::min<int64_t>(16, config.getKvTile());
+    int64_t step = std::min<int64_t>(16, schedule.getKvTile());
     auto few = [&](Value tile) { return partOf(tile, step, cast<SharedType>(tile.getType()).getCols(), Value()); };
     auto all = std::tuple(K, V, s);
     K = few(K), V = few(V);
@@ -237,7 +255,7 @@ private:
       storePart(row0, rows, writeRows, column);
     };
     int64_t width = cast<FragType>(acc.getType()).getCols();
-    config.getParts() == 1 ? make(0) : loop("column", 0, width * config.getParts(), width, make);
+    parts() == 1 ? make(0) : loop("column", 0, width * parts(), width, make);
     std::tie(K, V, s) = all;
   }
 
@@ -253,7 +271,8 @@ private:
     Value to = rowPointer("o", row0, batch, h);
     if (!column.is(0))
       to = AdvanceOp::create(b, loc, to, wide(column));
-    StoreOp::create(b, loc, to, strideOf("o"), acc, rowsToDo(rows), rowsToDo(writeRows), int64_t(problem.getDimV()) / config.getParts());
+    StoreOp::create(b, loc, to, strideOf("o"), acc, rowsToDo(rows), rowsToDo(writeRows),
+                    int64_t(problem.getDimV()) / parts());
   }
 
   //===------------------------------------------------------------------===//
@@ -262,7 +281,7 @@ private:
 
   /// Rows of the strip for so many queries; none in a slot without a head.
   Value rowsToDo(Index queries) {
-    Index rows = math.mul(queries, config.getPackHeads());
+    Index rows = math.mul(queries, schedule.getPackHeads());
     return math.value(live ? math.select(*live, rows, 0) : rows);
   }
   Value strideOfKeys(StringRef tensor) {
@@ -276,7 +295,7 @@ private:
       if (problem.scaleOrDefault() < 0)
         NegateOp::create(b, loc, Q);
     }
-    walkTiles({q0, math.add(q0, rows)}, config.getKvTile(), 0);
+    walkTiles({q0, math.add(q0, rows)}, schedule.getKvTile(), 0);
   }
 
   /// In tiles of `columns` keys of all kv heads, for the results' columns from `part` on.
@@ -288,13 +307,13 @@ private:
       for (KeyRun &run : runs)
         for (SmallVector<int64_t> &tests : run.tests)
           tests = walk.numbers();
-    if (config.getParts()) // registers are few, and code that hardly ever runs
+    if (parts()) // registers are few, and code that hardly ever runs
       for (KeyRun &run : runs)
         run.bounds = {run.bounds.front(), run.bounds.back()}, run.tests = {walk.numbers()};
     KvLoopOp loop = createLoop(runs);
     if (!loop)
       return;
-    loop.setOneBody(config.getParts() && runs.size() > 1);
+    loop.setOneBody(parts() && runs.size() > 1);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&loop.getBody().front());
     Index k0 = math.named(math.mul(Index(loop.getTile()), keysOfTile), "k0");
@@ -308,7 +327,7 @@ private:
       WaitOp::create(b, loc, copied);
     else
       fetch(V, "v", values, problem.getDimV()); // both under way before anything is computed
-    bool negated = config.hasStrips() && problem.scaleOrDefault() < 0;
+    bool negated = !tensorCores && problem.scaleOrDefault() < 0;
     WaitOp::create(b, loc, MmaQkOp::create(b, loc, s, Q, K, negated, /*late=*/false).getToken());
     double scale = modifyScores(loop, k0);
     Value column0 = pairs(kvHeads, math.value(k0), math.value(0));
@@ -318,7 +337,7 @@ private:
     drop(s, origin, column0, draws, /*scaled=*/false);
     if (copied)
       WaitOp::create(b, loc, fetch(V, "v", values, problem.getDimV()));
-    Value read = config.hasStrips() ? V : columnsOf(V, part);
+    Value read = !tensorCores ? V : columnsOf(V, part);
     WaitOp::create(b, loc, MmaPvOp::create(b, loc, acc, s, read, /*guarded=*/true, Value()).getToken());
     YieldOp::create(b, loc, ValueRange());
     buildTests(walk, keep.getBody());
@@ -326,7 +345,7 @@ private:
 
   /// Asks for rows; the token of those that are not for registers.
   Value bring(Value place, Value from, Value stride, Value rows, int64_t dim) {
-    if (!config.hasStrips())
+    if (tensorCores)
       return CopyAsyncOp::create(b, loc, place, from, stride, rows, dim, Value());
     FetchOp::create(b, loc, place, from, stride, rows);
     return {};
@@ -346,7 +365,7 @@ private:
   void storePadding() {
     if (!endAll)
       findPadding();
-    int64_t warps = config.hasStrips() ? 1 : config.getWarps(), lanes = config.hasStrips() ? config.getLanes() : 32;
+    int64_t warps = tensorCores ? schedule.getWarps() : 1, lanes = lanesOf();
     Index own = math.add(math.mul(batch, tiles), tile), step = math.mul(sequences, tiles * warps);
     if (warps > 1) // of this block
       own = math.add(math.mul(own, warps), rem(Value(UnitIndexOp::create(b, loc)), warps));
@@ -362,9 +381,10 @@ private:
   }
 
   std::optional<ShortLimit> limit; ///< none: of all sequences
-  int64_t groups; ///< of heads, one a warp or block
-  int64_t tiles;  ///< warps or blocks that share the rows of a sequence
-  int64_t kvHeads; ///< side by side in a tile
+  int64_t groups;                  ///< of heads, one a warp or block
+  int64_t tiles;                   ///< warps or blocks that share the rows of a sequence
+  int64_t kvHeads;                 ///< side by side in a tile
+  CtaPerSequenceAttr tensorCores;  ///< null: rows are dealt to lanes
   Value Q, K, V, acc, row;
   Value keys, values;       ///< the sequence's first
   std::optional<Cond> live; ///< does the slot have a head?
@@ -373,11 +393,13 @@ private:
   Index first = 0;          ///< the sequence's first row in its tensor
   Index extent = 0;         ///< its rows, padding behind them included
   Index q0 = 0;             ///< this turn's first row
-  std::optional<Index> beginAll, endAll; ///< of the rows of sequences, once they are known; the first if there is padding
+  std::optional<Index> beginAll,
+      endAll; ///< of the rows of sequences, once they are known; the first if there is padding
 };
 
 } // namespace
 
-void attn::writeStreaming(ProblemOp problem, KernelOp kernel, ConfigAttr config, std::optional<ShortLimit> limit) {
-  StreamingKernel(problem, kernel, config, limit).build();
+void attn::writeStreaming(ProblemOp problem, KernelOp kernel, ScheduleInterface schedule,
+                          std::optional<ShortLimit> limit) {
+  StreamingKernel(problem, kernel, schedule, limit).build();
 }

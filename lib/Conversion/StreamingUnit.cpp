@@ -7,12 +7,13 @@ using namespace attn;
 using namespace attn::tile;
 
 StreamingUnit::StreamingUnit(ProblemOp problem, KernelOp kernel, std::optional<ShortLimit> limit)
-    : SequenceBody(problem, kernel), limit(limit), config(kernel.getConfig()), groups(kernel.getHeads()),
-      kvHeads(kvHeadsOf(problem, config)), group(problem.getHeads() / problem.getKvHeads()),
-      lanes(config.hasStrips() ? config.getLanes() : 32) {}
+    : SequenceBody(problem, kernel), limit(limit), schedule(kernel.getSchedule()), groups(kernel.getHeads()),
+      kvHeads(kvHeadsOf(problem, schedule)), group(problem.getHeads() / problem.getKvHeads()),
+      lanes(isa<SimtRowsAttr>(schedule) ? cast<SimtRowsAttr>(schedule).getLanes() : 32) {}
 
 void StreamingUnit::findUnit() {
-  Index unit = config.hasStrips() ? Index(Value(UnitIndexOp::create(b, loc))) : Index(Value(BlockIndexOp::create(b, loc, Value())));
+  Index unit = isa<SimtRowsAttr>(schedule) ? Index(Value(UnitIndexOp::create(b, loc)))
+                                           : Index(Value(BlockIndexOp::create(b, loc, Value())));
   Index head = groups == 1 ? Index(0) : math.rem(unit, groups);
   batch = math.named(math.floorDiv(unit, groups), "b");
   int64_t slots = 32 / lanes, heads = problem.getKvHeads();
@@ -25,7 +26,8 @@ void StreamingUnit::findUnit() {
   h = group == 1 ? kvHead : math.named(math.mul(kvHead, group), "h");
   bool packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
   sequences = packed ? math.named(math.max(arg("batch"), 1), "sequences") : arg("batch");
-  if (config.streams()) { // with roles there are no more blocks, and what they send has to stand in no branch
+  if (!warpSpecializationOf(
+          schedule)) { // with roles there are no more blocks, and what they send has to stand in no branch
     auto exists = scf::IfOp::create(b, loc, math.value(math.lt(batch, sequences)));
     b.setInsertionPoint(exists.thenBlock(), exists.thenBlock()->begin());
   }

@@ -25,13 +25,13 @@ protected:
     Index behind = 0, beginAll = 0, endAll = 0;
   };
   std::optional<Ends> findEnds(bool keys);
-  /// Zeros for rows of a packed side, of tensors of so many columns, that belong to no sequence: behind this one, and, shared
-  /// out among all units of these heads, before the first and behind the last.
+  /// Zeros for rows of a packed side, of tensors of so many columns, that belong to no sequence: behind this one, and,
+  /// shared out among all units of these heads, before the first and behind the last.
   void storePadding(bool keys, llvm::ArrayRef<std::pair<const char *, int64_t>> tensors);
 
   std::optional<ShortLimit> limit; ///< none: of all sequences
   std::optional<Cond> isShort;     ///< the sequence; none: all are this kernel's
-  tile::ConfigAttr config;
+  tile::ScheduleInterface schedule;
   int64_t groups;  ///< of kv heads, one a warp or block
   int64_t kvHeads; ///< side by side in a tile
   int64_t group;   ///< query heads of a kv head

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which tile of which head a block has: the order in which a grid works. What was measured for it is in docs/Schedules/hopper-forward.md and
-// hopper-backward.md.
+// Which tile of which head a block has: the order in which a grid works. What was measured for it is in
+// docs/Schedules/hopper-forward.md and hopper-backward.md.
 //
 #include "SequenceBody.h"
 #include <numeric>
@@ -24,8 +24,9 @@ SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, L
   Deal dealt;
   bool packed = layout.isPacked();
   if ((order == Order::InTurns || order == Order::FarInTurns) && !packed) {
-    // So many heads that a tile comes to a sum when the one before it has left, so few that tiles of a head which are at work together read what they share
-    // from the L2 cache. More where it costs more to wait, and if heads are short; fewer wide ones.
+    // So many heads that a tile comes to a sum when the one before it has left, so few that tiles of a head which are
+    // at work together read what they share from the L2 cache. More where it costs more to wait, and if heads are
+    // short; fewer wide ones.
     Index together = 16;
     if (order == Order::FarInTurns)
       together = math.named(math.clamp(div(384, tiles), 32, 64), "together");

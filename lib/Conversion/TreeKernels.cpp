@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A block has a sequence; if there are more than that, blocks take several turns. A sequence that would keep its block busy long after the others
-// is all blocks' together.
+// A block has a sequence; if there are more than that, blocks take several turns. A sequence that would keep its block
+// busy long after the others is all blocks' together.
 //
 #include "TreeKernels.h"
 #include "KernelArguments.h"
@@ -47,8 +47,8 @@ public:
   }
 
 private:
-  /// Of how many keys a sequence may be that one block numbers. A block takes up to 30 ns a key; a team 80 us, and little more for ten times as
-  /// many keys, in which all of it is kept from other sequences (an H200).
+  /// Of how many keys a sequence may be that one block numbers. A block takes up to 30 ns a key; a team 80 us, and
+  /// little more for ten times as many keys, in which all of it is kept from other sequences (an H200).
   Index longestOfBlock() {
     if (!problem.getKLayout().isPacked()) // the same of equal lengths: each is 1 / batch of all
       return math.select(math.lt(arg("batch"), 3), 4096, math.select(math.lt(arg("batch"), 16), 32768, INT32_MAX));
@@ -61,8 +61,8 @@ private:
     llvm::erase_if(made, [&](const MaskOperand &operand) { return operand.madeOf != parents; });
     const MaskOperand &node = made[0], &first = made[1], &end = made[2];
     NumberTreeOp::create(b, loc, args[node.name], args[first.name], args[end.name], args[numberingOf(parents)],
-                         args[parents], startOf(node), math.value(scope.lenQ), startOf(first),
-                         math.value(scope.lenK), forest, team);
+                         args[parents], startOf(node), math.value(scope.lenQ), startOf(first), math.value(scope.lenK),
+                         forest, team);
   }
 
   Value forest; ///< null on a CPU
@@ -79,13 +79,13 @@ void attn::writeTrees(Computation computation, ProgramBuilder &program, StringRe
   grid.packed = problem.getKLayout().isPacked();
   grid.keys = true;
   grid.most = blocks;
-  auto config = ConfigAttr::get(b.getContext(), 64, 64, /*warps=*/teams ? threads / 32 : 1, /*blocks=*/1);
+  auto schedule = AuxiliaryAttr::get(b.getContext(), 64, 64, /*warps=*/teams ? threads / 32 : 1, /*blocks=*/1);
   for (const ProblemTensor &array : tensorsOf(problem)) {
     if (!array.hasParents)
       continue;
     std::string name = freeSymbol(op->getParentOp(), (computation.getName() + "_tree").str());
     KernelOp kernel = KernelArguments::ofTree(problem, array.name, teams)
-                          .makeKernel(program, b, op->getLoc(), name, target, grid, config);
+                          .makeKernel(program, b, op->getLoc(), name, target, grid, schedule);
     TreeKernel(problem, kernel).build(array.name, teams);
   }
 }

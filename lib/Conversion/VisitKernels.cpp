@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two kernels. The first leaves the least and the largest entry of each tile of the side that is walked along, and of each
-// 32 of these, a group. The second does the same for a tile's own entries, goes along the runs that affine parts of the
-// mask leave, and asks the mask of each of their groups, and of the tiles of those that are not empty (`tileTruth`):
-// what it knows of values it computes there, as code.
+// Two kernels. The first leaves the least and the largest entry of each tile of the side that is walked along, and of
+// each 32 of these, a group. The second does the same for a tile's own entries, goes along the runs that affine parts
+// of the mask leave, and asks the mask of each of their groups, and of the tiles of those that are not empty
+// (`tileTruth`): what it knows of values it computes there, as code.
 //
 #include "VisitKernels.h"
 #include "KernelArguments.h"
@@ -18,8 +18,8 @@ bool attn::mayListTiles(ProblemOp problem) {
   return problem.expectedKeys().value_or(INT32_MAX) > 1024 && leavesTilesOut(problem.getMask());
 }
 
-bool attn::listsVisits(ProblemOp problem, ConfigAttr config) {
-  return !config.hasStrips() && !config.isSplit() && config.getQueries() % 16 == 0 && mayListTiles(problem);
+bool attn::listsVisits(ProblemOp problem, ScheduleInterface schedule) {
+  return !isa<SimtRowsAttr, SplitKvAttr>(schedule) && schedule.getQueries() % 16 == 0 && mayListTiles(problem);
 }
 
 namespace {
@@ -31,11 +31,12 @@ constexpr int64_t blocksOfRanges = 1024, blocksOfNumbers = 64;
 class VisitKernel : SequenceBody {
 public:
   VisitKernel(ProblemOp problem, KernelOp kernel, bool ofKeys)
-      : SequenceBody(problem, kernel), config(kernel.getConfig()), heads(kernel.getHeads()), ofKeys(ofKeys),
+      : SequenceBody(problem, kernel), schedule(kernel.getSchedule()), heads(kernel.getHeads()), ofKeys(ofKeys),
         names(visitLists(ofKeys)), own(rangedArrays(problem.getMask(), shapeOf(ofKeys))),
         others(rangedArrays(problem.getMask(), shapeOf(!ofKeys))) {}
 
-  /// Of each tile of the other side, and of groups, which may be of several sequences. Warps share the tiles of a group.
+  /// Of each tile of the other side, and of groups, which may be of several sequences. Warps share the tiles of a
+  /// group.
   void buildRanges() {
     Value first = BlockIndexOp::create(b, loc, Value());
     Index across = this->across();
@@ -53,12 +54,14 @@ public:
     Index number = heads == 1 ? unit : math.named(rem(unit, groups), "group");
     Index from = math.mul(number, group), count = math.min(math.sub(tiles, from), group);
     Index warp = Value(WarpIndexOp::create(b, loc));
-    loop("i", warp, count, int64_t(config.getWarps()), [&](Index i) { buildRangesOf(math.named(math.add(from, i), "tile")); });
+    loop("i", warp, count, int64_t(schedule.getWarps()),
+         [&](Index i) { buildRangesOf(math.named(math.add(from, i), "tile")); });
     BarrierOp::create(b, loc);
     // Least and largest take turns, and warps share them.
-    loop("value", warp, int64_t(2 * others.size()), int64_t(config.getWarps()), [&](Index value) {
+    loop("value", warp, int64_t(2 * others.size()), int64_t(schedule.getWarps()), [&](Index value) {
       Value entries = AdvanceOp::create(b, loc, args[names.ranges], add(rangesAt(from), wide(value)));
-      auto range = EntryRangeOp::create(b, loc, entries, math.value(count), group, valuesOfRanges(others), IntegerAttr());
+      auto range =
+          EntryRangeOp::create(b, loc, entries, math.value(count), group, valuesOfRanges(others), IntegerAttr());
       Index own = math.select(math.eq(math.rem(value, 2), 0), Value(range.getLeast()), Value(range.getLargest()));
       SetOp::create(b, loc, args[names.ranges], add(rangesOfGroupAt(number), wide(value)), math.value(own));
     });
@@ -77,12 +80,10 @@ public:
 
 private:
   static OperandShape shapeOf(bool keys) { return keys ? OperandShape::PerKey : OperandShape::PerQuery; }
-  int64_t tileOf(bool keys) { return keys ? config.getKvTile() : config.getQTile(); }
+  int64_t tileOf(bool keys) { return keys ? schedule.getKvTile() : schedule.getQTile(); }
 
   /// Tiles of the other side that one sequence may have, and one more.
-  Index across() {
-    return math.named(math.add(math.ceilDiv(extentOf(!ofKeys), tileOf(!ofKeys)), 1), "across");
-  }
+  Index across() { return math.named(math.add(math.ceilDiv(extentOf(!ofKeys), tileOf(!ofKeys)), 1), "across"); }
 
   /// Some positions of a sequence, and their tile's number in it, or of packed ones its slot.
   struct Tile {
@@ -93,8 +94,8 @@ private:
     Index tiles = tilesOf(keys, tileOf(keys));
     return layoutOf(keys).isPacked() ? tiles : times(arg("batch"), tiles);
   }
-  /// Behind it, the sequence is known. `forRows`: slots are numbered as those who attend number them, by where rows of packed
-  /// sequences lie with their padding. Else by prefix sums, which ascend whatever the order of padded offsets.
+  /// Behind it, the sequence is known. `forRows`: slots are numbered as those who attend number them, by where rows of
+  /// packed sequences lie with their padding. Else by prefix sums, which ascend whatever the order of padded offsets.
   Tile findTile(bool keys, Index number, bool forRows) {
     Tile tile;
     StringRef side = keys ? "kv" : "q";
@@ -157,16 +158,20 @@ private:
   int64_t valueOf(int64_t array, int64_t value) {
     if (value < 2)
       return 2 * array + value;
-    return 2 * others.size() + llvm::count_if(ArrayRef(others).take_front(array), [](const MaskOperand &o) { return o.hidden.has_value(); });
+    return 2 * others.size() + llvm::count_if(ArrayRef(others).take_front(array),
+                                              [](const MaskOperand &o) { return o.hidden.has_value(); });
   }
   /// Where a head's values are of tiles, and behind all tiles' of groups.
   Value startOfRanges(bool ofGroups) {
     int64_t line = ofGroups ? valuesOfRanges(others) : 0;
     Value number = heads == 1 ? wide(line) : add(mul(wide(h), wide(linesOfRanges(others))), wide(line));
-    return mul(number, wide(math.mul(math.ceilDiv(tilesOfAll(!ofKeys), 4 * group), 4 * group))); // four groups are looked at together
+    return mul(number, wide(math.mul(math.ceilDiv(tilesOfAll(!ofKeys), 4 * group),
+                                     4 * group))); // four groups are looked at together
   }
   Value rangesAt(Index number) { return add(startOfRanges(false), mul(wide(number), wide(valuesOfRanges(others)))); }
-  Value rangesOfGroupAt(Index number) { return add(startOfRanges(true), mul(wide(number), wide(int64_t(2 * others.size())))); }
+  Value rangesOfGroupAt(Index number) {
+    return add(startOfRanges(true), mul(wide(number), wide(int64_t(2 * others.size()))));
+  }
   /// What was left of a tile, or of a group.
   SmallVector<Index> rangesOf(Index number, bool ofGroup) {
     if (others.empty())
@@ -199,10 +204,10 @@ private:
     firstListed = math.named(firstListed, "first_listed");
     KeyWalk walk(problem.getMask(), scope);
     Interval run = hullOf(math, ofKeys ? walk.queryRuns(math, at, tile) : walk.runs(math, at, tile));
-    auto select = SelectTilesOp::create(b, loc, args[names.visits], args[names.list], args[names.taken],
-                                        listRow(ofKeys, rest.number, tileOf(ofKeys)),
-                                        args[std::string(names.list) + "_entries"],
-                                        math.value(across()), math.value(run.lo), math.value(run.hi), math.value(firstListed));
+    auto select =
+        SelectTilesOp::create(b, loc, args[names.visits], args[names.list], args[names.taken],
+                              listRow(ofKeys, rest.number, tileOf(ofKeys)), args[std::string(names.list) + "_entries"],
+                              math.value(across()), math.value(run.lo), math.value(run.hi), math.value(firstListed));
     auto fill = [&](Region &region, int arguments, llvm::function_ref<SmallVector<Value>(Block &)> body) {
       Block &block = region.emplaceBlock();
       for (int i = 0; i < arguments; ++i)
@@ -219,9 +224,8 @@ private:
       TileTruth truth = truthInside(at, Value(block.getArgument(0)), ranges);
       return {math.value(truth.some), math.value(truth.all)};
     });
-    fill(select.getGroups(), 1, [&](Block &block) -> SmallVector<Value> {
-      return truthOfGroup(at, Value(block.getArgument(0)), ranges);
-    });
+    fill(select.getGroups(), 1,
+         [&](Block &block) -> SmallVector<Value> { return truthOfGroup(at, Value(block.getArgument(0)), ranges); });
     fill(select.getChunk(), 2, [&](Block &block) -> SmallVector<Value> {
       gatherBlocks(at, block.getArgument(0), block.getArgument(1));
       return {};
@@ -293,8 +297,8 @@ private:
   }
 
   /// Whether something may be visible in those of its tiles that are the sequence's, and what is settled: all that is
-  /// known of arrays is known of the whole group, so nothing wrong is said. If the mask is there what one block map says, or if all is
-  /// visible, nobody needs to look at its tiles.
+  /// known of arrays is known of the whole group, so nothing wrong is said. If the mask is there what one block map
+  /// says, or if all is visible, nobody needs to look at its tiles.
   SmallVector<Value> truthOfGroup(Interval at, Index g, ArrayRef<EntryRange> ranges) {
     int64_t size = tileOf(!ofKeys);
     Index length = ofKeys ? scope.lenQ : scope.lenK;
@@ -304,7 +308,9 @@ private:
     // Tiles behind the sequence's last one might be too many for 32 bits of positions.
     Index behind = math.mul(math.min(math.add(tile, group), tiles), size);
     SmallVector<Index> values = rangesOf(g, /*ofGroup=*/true);
-    auto ofOthers = [&](int64_t array) { return EntryRange{values[2 * array], values[2 * array + 1], Cond::of(false)}; };
+    auto ofOthers = [&](int64_t array) {
+      return EntryRange{values[2 * array], values[2 * array + 1], Cond::of(false)};
+    };
     size_t maps = blockMaps().size();
     SmallVector<Value> bits(2, math.value(Index(-1)));
     Cond listed = Cond::of(true);
@@ -314,8 +320,9 @@ private:
       listed = math.logicalNot(math.eq(Index(known.getSome()), 0));
     }
     auto truthWith = [&](Cond some, Cond all) {
-      return truthOf(at, {first, math.min(behind, length)}, ranges, ofOthers,
-                     [&](int64_t) { return TileTruth{some, all}; }, problem.getMask());
+      return truthOf(
+          at, {first, math.min(behind, length)}, ranges, ofOthers, [&](int64_t) { return TileTruth{some, all}; },
+          problem.getMask());
     };
     TileTruth known = truthWith(listed, Cond::of(false));
     Cond settled = truthWith(Cond::of(true), Cond::of(true)).all;
@@ -345,29 +352,31 @@ private:
       int64_t size = ofKeys ? map.lists->kv : map.lists->q, otherSize = ofKeys ? map.lists->q : map.lists->kv;
       if (!args.contains(bits)) {
         ListOfRow list = listOfRow(map, math.floorDiv(at.lo, size));
-        GatherListedOp::create(b, loc, i, list.offsets, list.rows, list.columns, list.entries, list.row, from, to, tileOf(!ofKeys), otherSize);
+        GatherListedOp::create(b, loc, i, list.offsets, list.rows, list.columns, list.entries, list.row, from, to,
+                               tileOf(!ofKeys), otherSize);
         continue;
       }
       Value own = AdvanceOp::create(b, loc, args[bits], startOf(map));
-      GatherBlocksOp::create(b, loc, i, own, args[bits + "_rows"], args[bits + "_words"], math.value(math.floorDiv(at.lo, size)),
-                             math.value(math.ceilDiv(at.hi, size)), from, to, tileOf(!ofKeys), otherSize, ofKeys);
+      GatherBlocksOp::create(b, loc, i, own, args[bits + "_rows"], args[bits + "_words"],
+                             math.value(math.floorDiv(at.lo, size)), math.value(math.ceilDiv(at.hi, size)), from, to,
+                             tileOf(!ofKeys), otherSize, ofKeys);
     }
   }
 
   static constexpr int64_t group = 32; ///< tiles of a group (attn::Group)
-  ConfigAttr config;
+  ScheduleInterface schedule;
   int64_t heads;
   bool ofKeys; ///< key tiles have lists, of query tiles
   const VisitLists &names;
   SmallVector<MaskOperand> own, others; ///< arrays whose ranges are looked at
-  Index firstListed = 0; ///< the number of the sequence's first tile, of the other side, among all
+  Index firstListed = 0;                ///< the number of the sequence's first tile, of the other side, among all
 };
 
 } // namespace
 
-/// Blocks of four warps that a multiprocessor has registers for, or half as many of sixteen, which do less: masks of several arrays,
-/// of many parts or with a predicate, and blocks that are no multiples of tiles, need more.
-static int64_t blocksFor(ProblemOp problem, ConfigAttr config, ArrayRef<MaskOperand> whole) {
+/// Blocks of four warps that a multiprocessor has registers for, or half as many of sixteen, which do less: masks of
+/// several arrays, of many parts or with a predicate, and blocks that are no multiples of tiles, need more.
+static int64_t blocksFor(ProblemOp problem, ScheduleInterface schedule, ArrayRef<MaskOperand> whole) {
   auto fits = [](int64_t block, int64_t tile) {
     int64_t larger = std::max(block, tile), smaller = std::min(block, tile);
     return larger % smaller == 0 && llvm::isPowerOf2_64(larger / smaller) && tile / block <= 8;
@@ -376,12 +385,12 @@ static int64_t blocksFor(ProblemOp problem, ConfigAttr config, ArrayRef<MaskOper
   bool isShort = operands.size() <= 3 && leavesOf(problem.getMask()) < 5 && !hasPredicate(problem.getMask());
   bool fit = llvm::all_of(operands, [&](const MaskOperand &operand) {
     return !operand.lists || llvm::is_contained(whole, operand) ||
-           (fits(operand.lists->q, config.getQueries()) && fits(operand.lists->kv, config.getKvTile()));
+           (fits(operand.lists->q, schedule.getQueries()) && fits(operand.lists->kv, schedule.getKvTile()));
   });
   return isShort && fit ? 8 : 4;
 }
 
-void attn::writeVisits(Computation computation, ProgramBuilder &program, StringRef target, ConfigAttr config,
+void attn::writeVisits(Computation computation, ProgramBuilder &program, StringRef target, ScheduleInterface schedule,
                        bool ofKeys, ArrayRef<MaskOperand> whole) {
   ProblemOp problem = computation.problem;
   Operation *op = computation.getOperation();
@@ -391,18 +400,19 @@ void attn::writeVisits(Computation computation, ProgramBuilder &program, StringR
   grid.heads = dependsOnHead(problem.getMask()) ? int64_t(problem.getHeads()) : 1;
   auto make = [&](const char *suffix, ArrayRef<TensorUse> results, bool keys, int64_t warps) {
     grid.packed = (keys ? problem.getKLayout() : problem.getQLayout()).isPacked(), grid.keys = keys;
-    int64_t rows = keys ? config.getKvTile() : config.getQueries();
+    int64_t rows = keys ? schedule.getKvTile() : schedule.getQueries();
     while (warps != 16 && rows % (16 * warps)) // as many as kernels of such tiles may have
       warps /= 2;
-    auto tiles = ConfigAttr::get(b.getContext(), config.getQueries(), config.getKvTile(), target == "cpu" ? 1 : warps,
-                                 /*blocks=*/warps == 16 ? blocksFor(problem, config, whole) / 2
-                                            : std::min<int64_t>(4 * blocksFor(problem, config, whole) / warps, 16));
+    auto tiles = AuxiliaryAttr::get(
+        b.getContext(), schedule.getQueries(), schedule.getKvTile(), target == "cpu" ? 1 : warps,
+        /*blocks=*/warps == 16 ? blocksFor(problem, schedule, whole) / 2
+                               : std::min<int64_t>(4 * blocksFor(problem, schedule, whole) / warps, 16));
     std::string name = freeSymbol(op->getParentOp(), computation.getName() + suffix);
     return KernelArguments::ofVisits(problem, results, whole)
         .makeKernel(program, b, op->getLoc(), name, target, grid, tiles);
   };
   using program::Effect;
-  program.setListed(ofKeys, config.getQueries(), config.getKvTile());
+  program.setListed(ofKeys, schedule.getQueries(), schedule.getKvTile());
   bool anyRanges = !rangedArrays(problem.getMask(), ofKeys ? OperandShape::PerQuery : OperandShape::PerKey).empty();
   grid.most = anyRanges ? blocksOfRanges : blocksOfNumbers;
   KernelOp ranges =

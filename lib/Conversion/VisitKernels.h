@@ -12,10 +12,10 @@
 
 namespace attn {
 
-/// Writes the kernels, before the program, for tiles as the config has them. `ofKeys`: key tiles have lists of query tiles. `whole`: block
-/// maps whose lists are there, and not their bits (`wholeMaps`).
-void writeVisits(Computation computation, ProgramBuilder &program, llvm::StringRef target, tile::ConfigAttr config,
-                 bool ofKeys = false, llvm::ArrayRef<MaskOperand> whole = {});
+/// Writes the kernels, before the program, for tiles as the schedule has them. `ofKeys`: key tiles have lists of query
+/// tiles. `whole`: block maps whose lists are there, and not their bits (`wholeMaps`).
+void writeVisits(Computation computation, ProgramBuilder &program, llvm::StringRef target,
+                 tile::ScheduleInterface schedule, bool ofKeys = false, llvm::ArrayRef<MaskOperand> whole = {});
 
 } // namespace attn
 

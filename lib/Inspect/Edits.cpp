@@ -41,7 +41,7 @@ static std::vector<Edit> editsOf(ProblemOp problem) {
   edit({{"q_layout", problem.getOLayout()}});
   edit({{"v_layout", problem.getKLayout()}});
   edit({{"k_layout", problem.getVLayout()}});
-  edit({{"config", {}}});
+  edit({{"schedule", {}}, {"schedule_reason", {}}});
   edit({{"no_lse", {}}});
   edit({{"expected_seqlen_q", {}}, {"expected_seqlen_kv", {}}});
   for (auto [q, kv] : {std::pair("expected_seqlen_q", "expected_seqlen_kv"), {"max_seqlen_q", "max_seqlen_kv"}})
@@ -66,7 +66,7 @@ static std::vector<Edit> editsOf(ProblemOp problem) {
 
 /// Of a backward pass: its own clauses, and then what its problem may change.
 static std::vector<Edit> editsOf(BackwardOp backward, ModuleOp file) {
-  std::vector<Edit> edits = {{{{"config", {}}}}};
+  std::vector<Edit> edits = {{{{"schedule", {}}, {"schedule_reason", {}}}}};
   if (std::optional<ArrayAttr> names = backward.getRequiresGrad())
     for (size_t i = 0; names->size() > 1 && i < names->size(); ++i) {
       SmallVector<Attribute> fewer(names->getValue());

@@ -79,7 +79,7 @@ rt::Result<Explanation> attn::explain(Compilation &compilation, mlir::ModuleOp m
                                       const Target &target, ExplainRequest request) {
   if (llvm::Error bad = checkRanges(request))
     return fault(std::move(bad));
-  if (std::optional<std::string> bad = faultOfConfig(problem.getConfigAttr()))
+  if (std::optional<std::string> bad = faultOfSchedule(problem))
     return rt::Error{*bad};
   if (problem.getSegments())
     return rt::Error{"expected a problem whose sequences are given, got: one with segments"};
@@ -102,26 +102,32 @@ rt::Result<Explanation> attn::explain(Compilation &compilation, mlir::ModuleOp m
   result.mask = printed(mask), result.canonicalMask = printed(form);
   result.sequences = sizes.batch, result.heads = heads, result.kvHeads = problem.getKvHeads();
   result.dimQk = problem.getDimQk(), result.dimV = problem.getDimV();
-  auto passOf = [&](mlir::Operation *op, const Schedule &schedule) {
-    Explanation::Pass pass{mlir::SymbolTable::getSymbolName(op).str(), schedule.name + "; " + schedule.why, {}};
-    if (mlir::SymbolTable::getSymbolVisibility(op) != mlir::SymbolTable::Visibility::Private) // or it is only described
+  auto passOf = [&](Computation of, const ChosenSchedule &chosen) {
+    Explanation::Pass pass{of.getName().str(), describeSchedule(of, chosen.schedule) + "; " + chosen.why, {}};
+    if (mlir::SymbolTable::getSymbolVisibility(of.getOperation()) !=
+        mlir::SymbolTable::Visibility::Private) // or it is only described
       pass.refusal = refusalOf(compilation, module, target, pass.name);
     return pass;
   };
-  Schedule schedule = scheduleOf(problem, target.family, target.arch);
-  result.forward = passOf(problem, schedule);
-  for (BackwardOp backward : module.getOps<BackwardOp>())
-    if (backward.getProblemOp() == problem)
-      result.backward.push_back(passOf(backward, scheduleOf(backward, target.family, target.arch)));
+  TargetInfo info = target.info();
+  ChosenSchedule chosen = chooseSchedule(problem, info);
+  result.forward = passOf(problem, chosen);
+  for (BackwardOp backward : module.getOps<BackwardOp>()) {
+    if (backward.getProblemOp() != problem)
+      continue;
+    if (std::optional<std::string> bad = faultOfSchedule(backward))
+      return rt::Error{*bad};
+    result.backward.push_back(passOf(backward, chooseSchedule(backward, info)));
+  }
 
-  tile::ConfigAttr config = schedule.tiles ? schedule.tiles : schedule.streamed;
-  result.qTile = request.tile ? request.tile->rows : config.getQueries();
-  result.kvTile = request.tile ? request.tile->keys : config.getKvTile();
+  tile::ScheduleInterface kernel = mainKernelOf(chosen.schedule);
+  result.qTile = request.tile ? request.tile->rows : kernel.getQueries();
+  result.kvTile = request.tile ? request.tile->keys : kernel.getKvTile();
   if (!request.tile)
-    result.config = printed(config);
-  result.forLongOnes = schedule.tiles && schedule.streamed;
+    result.config = printed(kernel);
+  result.forLongOnes = llvm::isa<tile::ByLengthAttr>(chosen.schedule);
   reference::Sequences sequences(problem, arrays->first, sizes);
-  bool lists = schedule.tiles && listsVisits(problem, config);
+  bool lists = !tile::isPerSequence(kernel) && listsVisits(problem, kernel);
   auto mapOf = [&](int64_t sequence, int64_t head) {
     return TileMap(form, sequences, sequence, head, result.qTile, result.kvTile, lists);
   };

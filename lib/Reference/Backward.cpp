@@ -181,7 +181,8 @@ Tensors Backward::knownRows() const {
   return known;
 }
 
-llvm::Expected<Tensors> attn::reference::interpret(BackwardOp backward, const Tensors &inputs, llvm::ArrayRef<llvm::StringRef> only) {
+llvm::Expected<Tensors> attn::reference::interpret(BackwardOp backward, const Tensors &inputs,
+                                                   llvm::ArrayRef<llvm::StringRef> only) {
   llvm::Expected<Sizes> sizes = checkTensors(backward, inputs);
   if (!sizes)
     return sizes.takeError();

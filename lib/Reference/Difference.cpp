@@ -86,8 +86,8 @@ Difference attn::reference::differenceOfGradient(const Gradients &expected, llvm
   });
 }
 
-/// Two steps of numbers of about this size, and half a step of numbers below the normal ones. Of float32 it is what sums and
-/// exponentials leave, which are float32 too.
+/// Two steps of numbers of about this size, and half a step of numbers below the normal ones. Of float32 it is what
+/// sums and exponentials leave, which are float32 too.
 static double roundingOf(ProblemOp problem, double size) {
   mlir::Type dtype = problem.getDtype();
   return dtype.isBF16() ? size / 128 + 0x1p-134 : dtype.isF16() ? size / 1024 + 0x1p-25 : size * 0x1p-16 + 0x1p-126;

@@ -61,7 +61,6 @@ void reference::addMissingIds(ProblemOp problem, InputSizes &sizes, std::mt19937
   sizes.batch = 1;
   for (int64_t extent : lead)
     sizes.batch *= extent;
-
 }
 
 void reference::poisonWithoutId(Tensor &tensor, const Tensor &ids) {

@@ -47,7 +47,8 @@ std::vector<int64_t> reference::lengthsOf(const Tensors &tensors, llvm::StringRe
 }
 
 /// Calls `visit(row, position)` for the rows of all sequences of a packed side, of `rows` there are.
-static void eachRow(const Tensors &tensors, llvm::StringRef side, int64_t rows, llvm::function_ref<void(int64_t, int64_t)> visit) {
+static void eachRow(const Tensors &tensors, llvm::StringRef side, int64_t rows,
+                    llvm::function_ref<void(int64_t, int64_t)> visit) {
   auto starts = tensors.find(("padded_offsets_" + side).str());
   if (starts == tensors.end())
     starts = tensors.find(("cu_seqlens_" + side).str());

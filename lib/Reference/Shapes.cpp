@@ -39,7 +39,8 @@ static std::string expectedText(ProblemOp problem, const ProblemTensor &tensor, 
   std::string shape = "[" + llvm::join(llvm::map_range(tensor.axes, text), ", ") + "]";
   if (!tensor.isLed() || sizes.idRows < 0)
     return shape;
-  return shape + " with " + (tensor.axes[0] == Axis::LeadEnd ? "the last " : "") + "of ids' rows " + shapeText(sizes.lead);
+  return shape + " with " + (tensor.axes[0] == Axis::LeadEnd ? "the last " : "") + "of ids' rows " +
+         shapeText(sizes.lead);
 }
 
 /// Of a problem with segments: q and k have the tokens of all rows of ids.

@@ -24,7 +24,8 @@ int64_t reference::lseOffsetOf(const Tensor &lse, LayoutAttr qLayout, int64_t se
   return qLayout.isPacked() ? lse.offset({head, row}) : lse.offset({sequence, head, row});
 }
 
-// Most of a reference's time is spent in the two loops over a row's columns. AVX2 without FMA, so that bits are the same on all CPUs.
+// Most of a reference's time is spent in the two loops over a row's columns. AVX2 without FMA, so that bits are the
+// same on all CPUs.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define ATTN_WIDE __attribute__((target_clones("avx2", "default"), optimize("O3")))
 #else
@@ -74,7 +75,8 @@ Vectors::Vectors(ProblemOp problem, const Tensors &inputs, const Sizes &sizes)
       sinkNumber(problem.getSinkNumber()), sinkArray(problem.getSinkArray()), drops(problem, inputs),
       qLayout(problem.getQLayout()), kLayout(problem.getKLayout()), vLayout(problem.getVLayout()),
       oLayout(problem.getOLayout()), heads(problem.getHeads()), kvHeads(problem.getKvHeads()),
-      dimQk(problem.getDimQk()), dimV(problem.getDimV()), scale(problem.scaleOrDefault()), sequences(problem, inputs, sizes) {}
+      dimQk(problem.getDimQk()), dimV(problem.getDimV()), scale(problem.scaleOrDefault()),
+      sequences(problem, inputs, sizes) {}
 
 std::optional<double> Vectors::sinkOf(int64_t head) const {
   return sinkArray ? input(sinkArray->name)({head}) : sinkNumber;
@@ -83,7 +85,8 @@ std::optional<double> Vectors::sinkOf(int64_t head) const {
 std::vector<double> Vectors::queryVector(llvm::StringRef name, const Row &row) const {
   const Tensor &tensor = input(name);
   LayoutAttr layout = name == "q" ? qLayout : oLayout;
-  return loadVector(tensor, offsetOf(tensor, layout, row.sequence, row.head, sequences.queriesOf(row.sequence).start + row.row));
+  return loadVector(
+      tensor, offsetOf(tensor, layout, row.sequence, row.head, sequences.queriesOf(row.sequence).start + row.row));
 }
 
 Vectors::KeyVectors::KeyVectors(const Vectors &of, llvm::StringRef name, int64_t sequence, int64_t kvHead)
@@ -93,13 +96,15 @@ Vectors::KeyVectors::KeyVectors(const Vectors &of, llvm::StringRef name, int64_t
 const std::vector<double> &Vectors::KeyVectors::operator[](int64_t key) {
   Kept &place = kept[key % kept.size()];
   if (place.key != key)
-    place = {key, loadVector(tensor, offsetOf(tensor, layout, sequence, kvHead, of.sequences.keysOf(sequence).start + key))};
+    place = {key,
+             loadVector(tensor, offsetOf(tensor, layout, sequence, kvHead, of.sequences.keysOf(sequence).start + key))};
   return place.vector;
 }
 
 double Vectors::statistic(llvm::StringRef name, const Row &row) const {
   const Tensor &tensor = input(name);
-  return tensor.load(lseOffsetOf(tensor, qLayout, row.sequence, row.head, sequences.queriesOf(row.sequence).start + row.row));
+  return tensor.load(
+      lseOffsetOf(tensor, qLayout, row.sequence, row.head, sequences.queriesOf(row.sequence).start + row.row));
 }
 
 ScorePoint Vectors::pointOf(const Row &row) const {

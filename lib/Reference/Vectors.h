@@ -28,8 +28,8 @@ void inParallel(size_t count, size_t each, llvm::function_ref<void(size_t)> work
 
 class Vectors {
 protected:
-  /// Rows of `k` or `v` of a sequence and kv head, each read when it is asked for. Some thousands are kept for the next query; a
-  /// reference holds until another key is asked for.
+  /// Rows of `k` or `v` of a sequence and kv head, each read when it is asked for. Some thousands are kept for the next
+  /// query; a reference holds until another key is asked for.
   class KeyVectors {
   public:
     KeyVectors(const Vectors &of, llvm::StringRef name, int64_t sequence, int64_t kvHead);

@@ -29,16 +29,16 @@ std::optional<rt::Artifact> attn::toArtifact(KernelOp kernel) {
   for (auto [arg, name] :
        llvm::zip(kernel.getBody().getArguments(), kernel.getArgNames().getAsValueRange<StringAttr>()))
     artifact.params.push_back({name.str(), kindOf(arg.getType())});
-  ConfigAttr config = kernel.getConfig();
+  ScheduleInterface schedule = kernel.getSchedule();
   artifact.threads = kernel.getThreads();
   artifact.smemBytes = kernel.getSharedBytes().value_or(0);
-  artifact.minBlocks = config.getBlocks();
+  artifact.minBlocks = schedule.getBlocks();
   artifact.clusters = kernel.getCluster().value_or(1);
   artifact.follows = kernel.isPersistent(); // `begin_roles` waits
   artifact.persistent = kernel.isPersistent();
   artifact.clusterPerBlock = kernel.hasRows();
   std::string text;
-  llvm::raw_string_ostream(text) << config;
-  artifact.notes.emplace_back("tile.config", text);
+  llvm::raw_string_ostream(text) << schedule;
+  artifact.notes.emplace_back("tile.schedule", text);
   return artifact;
 }

@@ -9,19 +9,20 @@ using namespace attn;
 using namespace attn::tile;
 
 void Printer::print(PrepareOp op) {
-  auto config = op->getParentOfType<KernelOp>().getConfig();
-  line() << "attn::prepare<" << op.getDim() << ", " << config.getQTile() << ", " << config.getWarps() * 32 << ">("
+  auto schedule = op->getParentOfType<KernelOp>().getSchedule();
+  line() << "attn::prepare<" << op.getDim() << ", " << schedule.getQTile() << ", " << schedule.getWarps() * 32 << ">("
          << expr(op.getStatistics()) << ", " << expr(op.getPitch());
-  for (Value value : {Value(op.getO()), Value(op.getORow()), Value(op.getGradO()), Value(op.getGradORow()),
-                      Value(op.getLse())})
+  for (Value value :
+       {Value(op.getO()), Value(op.getORow()), Value(op.getGradO()), Value(op.getGradORow()), Value(op.getLse())})
     os << ", " << expr(value);
   os << ", " << (op.getGradLse() ? expr(op.getGradLse()) : "nullptr") << ", " << expr(op.getRows())
      << (op.getExponent() ? ", " + std::to_string(*op.getExponent()) : "") << ");\n";
   if (op.getSum())
-    line() << "attn::clear_sum<" << int64_t(*op.getSumCols()) << ", " << config.getWarps() * 32 << ">("
+    line() << "attn::clear_sum<" << int64_t(*op.getSumCols()) << ", " << schedule.getWarps() * 32 << ">("
            << expr(op.getSum()) << ", " << expr(op.getRows()) << ");\n";
   if (op.getTurns())
-    line() << "attn::clear_turns<" << config.getQTile() / 64 << ">(" << expr(op.getTurns()) << ", " << expr(op.getRows()) << ");\n";
+    line() << "attn::clear_turns<" << schedule.getQTile() / 64 << ">(" << expr(op.getTurns()) << ", "
+           << expr(op.getRows()) << ");\n";
 }
 
 void Printer::print(ShareOp op) {
@@ -31,7 +32,8 @@ void Printer::print(ShareOp op) {
 }
 
 void Printer::print(PutOp op) {
-  line() << "attn::put" << (op.getFirst() ? "<" + std::to_string(int64_t(*op.getFirst())) + ">" : "") << "(" << names.of(op.getRing()) << ", " << names.of(op.getHeld());
+  line() << "attn::put" << (op.getFirst() ? "<" + std::to_string(int64_t(*op.getFirst())) + ">" : "") << "("
+         << names.of(op.getRing()) << ", " << names.of(op.getHeld());
   for (Operation *user : op.getRing().getUsers()) // what it is put over, if anything was aside there
     if (auto aside = dyn_cast<AsideOp>(user); aside && aside->getBlock() == op->getBlock())
       os << ", " << names.of(aside.getHeld());
@@ -40,63 +42,66 @@ void Printer::print(PutOp op) {
 
 void Printer::print(AsideOp op) {
   names.define(op.getHeld(), "aside");
-  line() << "auto " << names.of(op.getHeld()) << " = attn::aside<" << op.getHeld().getType().getWarps() << ">(" << names.of(op.getRing())
-         << ");\n";
+  line() << "auto " << names.of(op.getHeld()) << " = attn::aside<" << op.getHeld().getType().getWarps() << ">("
+         << names.of(op.getRing()) << ");\n";
 }
 
 void Printer::print(MmaTnOp op) {
   line() << "attn::mma_tn";
   if (op.getBlock())
     os << "<" << int64_t(*op.getBlock()) << ">";
-  os << "(" << names.of(op.getAcc()) << ", " << names.of(op.getA()) << ", " << names.of(op.getB())
-         << ");\n";
+  os << "(" << names.of(op.getAcc()) << ", " << names.of(op.getA()) << ", " << names.of(op.getB()) << ");\n";
 }
 
 void Printer::print(MmaPieceOp op) {
-  line() << "attn::mma_piece(" << names.of(op.getAcc()) << ", " << expr(op.getPiece()) << ", " << expr(op.getFrom()) << ", " << expr(op.getTo());
+  line() << "attn::mma_piece(" << names.of(op.getAcc()) << ", " << expr(op.getPiece()) << ", " << expr(op.getFrom())
+         << ", " << expr(op.getTo());
   for (auto [left, right] : llvm::zip(op.getLefts(), op.getRights()))
     os << ", " << names.of(left) << ", " << names.of(right);
   os << ");\n";
 }
 
 void Printer::print(StorePieceOp op) {
-  line() << "attn::store_piece(" << names.of(op.getAcc()) << ", " << expr(op.getPiece()) << ", " << expr(op.getRows()) << ", " << expr(op.getWriteRows());
+  line() << "attn::store_piece(" << names.of(op.getAcc()) << ", " << expr(op.getPiece()) << ", " << expr(op.getRows())
+         << ", " << expr(op.getWriteRows());
   for (auto [dst, stride, factor, dim] : llvm::zip(op.getDsts(), op.getStrides(), op.getFactors(), op.getDims()))
     os << ", attn::result<" << dim << ">(" << expr(dst) << ", " << expr(stride) << ", " << literal(factor) << ")";
   os << ");\n";
 }
 
 void Printer::print(AddDeltasOp op) {
-  line() << "attn::add_deltas" << (op.getFirst() ? "<" + std::to_string(int64_t(*op.getFirst())) + ">" : "") << "(" << names.of(op.getRow()) << ", "
-         << names.of(op.getO()) << ", " << names.of(op.getGrad()) << ");\n";
+  line() << "attn::add_deltas" << (op.getFirst() ? "<" + std::to_string(int64_t(*op.getFirst())) + ">" : "") << "("
+         << names.of(op.getRow()) << ", " << names.of(op.getO()) << ", " << names.of(op.getGrad()) << ");\n";
 }
 
 void Printer::print(HoldRowsOp op) {
-  line() << "attn::hold_rows<" << op.getDim() << ">(" << names.of(op.getHeld()) << ", " << expr(op.getSrc()) << ", " << expr(op.getStride()) << ", "
-         << expr(op.getRows()) << ");\n";
+  line() << "attn::hold_rows<" << op.getDim() << ">(" << names.of(op.getHeld()) << ", " << expr(op.getSrc()) << ", "
+         << expr(op.getStride()) << ", " << expr(op.getRows()) << ");\n";
 }
 
 /// Of fragments of so many columns; held: from registers.
 static std::string sumsOf(Operation *op, int64_t columns, bool held) {
-  int64_t rows = op->getParentOfType<KernelOp>().getConfig().getQTile();
+  int64_t rows = op->getParentOfType<KernelOp>().getSchedule().getQTile();
   return "attn::Sums<" + std::to_string(rows) + ", " + std::to_string(columns) + (held ? ", true>" : ">");
 }
 
 void Printer::print(AddSumOp op) {
   if (op.getStaging()) // not yet split into roles
     return complain(op);
-  line() << "attn::add_sum<" << sumsOf(op, op.getAcc().getType().getCols(), /*held=*/true) << ">(" << expr(op.getSum()) << ", " << expr(op.getLeft()) << ", " << names.of(op.getAcc()) << ");\n";
+  line() << "attn::add_sum<" << sumsOf(op, op.getAcc().getType().getCols(), /*held=*/true) << ">(" << expr(op.getSum())
+         << ", " << expr(op.getLeft()) << ", " << names.of(op.getAcc()) << ");\n";
 }
 
 void Printer::print(AddInTurnOp op) {
-  line() << "attn::add_in_turn<" << sumsOf(op, op.getAcc().getType().getCols(), /*held=*/true) << ", " << int64_t(op.getBlock()) << (op.getOver() ? ", true>(" : ", false>(") << expr(op.getSum()) << ", "
-         << expr(op.getLeft()) << ", " << names.of(op.getAcc()) << ", "
-         << names.of(op.getStaging()) << ");\n";
+  line() << "attn::add_in_turn<" << sumsOf(op, op.getAcc().getType().getCols(), /*held=*/true) << ", "
+         << int64_t(op.getBlock()) << (op.getOver() ? ", true>(" : ", false>(") << expr(op.getSum()) << ", "
+         << expr(op.getLeft()) << ", " << names.of(op.getAcc()) << ", " << names.of(op.getStaging()) << ");\n";
 }
 
 void Printer::print(StoreAloneOp op) {
-  line() << "attn::store_alone<" << op.getDim() << ">(" << expr(op.getDst()) << ", " << expr(op.getStride()) << ", " << names.of(op.getAcc()) << ", "
-         << literal(op.getFactor().convertToDouble()) << ", " << expr(op.getRows()) << ");\n";
+  line() << "attn::store_alone<" << op.getDim() << ">(" << expr(op.getDst()) << ", " << expr(op.getStride()) << ", "
+         << names.of(op.getAcc()) << ", " << literal(op.getFactor().convertToDouble()) << ", " << expr(op.getRows())
+         << ");\n";
 }
 
 void Printer::print(SkipSumOp op) { line() << "attn::skip_sum(" << expr(op.getTurn()) << ");\n"; }
@@ -119,8 +124,9 @@ void Printer::print(AddStagedOp op) {
 }
 
 void Printer::print(RoundSumOp op) {
-  line() << "attn::round_sum<" << op.getDim() << ", " << sumsOf(op, op.getColumns(), op.getHeld()) << ">(" << expr(op.getDst()) << ", " << expr(op.getStride()) << ", "
-         << expr(op.getSum()) << ", " << expr(op.getRows()) << ", " << expr(op.getWritten()) << ", " << literal(op.getFactor().convertToDouble())
+  line() << "attn::round_sum<" << op.getDim() << ", " << sumsOf(op, op.getColumns(), op.getHeld()) << ">("
+         << expr(op.getDst()) << ", " << expr(op.getStride()) << ", " << expr(op.getSum()) << ", " << expr(op.getRows())
+         << ", " << expr(op.getWritten()) << ", " << literal(op.getFactor().convertToDouble())
          << (op.getTurn() ? ", " + expr(op.getTurn()) : "") << ");\n";
 }
 
@@ -135,8 +141,8 @@ void Printer::print(FillStatisticsOp op) {
 }
 
 void Printer::print(ProbabilitiesOp op) {
-  line() << "attn::probabilities" << (op.getSlopes() ? "_and_slopes" : "") << "<" << (op.getTurned() ? "true" : "false") << ">("
-         << names.of(op.getS()) << ", ";
+  line() << "attn::probabilities" << (op.getSlopes() ? "_and_slopes" : "") << "<" << (op.getTurned() ? "true" : "false")
+         << ">(" << names.of(op.getS()) << ", ";
   if (op.getWeighted())
     os << names.of(op.getWeighted()) << ", ";
   os << names.of(op.getStatistics()) << ", " << base2(op.getScale().convertToDouble());

@@ -9,8 +9,9 @@ using namespace attn;
 using namespace attn::tile;
 
 void Printer::print(DropOp op) {
-  line() << "attn::" << (op.getMarks() ? "mark_dropped" : "drop") << (op.getTurned() ? "_turned" : "") << "(" << names.of(op.getPlace())
-         << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", " << expr(op.getDraws()) << ", " << op.getBelow();
+  line() << "attn::" << (op.getMarks() ? "mark_dropped" : "drop") << (op.getTurned() ? "_turned" : "") << "("
+         << names.of(op.getPlace()) << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", "
+         << expr(op.getDraws()) << ", " << op.getBelow();
   os << (op.getFactor() ? ", " + literal(op.getFactor()->convertToDouble()) : "") << ");\n";
 }
 

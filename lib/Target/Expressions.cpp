@@ -71,8 +71,8 @@ bool Printer::isInlined(Operation *op) {
   // A value that a loop uses but does not define is worth a line before it.
   if (!value.hasOneUse() || !Names::wishOf(value).empty() || op->getBlock() != (*value.user_begin())->getBlock())
     return false;
-  // What lanes exchange is no arm's of a conditional: ptxas 13.0 makes a predicate of the condition, and loses it between
-  // two exchanges (seen on an H200: a walk took the number of the tile before for the full tiles of its list).
+  // What lanes exchange is no arm's of a conditional: ptxas 13.0 makes a predicate of the condition, and loses it
+  // between two exchanges (seen on an H200: a walk took the number of the tile before for the full tiles of its list).
   return !exchanges(op) || isSpelledOnce(value, op->getBlock());
 }
 
@@ -178,10 +178,11 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
                            expr(s.getFalseValue()),
                        P::Conditional);
       })
-      .Case<arith::ExtSIOp, arith::ExtUIOp>([&](auto e) { // of a condition -1 or 1, as folds leave it of two constants to choose from
-        bool turns = isa<arith::ExtSIOp>(op) && e.getIn().getType().isInteger(1);
-        return Spelled((turns ? "-(" : "(") + typeOf(e.getType()) + ")" + expr(e.getIn(), P::Unary), P::Unary);
-      })
+      .Case<arith::ExtSIOp, arith::ExtUIOp>(
+          [&](auto e) { // of a condition -1 or 1, as folds leave it of two constants to choose from
+            bool turns = isa<arith::ExtSIOp>(op) && e.getIn().getType().isInteger(1);
+            return Spelled((turns ? "-(" : "(") + typeOf(e.getType()) + ")" + expr(e.getIn(), P::Unary), P::Unary);
+          })
       .Case([&](arith::TruncIOp t) {
         return Spelled("(" + typeOf(t.getType()) + ")" + expr(t.getIn(), P::Unary), P::Unary);
       })
@@ -190,7 +191,7 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       })
       .Case<WarpIndexOp>([&](auto) { return Spelled("attn::warp_index()", P::Primary); })
       .Case([&](UnitIndexOp u) {
-        int64_t warps = u->getParentOfType<KernelOp>().getConfig().getWarps();
+        int64_t warps = u->getParentOfType<KernelOp>().getSchedule().getWarps();
         return Spelled("attn::unit_index<" + std::to_string(warps) + ">()", P::Primary);
       })
       .Case([&](SlotIndexOp s) {

@@ -33,11 +33,11 @@ std::string attn::entryOf(KernelOp kernel) {
 
 void Printer::printSignature(KernelOp kernel) {
   int64_t cluster = kernel.getCluster().value_or(1);
-  os << (cluster > 1                          ? "ATTN_CLUSTER_KERNEL("
-         : kernel.getConfig().getReducer() ? "ATTN_REDUCER_KERNEL("
-                                           : "ATTN_KERNEL(")
-     << entryOf(kernel) << ", /*threads=*/"
-     << kernel.getThreads() << ", /*blocks per multiprocessor=*/" << kernel.getConfig().getBlocks();
+  os << (cluster > 1                                                 ? "ATTN_CLUSTER_KERNEL("
+         : kernel.isPersistent() && kernel.getRoles().getDqColumns() ? "ATTN_REDUCER_KERNEL("
+                                                                     : "ATTN_KERNEL(")
+     << entryOf(kernel) << ", /*threads=*/" << kernel.getThreads() << ", /*blocks per multiprocessor=*/"
+     << kernel.getSchedule().getBlocks();
   if (cluster > 1)
     os << ", /*blocks per cluster=*/" << cluster;
   os << ")\n(";
@@ -88,14 +88,14 @@ void Printer::print(KernelOp kernel) {
   rolled = hopper || (kernel.isStreaming() && kernel.getTarget() != "cpu");
   bool numbers = kernel.walk([](NumberTreeOp) { return WalkResult::interrupt(); }).wasInterrupted();
   bool sinks = kernel.walk([](StoreSinksOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << ", " << kernel.getConfig() << "\n#include \""
-     << (kernel.hasRows()       ? "attn/rows.h"
-         : numbers              ? "attn/trees.h"
-         : sinks                ? "attn/sinks.h"
-         : kernel.getConfig().hasStrips() ? "attn/strip.h"
-         : kernel.isStreaming() ? "attn/short.h"
-         : hopper               ? "attn/hopper.h"
-                                : "attn/tile.h")
+  os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << "\n#include \""
+     << (kernel.hasRows()                          ? "attn/rows.h"
+         : numbers                                 ? "attn/trees.h"
+         : sinks                                   ? "attn/sinks.h"
+         : isa<SimtRowsAttr>(kernel.getSchedule()) ? "attn/strip.h"
+         : kernel.isStreaming()                    ? "attn/short.h"
+         : hopper                                  ? "attn/hopper.h"
+                                                   : "attn/tile.h")
      << "\"\n";
   if (hopper)
     printProductWidths(kernel);

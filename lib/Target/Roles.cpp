@@ -21,7 +21,7 @@ void Printer::print(RolesOp op) {
   line() << "if (attn::is_consumer()) {\n";
   indent += 2;
   line() << "attn::take_registers<" << op.getConsumerRegisters() << ">();\n";
-  if (op->getParentOfType<KernelOp>().getConfig().getTurns())
+  if (op->getParentOfType<KernelOp>().getRoles().getPingpong())
     line() << "attn::begin_turns();\n";
   indent -= 2;
   printBlock(op.getConsumer().front());
@@ -54,9 +54,14 @@ void Printer::print(PersistOp op) {
     names.define(body.getArgument(0), "block");
     std::string block = names.of(body.getArgument(0)).str(), blocks = expr(op.getBlocks());
     std::string queue = names.of(op.getQueue()).str();
-    bool waits = op->getParentOfType<KernelOp>().walk([](AddStagedOp add) { return add.getTurn() ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
-    line() << "for (int " << block << " = attn::" << (waits ? "first_drawn(" + queue + ", " + blocks + ")" : "block_index()") << "; " << block << " < "
-           << blocks << "; " << block << " = attn::" << (waits ? "next_drawn" : "next_block") << "(" << queue << ", " << block << ", " << blocks << ")) {\n";
+    bool waits =
+        op->getParentOfType<KernelOp>()
+            .walk([](AddStagedOp add) { return add.getTurn() ? WalkResult::interrupt() : WalkResult::advance(); })
+            .wasInterrupted();
+    line() << "for (int " << block
+           << " = attn::" << (waits ? "first_drawn(" + queue + ", " + blocks + ")" : "block_index()") << "; " << block
+           << " < " << blocks << "; " << block << " = attn::" << (waits ? "next_drawn" : "next_block") << "(" << queue
+           << ", " << block << ", " << blocks << ")) {\n";
     printBlock(body);
     line() << "}\n";
     line() << "attn::send_end(" << names.of(op.getFeed()) << ");\n";
@@ -106,10 +111,14 @@ void Printer::print(FillOp op) {
   Value second = op.getRow(), third = op.getHead();
   if (map.getHeads() != 1)
     std::swap(second, third);
-  line() << "attn::fill" << (!map.isPacked() ? "" : map.getHeads() == 1 ? "_packed" : "_packed_heads")
-         << (whole ? "" : "<" + std::to_string(rows) + (op.getBoxes() ? ", " + std::to_string(*op.getBoxes()) : "") + ">") << "(" << names.of(op.getRing()) << ", "
-         << names.of(op.getMap()) << ", " << expr(second) << ", " << expr(third) << ", "
-         << expr(map.isPacked() ? op.getRows() : op.getBatch()) << ");\n";
+  line() << "attn::fill"
+         << (!map.isPacked()       ? ""
+             : map.getHeads() == 1 ? "_packed"
+                                   : "_packed_heads")
+         << (whole ? ""
+                   : "<" + std::to_string(rows) + (op.getBoxes() ? ", " + std::to_string(*op.getBoxes()) : "") + ">")
+         << "(" << names.of(op.getRing()) << ", " << names.of(op.getMap()) << ", " << expr(second) << ", "
+         << expr(third) << ", " << expr(map.isPacked() ? op.getRows() : op.getBatch()) << ");\n";
 }
 
 void Printer::print(TakeOp op) {
@@ -132,7 +141,10 @@ void Printer::print(OwnRowsOp op) {
 }
 
 void Printer::print(ReleaseOp op) {
-  line() << (op.getPassed() ? "attn::release_passed(" : op.getFenced() ? "attn::release_fenced(" : "attn::release(") << names.of(op.getRing());
+  line() << (op.getPassed()   ? "attn::release_passed("
+             : op.getFenced() ? "attn::release_fenced("
+                              : "attn::release(")
+         << names.of(op.getRing());
   if (op.getWhen())
     os << ", " << expr(op.getWhen());
   os << ");\n";
@@ -157,7 +169,8 @@ void Printer::printProductWait(WaitOp op) {
   Operation *product = op.getTokens().size() == 1 ? productOf(op.getTokens().front()) : nullptr;
   if (!product)
     return complain(op);
-  // Those that were begun later and are not waited for yet; of a product of the step before, in the rest of that step and in this one.
+  // Those that were begun later and are not waited for yet; of a product of the step before, in the rest of that step
+  // and in this one.
   int later = 0;
   auto count = [&](Block::iterator from, Block::iterator to) {
     for (Operation &other : llvm::make_range(from, to))

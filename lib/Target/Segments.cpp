@@ -14,7 +14,8 @@ void Printer::printCall(StringRef verb, ValueRange operands, StringRef end) {
   os << end;
 }
 
-/// A region on integers as the last argument of a call (or another, by what its `end` is): a lambda that returns `type` of what it yields.
+/// A region on integers as the last argument of a call (or another, by what its `end` is): a lambda that returns `type`
+/// of what it yields.
 void Printer::printNumbers(Block &body, ArrayRef<const char *> arguments, StringRef open, StringRef close,
                            StringRef end) {
   size_t mark = names.mark();

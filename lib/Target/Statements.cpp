@@ -70,8 +70,13 @@ void Printer::printOp(Operation *op) {
         os << (o.getWeighted() ? ", " + name(o.getWeighted()).str() : "") << ");\n";
       })
       .Case([&](RowGradsOp o) {
-        line() << "attn::row_grads" << (o.getKnown() ? o.getFactor() ? "<true, true>(" : "<false, true>(" : o.getFactor() ? "<true>(" : "(") << name(o.getGrad()) << ", " << name(o.getP()) << ", " << name(o.getStatistics());
-        os << (o.getWeighted() ? ", " + name(o.getWeighted()).str() : "") << (o.getFactor() ? ", " + literal(o.getFactor()->convertToDouble()) : "") << ");\n";
+        line() << "attn::row_grads"
+               << (o.getKnown()    ? o.getFactor() ? "<true, true>(" : "<false, true>("
+                   : o.getFactor() ? "<true>("
+                                   : "(")
+               << name(o.getGrad()) << ", " << name(o.getP()) << ", " << name(o.getStatistics());
+        os << (o.getWeighted() ? ", " + name(o.getWeighted()).str() : "")
+           << (o.getFactor() ? ", " + literal(o.getFactor()->convertToDouble()) : "") << ");\n";
       })
       .Case([&](TakeDeltaOp o) {
         line() << "attn::take_delta(" << name(o.getAcc()) << ", " << name(o.getWeights()) << ", " << name(o.getRow())
@@ -110,7 +115,8 @@ void Printer::printOp(Operation *op) {
         line() << "attn::scale(" << name(o.getPlace()) << ", " << literal(o.getFactor().convertToDouble()) << ");\n";
       })
       .Case([&](RoundOp o) {
-        line() << (o.getAtOnce() ? "attn::round_at_once(" : "attn::round(") << name(o.getP()) << ", " << name(o.getS()) << ");\n";
+        line() << (o.getAtOnce() ? "attn::round_at_once(" : "attn::round(") << name(o.getP()) << ", " << name(o.getS())
+               << ");\n";
       })
       .Case([&](HoldOp o) { line() << "attn::hold(" << name(o.getHeld()) << ", " << name(o.getSrc()) << ");\n"; })
       .Case([&](NegateOp o) { line() << "attn::negate(" << name(o.getPlace()) << ");\n"; })
@@ -149,30 +155,34 @@ void Printer::print(PlaceOp op) {
       })
       .Case([&](StagingType t) {
         text << "attn::Staging<" << t.getSlots() << ", " << t.getBytes();
-        if (op->getParentOfType<KernelOp>().getConfig().getReducer())
+        if (op->getParentOfType<KernelOp>().getRoles().getDqColumns())
           text << ", /*written by warps=*/4";
         text << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
       })
       .Case([&](RingType t) {
         if (auto statistics = dyn_cast<StatisticsType>(t.getTile())) {
           text << "attn::StatisticsRing<" << statistics.getRows() << ", " << t.getStages() << "> "
-               << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ", "
-               << op.getBarriers().value_or(0) << ")";
+               << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ", " << op.getBarriers().value_or(0)
+               << ")";
           return;
         }
         auto tile = cast<SharedType>(t.getTile());
         auto users = [&](auto wanted) { return llvm::any_of(op->getUsers(), wanted); };
         bool put = users(llvm::IsaPred<PutOp>), reduced = users([&](Operation *user) {
-          auto roles = user->getParentOfType<RolesOp>();
-          auto release = dyn_cast<ReleaseOp>(user);
-          return roles && release && release.getRing() == op.getResult() && roles.getReducer().isAncestor(user->getParentRegion());
-        });
+                                                  auto roles = user->getParentOfType<RolesOp>();
+                                                  auto release = dyn_cast<ReleaseOp>(user);
+                                                  return roles && release && release.getRing() == op.getResult() &&
+                                                         roles.getReducer().isAncestor(user->getParentRegion());
+                                                });
         bool meets = put && users([&](Operation *user) { // for those who put it
-          auto roles = user->getParentOfType<RolesOp>();
-          return isa<TakeOp>(user) && roles && roles.getConsumer().isAncestor(user->getParentRegion());
-        });
-        text << (meets ? "attn::MeetingRing<" : put ? "attn::PutRing<" : "attn::Ring<") << typeOf(tile.getElement()) << ", " << tile.getRows() << ", " << tile.getCols() << ", "
-             << t.getStages() << (reduced && !put ? ", /*a reducer, too=*/true" : "") << "> " << names.of(op.getResult()) << "("
+                       auto roles = user->getParentOfType<RolesOp>();
+                       return isa<TakeOp>(user) && roles && roles.getConsumer().isAncestor(user->getParentRegion());
+                     });
+        text << (meets ? "attn::MeetingRing<"
+                 : put ? "attn::PutRing<"
+                       : "attn::Ring<")
+             << typeOf(tile.getElement()) << ", " << tile.getRows() << ", " << tile.getCols() << ", " << t.getStages()
+             << (reduced && !put ? ", /*a reducer, too=*/true" : "") << "> " << names.of(op.getResult()) << "("
              << op.getOffset().value_or(0) << ", " << op.getBarriers().value_or(0) << ")";
       })
       .Case([&](FeedType t) {
@@ -184,7 +194,8 @@ void Printer::print(PlaceOp op) {
              << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
       })
       .Case([&](ForestType t) {
-        text << "attn::Forest<" << t.getRuns() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
+        text << "attn::Forest<" << t.getRuns() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0)
+             << ")";
       })
       .Case([&](HeldType t) {
         text << "attn::Held<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
@@ -231,8 +242,8 @@ void Printer::print(CopyAsyncOp op) {
   line();
   if (op.getWhen())
     os << "if (" << expr(op.getWhen()) << ") ";
-  os << "attn::copy_" << (op.getOnce() ? "once" : "async") << "<" << op.getDim() << ">(" << names.of(op.getDst()) << ", " << expr(op.getSrc()) << ", "
-     << expr(op.getStride()) << ", " << expr(op.getRows()) << ");\n";
+  os << "attn::copy_" << (op.getOnce() ? "once" : "async") << "<" << op.getDim() << ">(" << names.of(op.getDst())
+     << ", " << expr(op.getSrc()) << ", " << expr(op.getStride()) << ", " << expr(op.getRows()) << ");\n";
 }
 
 void Printer::print(FetchOp op) {
@@ -244,8 +255,8 @@ void Printer::print(LoadStatisticsOp op) {
   Value known = op.getGradLse() ? op.getGradLse() : op.getDelta();
   std::string stride = op.getStride() ? expr(op.getStride()) : "1ll";
   line() << "attn::load_statistics(" << names.of(op.getRow()) << ", " << expr(op.getLse()) << ", " << stride << ", "
-         << (known ? expr(known) : "nullptr") << ", " << (op.getGradStride() ? expr(op.getGradStride()) : stride) << ", "
-         << (op.getGradLse() ? "-1.f" : "1.f") << ", " << expr(op.getRows()) << ");\n";
+         << (known ? expr(known) : "nullptr") << ", " << (op.getGradStride() ? expr(op.getGradStride()) : stride)
+         << ", " << (op.getGradLse() ? "-1.f" : "1.f") << ", " << expr(op.getRows()) << ");\n";
 }
 
 void Printer::print(PadRowsOp op) {
@@ -280,13 +291,13 @@ void Printer::print(PartOp op) {
   std::string whole = names.of(op.getTile()).str(), column = op.getColumn() ? ", " + expr(op.getColumn()) : "";
   SharedType part = op.getPart().getType();
   names.define(op.getPart(), wholeOf(op.getTile()).getDefiningOp<PlaceOp>().getName().str() + "_part");
-  line() << "auto " << names.of(op.getPart()) << " = attn::part<" << part.getRows() << ", " << part.getCols() << ">(" << whole << column
-         << ");\n";
+  line() << "auto " << names.of(op.getPart()) << " = attn::part<" << part.getRows() << ", " << part.getCols() << ">("
+         << whole << column << ");\n";
 }
 
 void Printer::print(MmaQkOp op) {
-  const char *options = op.getLate() ? (op.getNegated() ? "<true, true>(" : "<false, true>(")
-                                     : (op.getNegated() ? "<true>(" : "(");
+  const char *options =
+      op.getLate() ? (op.getNegated() ? "<true, true>(" : "<false, true>(") : (op.getNegated() ? "<true>(" : "(");
   std::string q = names.of(op.getQ()).str();
   if (op.getFirst())
     q = "attn::rows_from<" + std::to_string(int64_t(*op.getFirst())) + ">(" + q + ")";
@@ -295,8 +306,8 @@ void Printer::print(MmaQkOp op) {
 
 void Printer::print(ModifyOp op) {
   line() << "attn::modify(" << names.of(op.getS());
-  printModifier({op.getQ0(), op.getK0()}, op.getWithin() ? literal(op.getWithin()->convertToDouble()) : "", op.getSmall(),
-                op.getBody());
+  printModifier({op.getQ0(), op.getK0()}, op.getWithin() ? literal(op.getWithin()->convertToDouble()) : "",
+                op.getSmall(), op.getBody());
 }
 
 void Printer::printModifier(ValueRange at, StringRef small, Region &smallBody, Region &body) {
@@ -315,8 +326,8 @@ void Printer::print(KeepOp op) {
 }
 
 void Printer::print(AddSinkOp op) {
-  line() << "attn::add_sink(" << names.of(op.getAcc()) << ", " << names.of(op.getRow()) << ", " << base2(scale)
-         << ", " << expr(op.getQ0()) << ", ";
+  line() << "attn::add_sink(" << names.of(op.getAcc()) << ", " << names.of(op.getRow()) << ", " << base2(scale) << ", "
+         << expr(op.getQ0()) << ", ";
   printLambda(op.getBody().front(), "});\n");
 }
 
@@ -361,7 +372,7 @@ std::string Printer::literal(double value) {
   llvm::raw_string_ostream os(text);
   if (float narrow = value; std::isfinite(narrow))
     os << llvm::format("%.9ef", narrow == 0 ? 0 : value); // what is too small for a float is no literal
-  else // no literal says it
+  else                                                    // no literal says it
     os << llvm::format("attn::float_of(0x%08xu)", llvm::bit_cast<uint32_t>(narrow));
   return text;
 }
@@ -411,33 +422,36 @@ std::string Printer::stateOf(Value lse, Value sum) {
 
 void Printer::print(StoreLseOp op) {
   line() << "attn::store_lse(" << stateOf(op.getDst(), op.getSum()) << ", "
-         << (op.getStride() ? expr(op.getStride()) + ", " : "") << names.of(op.getRow()) << ", " << base2(scale) << ", " << expr(op.getRows()) << ", "
-         << expr(op.getWriteRows()) << ");\n";
+         << (op.getStride() ? expr(op.getStride()) + ", " : "") << names.of(op.getRow()) << ", " << base2(scale) << ", "
+         << expr(op.getRows()) << ", " << expr(op.getWriteRows()) << ");\n";
 }
 
 void Printer::print(ClearShareOp op) {
-  line() << "attn::clear_share<" << op->getParentOfType<KernelOp>().getConfig().getWarps() * 32 << ">(" << expr(op.getTo()) << ", " << expr(op.getCount())
-         << ", " << expr(op.getBlock()) << ", " << expr(op.getBlocks()) << ");\n";
+  line() << "attn::clear_share<" << op->getParentOfType<KernelOp>().getSchedule().getWarps() * 32 << ">("
+         << expr(op.getTo()) << ", " << expr(op.getCount()) << ", " << expr(op.getBlock()) << ", "
+         << expr(op.getBlocks()) << ");\n";
 }
 
 void Printer::print(StorePaddingOp op) {
   auto kernel = op->getParentOfType<KernelOp>();
-  int64_t rows = kernel.getTileRows(), threads = kernel.getConfig().getWarps() * 32;
+  int64_t rows = kernel.getTileRows(), threads = kernel.getSchedule().getWarps() * 32;
   if (op.getDim() == 1) { // of an LSE
     bool pairs = isa<PairsType>(op.getStride().getType());
     line() << "attn::store_minus_inf<" << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
            << (pairs ? expr(op.getStride()) + ", " : "") << expr(op.getWriteRows()) << ");\n";
     return;
   }
-  // With keys at rest, or rows that keys pass by, there is no register for what a loop over messages would know ahead of them.
+  // With keys at rest, or rows that keys pass by, there is no register for what a loop over messages would know ahead
+  // of them.
   bool scarce = (kernel.getKeys() && kernel.isPersistent()) || kernel.keepsRows();
   line() << "attn::store_zero<" << op.getDim() << ", " << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
-         << expr(op.getStride()) << ", " << expr(op.getWriteRows()) << (scarce ? ", attn::thread_here()" : "") << ");\n";
+         << expr(op.getStride()) << ", " << expr(op.getWriteRows()) << (scarce ? ", attn::thread_here()" : "")
+         << ");\n";
 }
 
 void Printer::print(MergeOp op) {
-  auto config = op->getParentOfType<KernelOp>().getConfig();
-  line() << "attn::merge<" << op.getDim() << ", " << config.getQTile() << ", " << config.getWarps() * 32 << ">("
+  auto schedule = op->getParentOfType<KernelOp>().getSchedule();
+  line() << "attn::merge<" << op.getDim() << ", " << schedule.getQTile() << ", " << schedule.getWarps() * 32 << ">("
          << expr(op.getO()) << ", " << expr(op.getStride()) << ", " << (op.getLse() ? expr(op.getLse()) : "nullptr")
          << ", " << expr(op.getPartialO()) << ", " << expr(op.getPartialMax()) << ", " << expr(op.getPartialSum())
          << ", " << base2(op.getScale().convertToDouble()) << ", " << expr(op.getSplits()) << ", "

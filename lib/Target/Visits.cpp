@@ -21,7 +21,8 @@ void Printer::print(EntryRangeOp op) {
 }
 
 void Printer::print(RangesOp op) {
-  std::string values, text = "attn::ranges<" + std::to_string(op.getNumResults()) + ">(" + expr(op.getArray()) + ", " + expr(op.getAt()) + ").of";
+  std::string values, text = "attn::ranges<" + std::to_string(op.getNumResults()) + ">(" + expr(op.getArray()) + ", " +
+                             expr(op.getAt()) + ").of";
   for (auto [i, value] : llvm::enumerate(op.getValues())) {
     names.define(value, i % 2 ? "largest" : "least");
     values += (i ? ", " : "") + names.of(value).str();
@@ -45,7 +46,8 @@ void Printer::print(TogetherOp op) {
   printCall("together", op.getOperands(), "");
   names.define(op.getBody().getArgument(0), "team");
   names.define(op.getBody().getArgument(1), "b");
-  os << ", [&](const attn::Team &" << names.of(op.getBody().getArgument(0)) << ", int " << names.of(op.getBody().getArgument(1)) << ") {\n";
+  os << ", [&](const attn::Team &" << names.of(op.getBody().getArgument(0)) << ", int "
+     << names.of(op.getBody().getArgument(1)) << ") {\n";
   printBlock(op.getBody().front());
   line() << "});\n";
   names.close(mark);

@@ -25,7 +25,10 @@ def explain(arguments):
     options = {}
     for option in arguments.option:
         name, _, value = option.partition("=")
-        options[name] = value if name == "tile" else [int(v) for v in value.split(",")] if name.startswith("lengths") else number(value)
+        if name.startswith("lengths"):
+            options[name] = [int(v) for v in value.split(",")]
+        else:
+            options[name] = value if name == "tile" else number(value)
     text = text_of(arguments.file) if arguments.file else attnc.Problem(
         attnc.parse(arguments.mask), heads=8, dims=128).text
     explanation = attnc.Explanation.ask(text, arguments.name, arguments.target, options)
@@ -49,7 +52,8 @@ def cache_list(arguments):
     for root in cache.list():
         for entry in root["entries"]:
             used = datetime.datetime.fromtimestamp(entry["used"]).isoformat(" ", "seconds")
-            print(f"{used}  {entry['bytes']:>9}  {entry['target'] or '?':8}  {entry['kernel']}  {entry['problem'] or entry['resources']}")
+            print(f"{used}  {entry['bytes']:>9}  {entry['target'] or '?':8}  {entry['kernel']}  "
+                  f"{entry['problem'] or entry['resources']}")
         print(f"{len(root['entries'])} entries in {root['path']}" + (" (read-only)" if root["read_only"] else ""))
 
 

@@ -85,7 +85,8 @@ def last_error():
     c = library()
     kind = c.attnLastErrorKind()
     text = c.attnLastError().decode(errors="replace")
-    lines = [line for line in text.split("\n") if ": note: see current operation: " not in line]  # the whole problem again
+    whole_problem = ": note: see current operation: "
+    lines = [line for line in text.split("\n") if whole_problem not in line]
     return _KINDS[kind if 0 <= kind < len(_KINDS) else 0]("\n".join(lines))
 
 

@@ -11,7 +11,8 @@ SIZES = {"bf16": 2, "f16": 2, "f32": 4, "i32": 4}
 
 
 class Shape:
-    """A tensor's dtype ("bf16", "f16", "f32" or "i32"), shape, and strides in elements (None: contiguous), without data."""
+    """A tensor's dtype ("bf16", "f16", "f32" or "i32"), shape, and strides in elements (None: contiguous), without
+    data."""
 
     __slots__ = ("shape", "dtype", "strides")
 
@@ -27,7 +28,8 @@ class Shape:
         return f"attnc.Shape({self.shape}, {self.dtype!r}" + (f", strides={self.strides})" if self.strides else ")")
 
     def __eq__(self, other):
-        return isinstance(other, Shape) and (self.shape, self.dtype, self.strides) == (other.shape, other.dtype, other.strides)
+        return isinstance(other, Shape) and (self.shape, self.dtype, self.strides) == (
+            other.shape, other.dtype, other.strides)
 
     def __hash__(self):
         return hash((self.shape, self.dtype, self.strides))

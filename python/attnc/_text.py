@@ -2,21 +2,35 @@
 """Checks and texts that masks, score modifiers and problems have in common."""
 import operator
 import re
+import reprlib
+import sys
+import weakref
 
 from .errors import ProblemError
 
 
-def integer(value, what, least=None):
-    """`value` as an int of `least` or more; anything with `__index__` is one, but no bool."""
-    if isinstance(value, bool):
-        raise ProblemError(f"expected {what} to be an integer, got: {value!r}")
+def integer(value, what, least=None, most=None):
+    """`value` as an int of `least` to `most`; anything with `__index__` is one, but no bool."""
+    is_bool = isinstance(value, bool) if isinstance(value, int) else str(getattr(value, "dtype", "")).endswith("bool")
     try:
-        number = operator.index(value)
+        number = None if is_bool else operator.index(value)
     except TypeError:
-        raise ProblemError(f"expected {what} to be an integer, got: {value!r}") from None
-    if least is not None and number < least:
+        number = None
+    if number is None:
+        raise ProblemError(f"expected {what} to be an integer, got: {reprlib.repr(value)}")
+    if most is None and least is not None and number < least:
         raise ProblemError(f"expected {what} to be {least} or more, got: {number}")
+    if most is not None and not least <= number <= most:
+        raise ProblemError(f"expected {what} within [{_power(least)}, {_power(most)}], got: {number}")
     return number
+
+
+def _power(number):
+    """A number as text; a large power of 2 as one."""
+    size = abs(number)
+    if size < 2**16 or size & (size - 1):
+        return str(number)
+    return f"{'-' * (number < 0)}2^{size.bit_length() - 1}"
 
 
 def number(value, what):
@@ -114,17 +128,42 @@ class Value:
         return self
 
 
-def arrays_of(*wanted):
+def arrays_of(*wanted, others=""):
     """Names of arguments that are names or arrays, and the arrays by name.
 
-    wanted: (argument, an array's name, what the argument is).
+    wanted: (argument, an array's name, what the argument is). others: what else it might have been, for the error.
     """
     names, bound = [identifier(value, what) if isinstance(value, str) else None for value, _, what in wanted], {}
-    for i, (value, name, _) in enumerate(wanted):
+    for i, (value, name, what) in enumerate(wanted):
         if names[i] is None:
+            if not is_array(value):
+                raise ProblemError(f"expected {what} to be {others}an array or the name of one, got: "
+                                   f"{reprlib.repr(value)}")
             names[i] = _numbered(name, lambda own: own not in names)
-            bound[names[i]] = value
+            bound[names[i]] = _kept(value)
     return names, bound
+
+
+_copies = {}  # of NumPy arrays, by their id: a weak reference, and the copy
+
+
+def _kept(array):
+    """A NumPy array as a copy that is not written, the same one as long as it has these values; others as they are."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(array, numpy.ndarray):
+        return array
+    key = id(array)
+    owner, copy = _copies.get(key, (lambda: None, None))
+    if owner() is not array or copy.dtype != array.dtype or not numpy.array_equal(copy, array):
+        copy = array.copy()
+        copy.setflags(write=False)
+        _copies[key] = weakref.ref(array, lambda _: _copies.pop(key, None)), copy
+    return copy
+
+
+def is_array(value):
+    """Is it an array of one dimension or more, or what a traced function has for one?"""
+    return bool(getattr(value, "shape", ())) and hasattr(value, "dtype") or hasattr(value, "evaluate")
 
 
 def _numbered(name, is_free):

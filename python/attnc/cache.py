@@ -19,8 +19,8 @@ def verify():
 
 
 def prune(bytes=None):
-    """Removes bad entries, and the least recently used ones until at most `bytes` are left (None: $ATTN_CACHE_SIZE); returns
-    how many went."""
+    """Removes bad entries, and the least recently used ones until at most `bytes` are left (None: $ATTN_CACHE_SIZE);
+    returns how many went."""
     removed = ctypes.c_int()
     check(library().attnCachePrune(-1 if bytes is None else integer(bytes, "bytes"), ctypes.byref(removed)))
     return removed.value
@@ -50,7 +50,8 @@ def pack(problems, file, targets="cpu", sizes=()):
                 names.add(op.name)
                 texts.append(op.text.removeprefix(own.text).strip() if own is not None and op is problem else op.text)
             elif op is problem:
-                raise ProblemError(f"expected problems of different names, got: {problem.name!r} again (Problem(..., name=))")
+                raise ProblemError(f"expected problems of different names, got: {problem.name!r} again "
+                                   "(Problem(..., name=))")
     encoded = [",".join(f"{name}={integer(value, name)}" for name, value in size.items()).encode() for size in sizes]
     array = (ctypes.c_char_p * max(len(encoded), 1))(*encoded)
     check(library().attnPack(" ".join(texts).encode(), targets.encode(), array, len(encoded), str(file).encode()))

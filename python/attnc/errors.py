@@ -7,7 +7,8 @@ class Error(Exception):
 
 
 class ProblemError(Error, ValueError):
-    """A mask, a score modifier or a problem is not valid. The text has the verifier's message and, for a text, a caret."""
+    """A mask, a score modifier or a problem is not valid. The text has the verifier's message and, for a text, a
+    caret."""
 
 
 class TraceError(Error, TypeError):
@@ -15,11 +16,13 @@ class TraceError(Error, TypeError):
 
 
 class TensorError(Error, ValueError):
-    """A tensor has another dtype, shape, stride or device than the problem wants. The text says which, and what it has."""
+    """A tensor has another dtype, shape, stride or device than the problem wants. The text says which, and what it
+    has."""
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """The problem is valid and the target has no kernel for it. The text has the reason, and the nearest problem with one."""
+    """The problem is valid and the target has no kernel for it. The text has the reason, and the nearest problem with
+    one."""
 
 
 class CompileError(Error, RuntimeError):

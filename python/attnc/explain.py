@@ -42,14 +42,15 @@ class Explanation:
 
     def _repr_html_(self):
         counts = self.counts
-        line = (f"{counts['visited']} of {counts['tiles']} tiles visited ({counts['full']} full, {counts['partial']} partial), "
-                f"{counts['visible']} of {counts['pairs']} pairs visible")
+        line = (f"{counts['visited']} of {counts['tiles']} tiles visited ({counts['full']} full, {counts['partial']} "
+                f"partial), {counts['visible']} of {counts['pairs']} pairs visible")
         return (f"<figure style='margin:0'>{self.svg}<figcaption><code>{html.escape(self.data['mask'])}</code><br>"
                 f"{html.escape(line)}<br>{html.escape(self.schedule)}</figcaption></figure>")
 
 
 class Support(collections.namedtuple("Support", "name target supported reason nearest")):
-    """Whether a target has a kernel for a pass: `supported`, else the `reason`, and the text of the `nearest` that has one."""
+    """Whether a target has a kernel for a pass: `supported`, else the `reason`, and the text of the `nearest` that has
+    one."""
 
     __slots__ = ()
 

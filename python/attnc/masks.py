@@ -12,8 +12,10 @@ Masks that read arrays name them, and the call gives them (`arrays={"ids": tenso
 `document(ids=tensor)`. They are int32 (torch and JAX calls convert int64), dense [batch, length], packed [tokens].
 Where masks combine, different arrays bound to one name get numbers: segment_ids_q, segment_ids_q_1, ...
 """
-from ._text import Value, apart, arrays_of, attribute, diagonal, heads_of, identifier, integer, merged
+from ._text import Value, apart, arrays_of, attribute, diagonal, heads_of, identifier, integer, is_array, merged
 from .errors import ProblemError
+
+_FARTHEST, _LONGEST, _BLOCK = 2**30, 2**29, 2**20  # a band or prefix, a chunk or stride, a block of a block map
 
 
 class Mask(Value):
@@ -97,9 +99,12 @@ def band(left=None, right=None, align="start"):
     """Row q sees keys from D - left to D + right, both included, D its diagonal; None does not limit that side."""
     if left is None and right is None:
         return full()
-    sides = [f"{side} = {integer(value, 'band ' + side)}"
-             for side, value in (("left", left), ("right", right)) if value is not None]
-    return Mask(attribute("band", *sides, diagonal(align, "band")))
+    given = {side: integer(value, f"a band's {side}", -_FARTHEST, _FARTHEST)
+             for side, value in (("left", left), ("right", right)) if value is not None}
+    if len(given) == 2 and sum(given.values()) < 0:
+        raise ProblemError("expected left + right of a band to be 0 or more, else no pair is visible, got: "
+                           f"{given['left']} and {given['right']}")
+    return Mask(attribute("band", *[f"{side} = {value}" for side, value in given.items()], diagonal(align, "band")))
 
 
 def window(size, right=0, align="start"):
@@ -107,58 +112,62 @@ def window(size, right=0, align="start"):
 
     `window(1024)` is `band(left=1023, right=0)`: it is causal already.
     """
-    return band(integer(size, "a window's size", least=1) - 1, right, align)
+    size = integer(size, "a window's size", 1, _FARTHEST)
+    if right is not None and integer(right, "a window's right", -_FARTHEST, _FARTHEST) <= -size:
+        raise ProblemError("expected size + right of a window to be 1 or more, else no pair is visible, got: "
+                           f"{size} and {right}")
+    return band(size - 1, right, align)
 
 
 def prefix(length):
     """Every row sees the first `length` keys: an integer, or an int32 array [batch] (or its name) with one for each
     sequence."""
-    return _length("prefix", length, "prefix_lengths")
+    return _length("prefix", length, "prefix_lengths", "a prefix's length")
 
 
 def sink(length):
     """Every row sees the first `length` keys (attention sinks as keys): `prefix` under its other name."""
-    return prefix(length)
+    return _length("prefix", length, "prefix_lengths", "a sink's length")
 
 
 def global_rows(count):
     """The first `count` rows see every key: an integer, or an int32 array [batch] (or its name)."""
-    return _length("global_rows", count, "global_counts")
+    return _length("global_rows", count, "global_counts", "the count of global rows")
 
 
-def _length(kind, value, default):
-    if hasattr(value, "__index__") and not hasattr(value, "shape"):
-        value = integer(value, f"{kind}'s length", least=0)
-        return Mask(f"#attn.{kind}<{value}>")
-    (name,), bound = arrays_of((value, default, f"{kind}'s array"))
+def _length(kind, value, default, what):
+    if hasattr(value, "__index__") and not is_array(value):
+        return Mask(f"#attn.{kind}<{integer(value, what, 0, _FARTHEST)}>")
+    (name,), bound = arrays_of((value, default, what), others="an integer, ")
     return Mask(f'#attn.{kind}<"{name}">', bound)
 
 
 def chunk(length, align="start"):
     """Row q sees the keys of its own chunk of `length` positions."""
-    return Mask(attribute("chunk", str(integer(length, "a chunk's length", least=1)), diagonal(align, "chunk")))
+    length = integer(length, "a chunk's length", 1, _LONGEST)
+    return Mask(attribute("chunk", str(length), diagonal(align, "chunk")))
 
 
 def strided(stride, offset=0, align="start"):
     """Row q sees the keys k with (D - k) mod stride == offset, D its diagonal (dilated attention)."""
-    offset = integer(offset, "an offset")
-    stride = f"stride = {integer(stride, 'a stride', least=1)}"
-    return Mask(attribute("strided", stride, f"offset = {offset}" if offset else "", diagonal(align, "strided")))
+    stride = integer(stride, "a stride", 1, _LONGEST)
+    offset = integer(offset, "the offset of a stride", 0, stride - 1)
+    return Mask(attribute("strided", f"stride = {stride}", f"offset = {offset}" if offset else "",
+                          diagonal(align, "strided")))
 
 
 def document(ids="segment_ids", ids_kv=None):
     """Row q sees the keys of its own document: ids are equal and not 0 (0 is padding).
 
     `ids` are those of query rows, and of keys if `ids_kv` is not given: int32 arrays, or names. A call that gives one
-    array of the name `ids` uses it for rows and keys.
+    array of the name `ids` (without a name: `segment_ids`) uses it for rows and keys.
     """
     usual = ["segment_ids_q", "segment_ids_kv"]
-    if ids_kv is None:
-        if isinstance(ids, str):
-            identifier(ids, "ids")
-            names, bound = usual if ids == "segment_ids" else [f"{ids}_rows", f"{ids}_keys"], {}
-        else:
-            names, bound = usual, dict.fromkeys(usual, ids)
+    if ids_kv is None and isinstance(ids, str):
+        identifier(ids, "ids")
+        names, bound = usual if ids == "segment_ids" else [f"{ids}_rows", f"{ids}_keys"], {}
+    elif ids_kv is None:
+        names, bound = arrays_of(*[(ids, name, "ids") for name in usual])
     else:
         names, bound = arrays_of((ids, usual[0], "ids"), (ids_kv, usual[1], "ids_kv"))
     if names == usual:
@@ -213,7 +222,7 @@ def block_map(offsets, columns, q=128, kv=128, per_sequence=False, heads=None):
     `columns` int32 [entries]; arrays or names.
     """
     (first, second), bound = arrays_of((offsets, "block_offsets", "offsets"), (columns, "block_columns", "columns"))
-    sizes = f"q = {integer(q, 'q')}", f"kv = {integer(kv, 'kv')}"
+    sizes = [f"{side} = {integer(size, f'a block of {side}', 1, _BLOCK)}" for side, size in (("q", q), ("kv", kv))]
     return Mask(attribute("block_map", f'"{first}"', f'"{second}"', *sizes, "per_sequence" if per_sequence else "",
                           heads_of(heads, "a block map")), bound)
 
@@ -235,8 +244,9 @@ def mask(function):
     traced.
     """
     if getattr(function, "__module__", None) == __name__:
-        raise ProblemError(f"expected a mask or a function of (b, h, q, k), got: attnc.{function.__name__}, which makes masks; "
-                           f"call it, as attnc.{function.__name__ if function is not Mask else 'causal'}()")
+        made = "causal" if function is Mask else function.__name__
+        raise ProblemError(f"expected a mask or a function of (b, h, q, k), got: attnc.{function.__name__}, which "
+                           f"makes masks; call it, as attnc.{made}()")
     from .trace import trace_mask
     return trace_mask(function)
 

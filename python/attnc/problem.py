@@ -53,14 +53,14 @@ class _Pass(Value):
         return ask("attnDescribe", self._text, self.name)
 
     def supported(self, targets=None):
-        """Whether targets have kernels for it: a list of `Support`, one for each of `targets` ("cpu", "sm_80", "sm_90a";
-        None: all three). Nothing is compiled."""
+        """Whether targets have kernels for it: a list of `Support`, one for each of `targets` ("cpu", "sm_80",
+        "sm_90a"; None: all three). Nothing is compiled."""
         targets = targets if targets is None or isinstance(targets, str) else ",".join(targets)
         return [Support(**answer) for answer in ask("attnSupported", self._text, self.name, targets)]
 
     def lower(self, target=None):
-        """A kernel that can be asked for shapes, workspace bytes, schedule and source, and is not compiled yet. It takes
-        milliseconds. `target`: "cpu", "sm_80", "sm_90a", "sm_80:CHIP"; None is the current GPU, or the CPU."""
+        """A kernel that can be asked for shapes, workspace bytes, schedule and source, and is not compiled yet. It
+        takes milliseconds. `target`: "cpu", "sm_80", "sm_90a", "sm_80:CHIP"; None is the current GPU, or the CPU."""
         handle = ctypes.c_void_p()
         check(library().attnLower(self._text.encode(), encoded(self.name), encoded(target), ctypes.byref(handle)))
         return Kernel(handle, self)
@@ -89,7 +89,8 @@ class Problem(_Pass):
     sink: a number, or the name of a float32 array [heads]: one key more for each row, without a value.
     dropout: (p, name): pairs are dropped with probability p; the int32 array [4] of that name is the seed.
     outputs: "o, lse" or "o".
-    expected_seqlen, max_seqlen: hints for the choice of kernels, (queries, keys) or one for both; any lengths are right.
+    expected_seqlen, max_seqlen: hints for the choice of kernels, (queries, keys) or one for both; any lengths are
+        right.
     kv_list_capacity: keys for each query row that KV-tile lists have room for, where the mask reads arrays; a hint.
     segments: sequences are found on the device from ids and positions of tokens, up to so many in a row of tokens.
     name: of the problem in its text, for packs of several.
@@ -100,7 +101,8 @@ class Problem(_Pass):
     __slots__ = ("_options", "name")
 
     def __init__(self, mask, *, heads, dims, layout="bshd", dtype="bf16", scale=None, score=(), sink=None, dropout=None,
-                 outputs="o, lse", expected_seqlen=None, max_seqlen=None, kv_list_capacity=None, segments=None, name="attention"):
+                 outputs="o, lse", expected_seqlen=None, max_seqlen=None, kv_list_capacity=None, segments=None,
+                 name="attention"):
         if not isinstance(mask, Mask):
             raise ProblemError(f"expected an attnc.Mask as the mask, got: {mask!r}")
         score = (score,) if isinstance(score, Score) else tuple(score)
@@ -123,7 +125,8 @@ class Problem(_Pass):
                            else f"sink({float_text(number(sink, 'sink'))})")
         if dropout is not None:
             probability, seed = dropout
-            clauses.append(f"dropout({float_text(number(probability, 'a probability'))}, \"{identifier(seed, 'seed')}\")")
+            text = float_text(number(probability, "a probability"))
+            clauses.append(f"dropout({text}, \"{identifier(seed, 'seed')}\")")
         if outputs == "o":
             clauses.append("outputs(o)")
         for clause, value in (("expected_seqlen", expected_seqlen), ("max_seqlen", max_seqlen)):
@@ -135,8 +138,8 @@ class Problem(_Pass):
         super().__init__(f"attn.problem @{identifier(name, 'a name')} {' '.join(clauses)}", merged(mask, *score))
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "_options", dict(
-            name=name, mask=mask, heads=heads, dims=dims, layout=layout, dtype=dtype, scale=scale, score=tuple(score), sink=sink,
-            dropout=dropout, outputs=outputs, expected_seqlen=expected_seqlen, max_seqlen=max_seqlen,
+            name=name, mask=mask, heads=heads, dims=dims, layout=layout, dtype=dtype, scale=scale, score=tuple(score),
+            sink=sink, dropout=dropout, outputs=outputs, expected_seqlen=expected_seqlen, max_seqlen=max_seqlen,
             kv_list_capacity=kv_list_capacity, segments=segments))
 
     def __repr__(self):
@@ -159,13 +162,15 @@ class Problem(_Pass):
         requires_grad: names of float32 arrays of score modifiers or of the sinks whose gradients are results, too.
         partial_kv: o and lse are merged from more keys than the problem has (a step of ring attention).
         """
-        return Gradient(self, deterministic=deterministic, dlse=dlse, requires_grad=requires_grad, partial_kv=partial_kv)
+        return Gradient(self, deterministic=deterministic, dlse=dlse, requires_grad=requires_grad,
+                        partial_kv=partial_kv)
 
     def explain(self, target=None, **options):
         """Which tiles a kernel visits, what that costs, and which schedule it has: an `attnc.Explanation`.
 
-        options: batch, seqlen_q, seqlen_kv of dense layouts; lengths_q, lengths_kv, padding of packed ones; sequence and
-        head of the map; tile (rows, keys) in place of the kernel's; seed of the arrays, which are made up; tflops, gbps.
+        options: batch, seqlen_q, seqlen_kv of dense layouts; lengths_q, lengths_kv, padding of packed ones; sequence
+        and head of the map; tile (rows, keys) in place of the kernel's; seed of the arrays, which are made up; tflops,
+        gbps.
         """
         return Explanation.ask(self._text, self.name, target, options)
 
@@ -180,7 +185,8 @@ def gradient_text(text, name, *, deterministic=False, dlse=False, requires_grad=
     if requires_grad:
         listed = ", ".join(f'"{identifier(array, "an array")}"' for array in requires_grad)
         clauses.append(f"requires_grad([{listed}])")
-    return f"{text} attn.backward @{name}_gradient {' '.join(clauses)}"  # one line: torch.compile writes it into programs
+    # One line: torch.compile writes it into programs.
+    return f"{text} attn.backward @{name}_gradient {' '.join(clauses)}"
 
 
 class Gradient(_Pass):
@@ -190,8 +196,8 @@ class Gradient(_Pass):
 
     def __init__(self, problem, *, deterministic, dlse, requires_grad, partial_kv):
         names = (requires_grad,) if isinstance(requires_grad, str) else tuple(requires_grad)
-        super().__init__(gradient_text(problem.text, problem.name, deterministic=deterministic, dlse=dlse, requires_grad=names,
-                                       partial_kv=partial_kv), problem._bound)
+        super().__init__(gradient_text(problem.text, problem.name, deterministic=deterministic, dlse=dlse,
+                                       requires_grad=names, partial_kv=partial_kv), problem._bound)
         object.__setattr__(self, "name", f"{problem.name}_gradient")
         object.__setattr__(self, "problem", problem)
         object.__setattr__(self, "_options", dict(deterministic=deterministic, dlse=dlse, requires_grad=names,
@@ -221,8 +227,8 @@ def _unpickle_gradient(problem, options):
 class Kernel:
     """A kernel of a problem or gradient for one target (attn-c/Attn.h). May be used by several threads at once.
 
-    Tensors are given by name, as a dictionary: tensors of PyTorch or NumPy, anything with `shape` and `dtype` where only
-    shapes are read, or `attnc.Shape`.
+    Tensors are given by name, as a dictionary: tensors of PyTorch or NumPy, anything with `shape` and `dtype` where
+    only shapes are read, or `attnc.Shape`.
     """
 
     __slots__ = ("_handle", "made_from", "names", "results", "__weakref__")
@@ -293,7 +299,8 @@ class Kernel:
         for i, name in enumerate(self.names):
             pack.put(i, shape_of(tensors[name], name), pointer_of(tensors[name], name, written=name in self.results))
         launch = library().attnLaunchReuseMetadata if reuse_metadata else library().attnLaunch
-        check(launch(self._handle, pack.array, None if workspace is None else pointer_of(workspace, "workspace", written=True), stream))
+        workspace = None if workspace is None else pointer_of(workspace, "workspace", written=True)
+        check(launch(self._handle, pack.array, workspace, stream))
 
     def _inputs(self, tensors):
         """The shapes of operands and arrays; results are left as they are."""

@@ -44,8 +44,8 @@ def bias(array, axes):
 def relative_bias(table, reach, align="start"):
     """s becomes s + table[h, clamp(k - D, -reach, reach) + reach], with table [heads, 2 * reach + 1]."""
     (name,), bound = arrays_of((table, "table", "table"))
-    diagonal_word = diagonal(align, "relative_bias")
-    return Score(attribute("relative_bias", f'"{name}"', str(integer(reach, "reach")), diagonal_word), bound)
+    reach = integer(reach, "the reach of a relative bias", 1, 2**20)
+    return Score(attribute("relative_bias", f'"{name}"', str(reach), diagonal(align, "relative_bias")), bound)
 
 
 def head_scale(scales):

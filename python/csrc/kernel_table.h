@@ -90,7 +90,7 @@ private:
     if (attnSpecialize(owned.get(), tensors.data(), &specialized))
       return false;
     made.handle.reset(specialized);
-    if (attnInferShapes(specialized, tensors.data(), reinterpret_cast<int64_t(*)[attnMaxRank]>(extents.data())) ||
+    if (attnInferShapes(specialized, tensors.data(), reinterpret_cast<int64_t (*)[attnMaxRank]>(extents.data())) ||
         attnWorkspaceSize(specialized, tensors.data(), &made.workspaceBytes))
       return false;
     for (size_t i = 0; i < isResultAt.size(); ++i)

@@ -13,7 +13,7 @@ extern "C" {
 struct PyObject;
 struct PyThreadState;
 using Py_ssize_t = intptr_t;
-using PyCFunctionFast = PyObject *(*)(PyObject *self, PyObject *const *arguments, Py_ssize_t count);
+using PyCFunctionFast = PyObject *(*)(PyObject * self, PyObject *const *arguments, Py_ssize_t count);
 struct PyMethodDef {
   const char *name;
   PyCFunctionFast function;

@@ -1,78 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: attn-opt %s --convert-attn-to-tile="target=sm_90a" -split-input-file -verify-diagnostics
+//
+// Schedules of backward passes that the attribute, the pass or target `sm_90a` refuses.
+//
+// RUN: attn-opt %s -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -split-input-file -verify-diagnostics
 
 attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
-// expected-error @below {{expected a #tile.config as its config, got: 3 : i64}}
-attn.backward @grads of(@p) config(3)
+// expected-error @below {{'attn.backward' op expected a schedule of a backward pass, such as #tile.tiled_backward<...>, got: 3 : i64}}
+attn.backward @grads of(@p) schedule(3)
+
+// -----
+
+// Not whole warpgroups.
+attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
+// expected-error @+2 {{expected 4, 8 or 12 warps, got: 2}}
+attn.backward @grads of(@p)
+  schedule(#tile.warp_specialized_backward<q_tile = 96, kv_tile = 128, warps = 2, blocks = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
-// expected-error @below {{expected a q_tile that divides 128 and a kv_tile of 16 rows for each of 4, 8 or 12 warps for target `sm_90a`, got: #tile.config<q_tile = 96, kv_tile = 128, warps = 2, blocks = 1>}}
-attn.backward @grads of(@p) config(#tile.config<q_tile = 96, kv_tile = 128, warps = 2, blocks = 1>)
+// expected-error @below {{expected a q_tile that divides 128 and a kv_tile of 16 rows for each warp, got: #tile.warp_specialized_backward<q_tile = 96}}
+attn.backward @grads of(@p)
+  schedule(#tile.warp_specialized_backward<q_tile = 96, kv_tile = 128, warps = 8, blocks = 1>)
 
 // -----
 
+// A stationary tile of queries, which is dQ's, for dK.
 attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
-// expected-error @below {{expected pack_heads = 1 with gradients on tiles, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, pack_heads = 4>}}
-attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, pack_heads = 4>)
+// expected-error @below {{and a kv_tile of 16 rows for each warp, got: #tile.warp_specialized_backward<q_tile = 128, kv_tile = 64, warps = 8}}
+attn.backward @grads of(@p)
+  schedule(#tile.warp_specialized_backward<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(256) dtype(bf16)
-// expected-error @below {{expected no reducer where dV has a kernel of its own, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>}}
-attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>)
+// expected-error @below {{expected no dq_columns where dV has a kernel of its own, got: #tile.warp_specialized_backward<q_tile = 64}}
+attn.backward @grads of(@p)
+  schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true,
+                                           dq_columns = 64>)
 
 // -----
 
 attn.problem @p mask(#attn.prefix<"lengths">) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
-// expected-error @below {{expected no reducer where dQ has a kernel of its own (deterministic, and arrays of the mask decide which key tiles add to it), got: #tile.config}}
-attn.backward @grads of(@p) deterministic config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>)
+// expected-error @below {{expected no dq_columns where dQ has a kernel of its own, got: #tile.warp_specialized_backward<q_tile = 64}}
+attn.backward @grads of(@p) deterministic
+  schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true,
+                                           dq_columns = 64>)
 
 // -----
 
+// Beside a dQ MMA warpgroup two loops have no registers.
 attn.problem @p mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
-// expected-error @below {{expected look = 1 but for target `sm_90a`, rows and keys both packed or both dense, as many kv heads, dims to 128, no score modifiers and block maps, and with it 8 warps, q_tile and kv_tile * look from 80 to 128, or 12 warps and q_tile from 144 to 192 or 8 and from 208 to 256, with kv_tile of 48 or 64 and kv_tile * look to 256, nothing else but blocks and stages, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, look = 2>}}
-attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, look = 2>)
-
-// -----
-
-attn.problem @p mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
-// expected-error @below {{expected the default hold_q, turns and splits with gradients on tiles, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, turns = true>}}
-attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, turns = true>)
-
-// -----
-
-attn.problem @p mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
-// expected-error @below {{expected the default hold_q, turns and splits with gradients on tiles, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, hold_q = true>}}
-attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, hold_q = true>)
-
-// -----
-
-attn.problem @p mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
-// expected-error @below {{expected the default hold_q, turns and splits with gradients on tiles, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, splits = 2>}}
-attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, splits = 2>)
+// expected-error @+2 {{blocks = 1, stages = 2, no single_loop}}
+attn.backward @grads of(@p)
+  schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, dq_columns = 64>)
 
 // -----
 
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
-// expected-error @below {{expected at most 3 blocks and 12 warps a multiprocessor for target `sm_90a`, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 9>}}
-attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 9>)
+// expected-error @+2 {{expected at most 3 blocks and 12 consumer warps a multiprocessor, got: 9 blocks of 8 warps}}
+attn.backward @grads of(@p)
+  schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 9>)
 
 // -----
 
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
-// expected-error @below {{expected a q_tile in multiples of 64, 4 or 8 warps, and a warpgroup for each 64 rows, where dQ is added up, got: #tile.config<q_tile = 64, kv_tile = 192, warps = 12, blocks = 1>}}
-attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 192, warps = 12, blocks = 1>)
+// expected-error @below {{expected a q_tile in multiples of 64, 4 or 8 warps, and a warpgroup for each 64 rows, where dQ is accumulated, got: #tile.warp_specialized_backward<q_tile = 64, kv_tile = 192, warps = 12}}
+attn.backward @grads of(@p)
+  schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 192, warps = 12, blocks = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
-// expected-error @below {{expected a q_tile in multiples of 64, 4 or 8 warps, and a warpgroup for each 64 rows, where dQ is added up, got: #tile.config<q_tile = 32, kv_tile = 64, warps = 4, blocks = 2>}}
-attn.backward @grads of(@p) config(#tile.config<q_tile = 32, kv_tile = 64, warps = 4, blocks = 2>)
+// expected-error @below {{where dQ is accumulated, got: #tile.warp_specialized_backward<q_tile = 32, kv_tile = 64, warps = 4, blocks = 2>}}
+attn.backward @grads of(@p)
+  schedule(#tile.warp_specialized_backward<q_tile = 32, kv_tile = 64, warps = 4, blocks = 2>)
 
 // -----
 
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
-// expected-error @below {{expected a q_tile in multiples of 64, 4 or 8 warps, and a warpgroup for each 64 rows, where dQ is added up, got: #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 1>}}
-attn.backward @grads of(@p) config(#tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 1>)
+// expected-error @below {{where dQ is accumulated, got: #tile.warp_specialized_backward<q_tile = 128, kv_tile = 64, warps = 4, blocks = 1>}}
+attn.backward @grads of(@p)
+  schedule(#tile.warp_specialized_backward<q_tile = 128, kv_tile = 64, warps = 4, blocks = 1>)
+
+// -----
+
+// Heads that share keys.
+attn.problem @p mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
+// expected-error @below {{expected target `sm_90a`, rows and keys both packed or both dense, as many kv heads as heads, dims to 128, no score modifiers and no block maps for a single pass over short sequences, got: #tile.single_pass_backward<q_tile = 96}}
+attn.backward @grads of(@p)
+  schedule(#tile.single_pass_backward<q_tile = 96, kv_tile = 96, warps = 8, blocks = 1>)
+
+// -----
+
+// Schedules of forward passes, and of kernels beside attention.
+attn.problem @p mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
+// expected-error @below {{expected a schedule of a backward pass, such as #tile.tiled_backward<...>, got: #tile.warp_specialized<q_tile = 128}}
+attn.backward @grads of(@p)
+  schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, pingpong = true>)
+
+// -----
+
+attn.problem @p mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
+// expected-error @below {{expected a schedule of a backward pass, such as #tile.tiled_backward<...>, got: #tile.split_kv<splits = 2, of = #tile.tiled<}}
+attn.backward @grads of(@p)
+  schedule(#tile.split_kv<splits = 2, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>>)
+
+// -----
+
+attn.problem @p mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
+// expected-error @below {{expected a schedule of a backward pass, such as #tile.tiled_backward<...>, got: #tile.auxiliary<}}
+attn.backward @grads of(@p) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>)

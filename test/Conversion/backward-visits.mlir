@@ -3,33 +3,33 @@
 // Gradients of masks that read arrays of positions: key tiles have lists of query tiles, and the other way round, from the same expression.
 //
 // RUN: rm -rf %t && split-file %s %t
-// RUN: attn-opt %t/document.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/document.mlir
-// RUN: attn-opt %t/document.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/document.mlir --check-prefix=SUMS
-// RUN: attn-opt %t/blocks.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/blocks.mlir
-// RUN: attn-opt %t/few.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/few.mlir
+// RUN: attn-opt %t/document.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/document.mlir
+// RUN: attn-opt %t/document.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/document.mlir --check-prefix=SUMS
+// RUN: attn-opt %t/blocks.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/blocks.mlir
+// RUN: attn-opt %t/few.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile | FileCheck %t/few.mlir
 
 // Without sums of dQ: what is tried one after the other, until no kernel spills.
-// RUN: attn-opt %t/wide.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %s --check-prefixes=WIDE,ONE
-// RUN: attn-opt %t/wide.mlir -convert-attn-to-tile="target=sm_90a fallback=1" | FileCheck %s --check-prefixes=WIDE,TWO
-// RUN: attn-opt %t/wide.mlir -convert-attn-to-tile="target=sm_90a fallback=2" | FileCheck %s --check-prefixes=WIDE,NARROW
-// RUN: attn-opt %t/wide.mlir -convert-attn-to-tile="target=sm_90a fallback=9" | FileCheck %s --check-prefixes=WIDE,NARROW
-// RUN: sed 's/256/128/' %t/wide.mlir | attn-opt -convert-attn-to-tile="target=sm_90a" | FileCheck %s --check-prefixes=WIDE,BOTH
-// RUN: sed 's/256/128/' %t/wide.mlir | attn-opt -convert-attn-to-tile="target=sm_90a fallback=1" | FileCheck %s --check-prefixes=WIDE,KEYS
-// RUN: sed 's/256/128/' %t/wide.mlir | attn-opt -convert-attn-to-tile="target=sm_90a fallback=2" | FileCheck %s --check-prefixes=WIDE,NEITHER
+// RUN: attn-opt %t/wide.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile | FileCheck %s --check-prefixes=WIDE,ONE
+// RUN: attn-opt %t/wide.mlir -attn-choose-schedule="target=sm_90a fallback=1" -convert-attn-to-tile | FileCheck %s --check-prefixes=WIDE,TWO
+// RUN: attn-opt %t/wide.mlir -attn-choose-schedule="target=sm_90a fallback=2" -convert-attn-to-tile | FileCheck %s --check-prefixes=WIDE,NARROW
+// RUN: attn-opt %t/wide.mlir -attn-choose-schedule="target=sm_90a fallback=9" -convert-attn-to-tile | FileCheck %s --check-prefixes=WIDE,NARROW
+// RUN: sed 's/256/128/' %t/wide.mlir | attn-opt -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile | FileCheck %s --check-prefixes=WIDE,BOTH
+// RUN: sed 's/256/128/' %t/wide.mlir | attn-opt -attn-choose-schedule="target=sm_90a fallback=1" -convert-attn-to-tile | FileCheck %s --check-prefixes=WIDE,KEYS
+// RUN: sed 's/256/128/' %t/wide.mlir | attn-opt -attn-choose-schedule="target=sm_90a fallback=2" -convert-attn-to-tile | FileCheck %s --check-prefixes=WIDE,NEITHER
 // WIDE: tile.kernel @g(
-// ONE-SAME: config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, one_body = true>)
-// TWO-SAME: config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>)
-// NARROW-SAME: config(<q_tile = 32, kv_tile = 64, warps = 4, blocks = 1, one_body = true>)
-// BOTH-SAME: config(<q_tile = 32, kv_tile = 128, warps = 8, blocks = 1>)
-// KEYS-SAME: config(<q_tile = 32, kv_tile = 128, warps = 8, blocks = 1, one_body = true>)
-// NEITHER-SAME: config(<q_tile = 32, kv_tile = 128, warps = 8, blocks = 1, one_body = true>)
+// ONE-SAME: schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, single_loop = true>)
+// TWO-SAME: schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>)
+// NARROW-SAME: schedule(#tile.warp_specialized_backward<q_tile = 32, kv_tile = 64, warps = 4, blocks = 1, single_loop = true>)
+// BOTH-SAME: schedule(#tile.warp_specialized_backward<q_tile = 32, kv_tile = 128, warps = 8, blocks = 1>)
+// KEYS-SAME: schedule(#tile.warp_specialized_backward<q_tile = 32, kv_tile = 128, warps = 8, blocks = 1, single_loop = true>)
+// NEITHER-SAME: schedule(#tile.warp_specialized_backward<q_tile = 32, kv_tile = 128, warps = 8, blocks = 1, single_loop = true>)
 // WIDE: tile.kernel @g_dq(
-// ONE-SAME: config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, one_body = true>)
-// TWO-SAME: config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, one_body = true>)
-// NARROW-SAME: config(<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1, one_body = true>)
-// BOTH-SAME: config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>)
-// KEYS-SAME: config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>)
-// NEITHER-SAME: config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, one_body = true>)
+// ONE-SAME: schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, single_loop = true>)
+// TWO-SAME: schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, single_loop = true>)
+// NARROW-SAME: schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1, single_loop = true>)
+// BOTH-SAME: schedule(#tile.warp_specialized_backward<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>)
+// KEYS-SAME: schedule(#tile.warp_specialized_backward<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>)
+// NEITHER-SAME: schedule(#tile.warp_specialized_backward<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, single_loop = true>)
 
 // What they compute: documents in a window, block maps of each head that divide no tile, padded; with hardly any room in the lists.
 // RUN: attn-run %t/document.mlir --target=cpu --check --batch=2 --seqlen-q=500 --seqlen-kv=700 | FileCheck %s --check-prefix=SAME

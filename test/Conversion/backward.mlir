@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What a backward pass becomes: rows' statistics, dK and dV with key tiles at rest, dQ with query tiles at rest.
-// RUN: attn-opt %s --convert-attn-to-tile=target=cpu | FileCheck %s
-// RUN: attn-opt %s --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=HOPPER
+// RUN: attn-opt %s -attn-choose-schedule=target=cpu -convert-attn-to-tile | FileCheck %s
+// RUN: attn-opt %s -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=HOPPER
 
 attn.problem @p mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16) {sym_visibility = "private"}
 attn.backward @grads of(@p) dlse
 
 // CHECK-NOT: attn.
-// CHECK: tile.kernel @grads_prepare({{.*}}) target("cpu") grid(packed heads 4) config(<q_tile = 128
+// CHECK: tile.kernel @grads_prepare({{.*}}) target("cpu") grid(packed heads 4) schedule(#tile.auxiliary<q_tile = 128
 // CHECK: tile.prepare %row_statistics {{.*}} dlse(
 
 // Key tiles and kv heads; for both query heads of one.
@@ -38,7 +38,7 @@ attn.backward @grads of(@p) dlse
 // Boxes end where the sequence does: what another one has behind it would join its gradients. Weights, and then gradients of
 // scores, are held in registers, where scores were.
 // HOPPER: tile.kernel @grads_prepare({{.*}}) target("sm_80")
-// HOPPER: tile.kernel @grads({{.*}}) target("sm_90a") {{.*}}reducer = 32
+// HOPPER: tile.kernel @grads({{.*}}) target("sm_90a") {{.*}}dq_columns = 32
 // HOPPER: tile.copy_box %K, %k_map at(%[[KEY:.*]], %kv_head) rows(%[[KEYS:.*]]) : {{.*}}, !tile.map<128xbf16, packed>
 // HOPPER-NEXT: tile.copy_box %V, %v_map at(%[[KEY]], %kv_head) rows(%[[KEYS]]) : {{.*}}, !tile.map<128xbf16, packed>
 // HOPPER: %[[LEFT:.*]] = arith.subi %len_q, %q0
@@ -53,7 +53,7 @@ attn.backward @grads of(@p) dlse
 // HOPPER: tile.share %dS, %p
 // HOPPER: tile.mma_tn %dQ, %dS_tile, %K : !tile.frag<256x32, 16>
 // HOPPER: tile.mma_pv %dK, %p, %Q
-// Tiles of packed sequences in turns: the last queries first, in the order of key tiles.
+// Tiles of packed sequences one after the other: the last queries first, in the order of key tiles.
 // HOPPER: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) turns(%turn of %key_tile)
 // HOPPER-NEXT: (%[[OTHER:.*]]: i32):
 // HOPPER: tile.yield %{{.*}} : i1
@@ -62,32 +62,32 @@ attn.backward @grads of(@p) dlse
 // HOPPER: tile.round_sum %dq_rows stride(%dq_row), %sum rows(%rows of %write_rows) by 1.250000e-01 dim 64 columns 32 turn(%turn) :
 
 // The next tile's keys come while this one's are in use; its values, too, if they are narrow.
-// RUN: sed 's/heads(4, 2)/heads(4)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=AHEAD
-// AHEAD: tile.kernel @grads({{.*}}) target("sm_90a") {{.*}}reducer = 32
+// RUN: sed 's/heads(4, 2)/heads(4)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=AHEAD
+// AHEAD: tile.kernel @grads({{.*}}) target("sm_90a") {{.*}}dq_columns = 32
 // AHEAD: tile.place "K" slots 2
 // AHEAD: tile.place "V" slots 2
 // AHEAD: tile.place "staging" : !tile.staging<1, 32768>
 // AHEAD-NOT: tile.warpgroup_index
 
 // Query tiles as narrow as what a warpgroup has of the keys: each walks along those that its own keys see. Not where heads share keys, or scores of packed
-// rows, or in turns, are changed: there are no registers for it; nor with ALiBi.
-// RUN: sed 's/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=OWN
-// RUN: sed 's/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/; s/dtype/score([#attn.softcap<30.0>]) dtype/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SAME
-// RUN: sed 's/dims(64)/dims(128)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SAME
-// OWN: tile.kernel @grads({{.*}}) target("sm_90a") {{.*}}reducer = 64
+// rows, or in order, are changed: there are no registers for it; nor with ALiBi.
+// RUN: sed 's/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=OWN
+// RUN: sed 's/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/; s/dtype/score([#attn.softcap<30.0>]) dtype/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=SAME
+// RUN: sed 's/dims(64)/dims(128)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=SAME
+// OWN: tile.kernel @grads({{.*}}) target("sm_90a") {{.*}}dq_columns = 64
 // OWN: tile.place "K" slots 2
 // OWN: tile.place "V" :
 // OWN: %warpgroup = tile.warpgroup_index
 // OWN: tile.kv_loop [%{{.*}}, %{{.*}}, %[[ALL:.*]]] tests {{.*}} own [%{{.*}}, %{{.*}}, %{{.*}}] carry()
 // SAME: tile.kernel @grads({{.*}}) target("sm_90a")
 // SAME-NOT: tile.warpgroup_index
-// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/; s/dtype/score([#attn.softcap<30.0>]) dtype/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=CAPPED
+// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/; s/dtype/score([#attn.softcap<30.0>]) dtype/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=CAPPED
 // CAPPED: tile.kv_loop {{.*}} own [%{{.*}}, %{{.*}}, %{{.*}}] carry()
-// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/; s/dtype/score([#attn.softcap<30.0>]) dtype/; s/dlse/deterministic/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SAME
-// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/; s/dtype/score([#attn.alibi]) dtype/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SAME
+// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/; s/dtype/score([#attn.softcap<30.0>]) dtype/; s/dlse/deterministic/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=SAME
+// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/; s/dtype/score([#attn.alibi]) dtype/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=SAME
 
 // Heads that share keys but no mask: each walks its own tiles. A mask's arrays are of that head, too.
-// RUN: sed 's/attn.causal/attn.heads<#attn.causal, #attn.band<left = 7>>/' %s | attn-opt --convert-attn-to-tile=target=cpu | FileCheck %s --check-prefix=HEADS
+// RUN: sed 's/attn.causal/attn.heads<#attn.causal, #attn.band<left = 7>>/' %s | attn-opt -attn-choose-schedule=target=cpu -convert-attn-to-tile | FileCheck %s --check-prefix=HEADS
 // HEADS: tile.kernel @grads(
 // HEADS: scf.for %[[I:.*]] =
 // HEADS: %h = arith.addi %{{.*}}, %[[I]]
@@ -97,7 +97,7 @@ attn.backward @grads of(@p) dlse
 // HEADS: tile.kernel @grads_dq(
 
 // Of wide heads, dV has a kernel of its own, and the one of dK adds up dQ, when dK is done.
-// RUN: sed 's/dims(64)/dims(256)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=WIDE
+// RUN: sed 's/dims(64)/dims(256)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=WIDE
 // WIDE-NOT: clears(
 // WIDE: tile.kernel @grads_dv({{.*}}kv_tile = 128
 // WIDE: tile.clear_share %dq_sum count(%{{.*}}) block(%{{.*}} of %blocks)
@@ -112,7 +112,7 @@ attn.backward @grads of(@p) dlse
 // WIDE: tile.add_sum %sum, %dQ left(%{{[^)]*}}) : !tile.frag<128x128, 8>
 // WIDE: tile.round_sum %dq_rows stride(%dq_row), %sum rows({{.*}}) by 6.250000e-02 dim 256 columns 128 held :
 
-// RUN: sed 's/dims(64)/dims(256)/; s/thd/bshd/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=KEYLESS
+// RUN: sed 's/dims(64)/dims(256)/; s/thd/bshd/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=KEYLESS
 // Without keys no block clears.
 // KEYLESS: tile.clear_share
 // KEYLESS: tile.kernel @grads_dq
@@ -121,24 +121,25 @@ attn.backward @grads of(@p) dlse
 // KEYLESS: tile.round_sum {{.*}} rows(%[[ROWS]] of %rows) {{.*}} columns 128
 
 // Without sums, where slots of long sequences are listed, as dK: lists are of one kind of key tiles.
-// RUN: sed 's/dims(64)/dims(192)/; s/dtype(bf16)/dtype(bf16) expected_seqlen(4, 16)/; s/dlse/deterministic/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=LISTED
+// RUN: sed 's/dims(64)/dims(192)/; s/dtype(bf16)/dtype(bf16) expected_seqlen(4, 16)/; s/dlse/deterministic/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=LISTED
 // LISTED: tile.kernel @grads_dv({{.*}}kv_tile = 64
 // LISTED: tile.kernel @grads({{.*}}kv_tile = 64
 
 // Dense ones in any order, but behind the first, which writes. Where arrays say who that is, sums begin with 0.
-// RUN: sed 's/thd/bshd/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=DENSE
+// RUN: sed 's/thd/bshd/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=DENSE
 // DENSE: tile.prepare {{.*}}turns(%turn)
 // DENSE: tile.copy_box %K, %k_map at(%{{[^,]*}}, %kv_head, %b) : {{.*}}, !tile.map<128xbf16>
 // DENSE: %query_tiles =
 // DENSE: tile.copy_box %Q, %q_map at(%{{[^,]*}}, %h, %b) : {{.*}}, !tile.map<128xbf16>
 // DENSE: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) turns(%turn{{.*}} of %key_tile) after_first : !tile.frag
 // DENSE: tile.round_sum %dq_rows stride(%dq_row), %sum rows(%rows of %rows) by 1.250000e-01 dim 64 columns 32 turn(%turn) :
-// Rows whose keys are all in the first tile have no sum. Not where reducers are narrow, but of packed rows; of dense ones not under masks whose walks begin
+// Rows whose keys are all in the first tile are not accumulated. Not where a dQ MMA warpgroup has few columns, but of packed
+// rows; of dense ones not under masks whose walks begin
 // elsewhere, or end for all rows alike, nor of packed ones where heads share keys; else packed sequences may be short under any mask of one run.
-// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ALONE -DSLOTS=2
-// RUN: attn-opt %s --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefixes=ALONE,PADDING -DSLOTS=2
-// RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.full/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefixes=ALONE,PADDING -DSLOTS=1
-// RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.band<left = 99, right = 99>/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefixes=ALONE,PADDING -DSLOTS=1
+// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=ALONE -DSLOTS=2
+// RUN: attn-opt %s -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefixes=ALONE,PADDING -DSLOTS=2
+// RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.full/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefixes=ALONE,PADDING -DSLOTS=1
+// RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.band<left = 99, right = 99>/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefixes=ALONE,PADDING -DSLOTS=1
 // ALONE: %[[ONE:.*]] = arith.cmpi sle, %end{{.*}}, %c1_i32
 // ALONE: %[[ALONE:.*]] = arith.andi %[[ONE]], %{{.*}}
 // ALONE: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<[[SLOTS]], 32768>) turns(%turn{{.*}} of %key_tile){{.*}} alone(%[[ALONE]]) to(%dq_rows : !tile.ptr<bf16> stride %dq_row rows %{{.*}} by {{.*}} dim {{64|128}}) : !tile.frag
@@ -151,19 +152,19 @@ attn.backward @grads of(@p) dlse
 // ALONE-NEXT: arith.muli
 // ALONE-NEXT: %sum = tile.advance %dq_sum
 // ALONE-NEXT: tile.round_sum
-// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/attn.causal/attn.full/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SUMMED
-// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/attn.causal/attn.band<left = 99, right = 0>/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SUMMED
-// RUN: sed 's/attn.causal/attn.full/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SUMMED
-// RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.or<#attn.prefix<4>, #attn.band<left = 99, right = 0>>/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SUMMED
+// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/attn.causal/attn.full/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=SUMMED
+// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/attn.causal/attn.band<left = 99, right = 0>/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=SUMMED
+// RUN: sed 's/attn.causal/attn.full/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=SUMMED
+// RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.or<#attn.prefix<4>, #attn.band<left = 99, right = 0>>/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=SUMMED
 // SUMMED: tile.add_sum {{.*}} : !tile.frag
 // SUMMED-NOT: alone(
 
-// RUN: sed 's/thd/bshd/; s/attn.causal/attn.prefix<"lengths">/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=CLEARED
+// RUN: sed 's/thd/bshd/; s/attn.causal/attn.prefix<"lengths">/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=CLEARED
 // CLEARED: tile.prepare {{.*}}clears(%sum) columns 64
 // CLEARED: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) : !tile.frag
 
-// If asked for, dense ones in turns, too, and heads of a group take turns.
-// RUN: sed 's/thd/bshd/; s/dlse/deterministic dlse/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=TURNS
+// If asked for, dense ones in order, too, and heads of a group one after the other.
+// RUN: sed 's/thd/bshd/; s/dlse/deterministic dlse/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=TURNS
 // TURNS: tile.kernel @grads_prepare({{.*}}dq_turns
 // TURNS: tile.prepare {{.*}}turns(%turn)
 // TURNS: tile.kernel @grads({{.*}}dq_turns
@@ -171,15 +172,15 @@ attn.backward @grads of(@p) dlse
 // TURNS: %query_tiles =
 // TURNS: tile.add_sum {{.*}} turns(%turn of %key_tile)
 
-// Staged where sums have 128 columns. Narrower and wider ones are added from registers: where there is a reducer more heads take turns then, and keys
-// have two slots.
-// RUN: sed 's/thd/bshd/; s/dlse/deterministic/; s/heads(4, 2)/heads(4)/; s/dims(64)/dims(128)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=STAGED
+// Staged where sums have 128 columns. Narrower and wider ones are added from registers: where there is a dQ
+// MMA warpgroup more heads are interleaved then, and keys have two slots.
+// RUN: sed 's/thd/bshd/; s/dlse/deterministic/; s/heads(4, 2)/heads(4)/; s/dims(64)/dims(128)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=STAGED
 // STAGED: tile.kernel @grads(
 // STAGED-NOT: slots 2
 // STAGED: tile.place "staging" : !tile.staging<2, 32768>
 // STAGED: %[[GROUP:.*]] = arith.muli %c16_i32, %tiles
 // STAGED: arith.divui %block, %[[GROUP]]
-// RUN: sed 's/thd/bshd/; s/dlse/deterministic/; s/heads(4, 2)/heads(4)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=NARROW
+// RUN: sed 's/thd/bshd/; s/dlse/deterministic/; s/heads(4, 2)/heads(4)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=NARROW
 // NARROW: tile.kernel @grads(
 // NARROW: %K = tile.place "K" slots 2 :
 // NARROW: tile.place "turns" : !tile.staging<2, 0>
@@ -187,13 +188,13 @@ attn.backward @grads of(@p) dlse
 // NARROW: %[[LEAST:.*]] = arith.maxsi %[[SHORT]], %c32_i32
 // NARROW: %together = arith.minsi %[[LEAST]], %c64_i32
 // NARROW: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%turns : !tile.staging<2, 0>) turns(%turn{{.*}} of %key_tile) : !tile.frag
-// Of wide heads fewer take turns.
-// RUN: sed 's/thd/bshd/; s/dlse/deterministic/; s/dims(64)/dims(256)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=FEWER
+// Of wide heads fewer are interleaved.
+// RUN: sed 's/thd/bshd/; s/dlse/deterministic/; s/dims(64)/dims(256)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=FEWER
 // FEWER: tile.kernel @grads(
 // FEWER: %[[SHORT:.*]] = arith.divui %c128_i32{{.*}}, %tiles
 // FEWER: %[[LEAST:.*]] = arith.maxsi %[[SHORT]], %c8_i32
 // FEWER: %together = arith.minsi %[[LEAST]], %c16_i32
-// RUN: sed 's/dlse/deterministic/; s/dims(64)/dims(256)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=GATED
+// RUN: sed 's/dlse/deterministic/; s/dims(64)/dims(256)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=GATED
 // GATED: tile.prepare {{.*}}turns(%turn)
 // Nobody clears what the first tile writes.
 // GATED: tile.kernel @grads_dv(
@@ -207,9 +208,9 @@ attn.backward @grads of(@p) dlse
 
 // Not where tiles that add before are not known, or would be waited for long: there
 // query tiles are at rest for dQ, as on all other targets.
-// RUN: sed 's/dlse/deterministic dlse/; s/attn.causal/attn.document/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ORDERED
-// RUN: sed 's/dlse/deterministic dlse/; s/attn.causal/attn.or<#attn.prefix<4>, #attn.band<left = 99, right = 0>>/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ORDERED
-// RUN: sed 's/dlse/deterministic dlse/; s/attn.causal/attn.document/; s/dims(64)/dims(256)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ORDERED
+// RUN: sed 's/dlse/deterministic dlse/; s/attn.causal/attn.document/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=ORDERED
+// RUN: sed 's/dlse/deterministic dlse/; s/attn.causal/attn.or<#attn.prefix<4>, #attn.band<left = 99, right = 0>>/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=ORDERED
+// RUN: sed 's/dlse/deterministic dlse/; s/attn.causal/attn.document/; s/dims(64)/dims(256)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=ORDERED
 // ORDERED-NOT: tile.add_sum
 // ORDERED: tile.kernel @grads_dq({{.*}}) target("sm_90a")
 // ORDERED: tile.mma_pv %dQ, %ds, %K

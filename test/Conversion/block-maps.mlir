@@ -3,10 +3,10 @@
 // Block maps: a kernel ahead of all others makes bits of lists, and who asks for a block has these.
 //
 // RUN: rm -rf %t && split-file %s %t
-// RUN: attn-opt %t/blocks.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/blocks.mlir
-// RUN: attn-opt %t/heads.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/heads.mlir
-// RUN: attn-opt %t/few.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/few.mlir
-// RUN: attn-opt %t/back.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/back.mlir
+// RUN: attn-opt %t/blocks.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/blocks.mlir
+// RUN: attn-opt %t/heads.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/heads.mlir
+// RUN: attn-opt %t/few.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile | FileCheck %t/few.mlir
+// RUN: attn-opt %t/back.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile | FileCheck %t/back.mlir
 // RUN: attn-translate %t/blocks.mlir --target=cpu | FileCheck %t/blocks.mlir --check-prefix=TEXT
 
 // Blocks smaller and larger than tiles, that do not divide each other, of each sequence and head; packed; short; shared out; gradients.
@@ -74,7 +74,7 @@ attn.problem @p mask(#attn.or<#attn.block_map<"mine", "some", q = 16, kv = 48, p
 // CHECK: tile.listed
 attn.problem @few mask(#attn.block_map<"a", "b", q = 4, kv = 8>) layout(bshd) heads(2) dims(64) dtype(bf16) expected_seqlen(512)
 attn.problem @shared mask(#attn.block_map<"a", "b", q = 4, kv = 8>) layout(bshd) heads(2) dims(64) dtype(bf16)
-  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, splits = 7>)
+  schedule(#tile.split_kv<splits = 7, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>>)
 attn.problem @short mask(#attn.block_map<"a", "b", q = 2, kv = 2, per_sequence>) layout(bshd) heads(2) dims(64) dtype(bf16) max_seqlen(8, 16)
 
 //--- back.mlir

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Packed sequences of one or two tiles by their bounds: a block knows its sequence by its number, and may look at all of its keys in one go.
+// Packed sequences of one or two tiles by their max_seqlen: a block knows its sequence by its number, and its softmax may be
+// a single pass over all keys.
 //
 // RUN: rm -rf %t && split-file %s %t
-// RUN: attn-opt %t/dealt.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/dealt.mlir
-// RUN: attn-opt %t/padded.mlir -convert-attn-to-tile="target=sm_80" -canonicalize -cse | FileCheck %t/padded.mlir
-// RUN: attn-opt %t/look.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/look.mlir
-// RUN: attn-opt %t/look.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse -tile-persist -tile-assign-roles | FileCheck %t/look.mlir --check-prefix=ROLES
-// RUN: attn-translate %t/look.mlir --target=sm_90a | FileCheck %t/look.mlir --check-prefix=CUDA
+// RUN: attn-opt %t/dealt.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/dealt.mlir
+// RUN: attn-opt %t/padded.mlir -attn-choose-schedule="target=sm_80" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/padded.mlir
+// RUN: attn-opt %t/single_pass.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/single_pass.mlir
+// RUN: attn-opt %t/single_pass.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse -tile-persist -tile-assign-roles | FileCheck %t/single_pass.mlir --check-prefix=ROLES
+// RUN: attn-translate %t/single_pass.mlir --target=sm_90a | FileCheck %t/single_pass.mlir --check-prefix=CUDA
 // RUN: attn-opt %t/shared.mlir --attn-pipeline="target=sm_90a" | FileCheck %t/shared.mlir
 // RUN: attn-opt %t/shared_padded.mlir --attn-pipeline="target=sm_90a" | FileCheck %t/shared_padded.mlir
-// RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir
-// RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=1" | FileCheck %t/fallback.mlir
-// RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=3" | FileCheck %t/fallback.mlir --check-prefix=LAST
-// RUN: attn-opt %t/errors.mlir -split-input-file -convert-attn-to-tile="target=sm_90a" -verify-diagnostics
+// RUN: attn-opt %t/chosen.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile | FileCheck %t/chosen.mlir
+// RUN: attn-opt %t/fallback.mlir -attn-choose-schedule="target=sm_90a fallback=1" -convert-attn-to-tile | FileCheck %t/fallback.mlir
+// RUN: attn-opt %t/fallback.mlir -attn-choose-schedule="target=sm_90a fallback=3" -convert-attn-to-tile | FileCheck %t/fallback.mlir --check-prefix=LAST
+// RUN: attn-opt %t/errors.mlir -split-input-file -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -verify-diagnostics
 //
-// Longer than their bounds, empty, and with rows that are nobody's.
+// Longer than their max_seqlen, empty, and with rows that are nobody's.
 // RUN: attn-run %t/dealt.mlir --target=cpu --check --lengths-q=70,0,1,300,64,65,128 --lengths-kv=70,5,0,200,129,1,64 | FileCheck %s --check-prefix=RIGHT
 // RUN: attn-run %t/dealt.mlir --target=cpu --check --lengths-q=0 --lengths-kv=0 | FileCheck %s --check-prefix=RIGHT
 // RUN: attn-run %t/padded.mlir --target=cpu --check --lengths-q=70,0,1,300,64,65,128 --lengths-kv=70,5,0,200,129,1,64 | FileCheck %s --check-prefix=RIGHT
@@ -24,7 +25,7 @@
 // RIGHT-NEXT: ok       lse:
 
 //--- dealt.mlir
-// CHECK: tile.kernel @p({{.*}}) target("sm_90a") grid(packed heads 4 tiles 1) config(<q_tile = 128, kv_tile = 112, warps = 8, blocks = 1, q_stages = 2>)
+// CHECK: tile.kernel @p({{.*}}) target("sm_90a") grid(packed heads 4 tiles 1) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 112, warps = 8, blocks = 1, q_stages = 2>)
 // CHECK: %block = tile.block_index
 // CHECK-NEXT: %h = arith.remui %block, %c4_i32
 // CHECK-NEXT: %b = arith.divui %block, %c4_i32
@@ -33,7 +34,7 @@
 // CHECK: %behind_all = arith.select
 // CHECK: scf.for %{{.*}} = %c0_i32 to %behind_all step
 // CHECK: tile.store_padding
-// A tile in one turn, if there are no more rows than bounds say.
+// A tile in one turn, if there are no more rows than max_seqlen says.
 // CHECK: scf.for %q0 = %c0_i32 to %len_q step %c128_i32
 // CHECK-NOT: scf.if
 // CHECK: tile.copy_box %Q
@@ -42,7 +43,7 @@ attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_
 
 //--- padded.mlir
 // Two tiles on other targets, whose blocks' places are used again.
-// CHECK: grid(packed heads 4 tiles 2) config(<q_tile = 64
+// CHECK: grid(packed heads 4 tiles 2) schedule(#tile.tiled<q_tile = 64
 // CHECK: %behind = tile.load uniform %padded_offsets_q
 // CHECK: scf.for %{{.*}} = %c0_i32 to %before step
 // CHECK: scf.for %{{.*}} = %c0_i32 to %behind_all step
@@ -53,16 +54,16 @@ attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_
 attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(4, 2) dims(64, 48) dtype(f16) max_seqlen(100, 128)
   score([#attn.softcap<10.0>])
 
-//--- look.mlir
-// CHECK: tile.kernel @p({{.*}}) grid(packed heads 4 tiles 1) config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1, stages = 1, look = 3>)
+//--- single_pass.mlir
+// CHECK: tile.kernel @p({{.*}}) grid(packed heads 4 tiles 1) schedule(#tile.single_pass<q_tile = 192, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1, stages = 1>)
 // CHECK: %K = tile.place "K" : !tile.shared<192x128xbf16, swizzled>
 // CHECK: %all_scores = tile.place "all_scores" : !tile.frag<192x192, 12>
 // CHECK: %all = tile.place "all" : !tile.held<192x192xbf16, 12>
-// More than a tile of keys, and no more than a look's.
+// More than a tile of keys, and no more than a single pass has.
 // CHECK-DAG: %[[MORE:.*]] = arith.cmpi sgt, %len_kv, %c64_i32
 // CHECK-DAG: %[[FEW:.*]] = arith.cmpi sle, %len_kv, %c192_i32
-// CHECK: %[[LOOK:.*]] = arith.andi %[[MORE]], %[[FEW]]
-// CHECK: scf.if %[[LOOK]] {
+// CHECK: %[[SINGLE:.*]] = arith.andi %[[MORE]], %[[FEW]]
+// CHECK: scf.if %[[SINGLE]] {
 // CHECK-NEXT: %[[T:.*]] = tile.copy_box %K, %k_map at(%first_key, %h) rows(%len_kv) boxes 3
 // CHECK-NEXT: tile.wait %[[T]]
 // CHECK-NEXT: %[[S:.*]] = tile.mma_qk %all_scores, %Q, %K
@@ -110,8 +111,9 @@ attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(161, 192)
 
 //--- shared.mlir
-// Two tiles of rows look at the same keys, which are given back as soon as the last one's scores are there; values come for each.
-// CHECK: grid(packed heads 4 tiles 1) config(<q_tile = 128, kv_tile = 112, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 2>)
+// Two tiles of rows have the same keys, which are given back as soon as the last one's scores are there; values come for
+// each.
+// CHECK: grid(packed heads 4 tiles 1) schedule(#tile.single_pass<q_tile = 128, kv_tile = 112, kv_tiles = 2, warps = 8, blocks = 1, stages = 1, q_stages = 2>)
 // CHECK: } consumer {
 // CHECK: scf.if
 // CHECK-NEXT: %[[K:.*]] = tile.take %K
@@ -142,80 +144,89 @@ attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_
 attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(128) dtype(bf16) max_seqlen(224)
 
 //--- chosen.mlir
-// CHECK: tile.kernel @s80({{.*}}by_sequence = true
+// CHECK: tile.kernel @s80({{.*}}schedule(#tile.cta_per_sequence<
 attn.problem @s80 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(80)
-// CHECK: tile.kernel @s81({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 96, warps = 8, blocks = 1, q_stages = 2>)
+// CHECK: tile.kernel @s81({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 96, warps = 8, blocks = 1, q_stages = 2>)
 attn.problem @s81 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(81)
-// CHECK: tile.kernel @s113({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
+// CHECK: tile.kernel @s113({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
 attn.problem @s113 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(113)
-// CHECK: tile.kernel @s129({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 48, warps = 12, blocks = 1, look = 3>)
+// CHECK: tile.kernel @s129({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 192, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1>)
 attn.problem @s129 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(129)
-// CHECK: tile.kernel @s145({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
+// CHECK: tile.kernel @s145({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
 attn.problem @s145 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(145)
-// CHECK: tile.kernel @narrow161({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 48, warps = 12, blocks = 1, stages = 1, look = 4>)
+// CHECK: tile.kernel @narrow161({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 192, kv_tile = 48, kv_tiles = 4, warps = 12, blocks = 1, stages = 1>)
 attn.problem @narrow161 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(161)
-// CHECK: tile.kernel @s225({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 48, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 5>)
+// CHECK: tile.kernel @s225({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 128, kv_tile = 48, kv_tiles = 5, warps = 8, blocks = 1, stages = 1, q_stages = 2>)
 attn.problem @s225 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(225)
-// CHECK: tile.kernel @s241({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 4>)
+// CHECK: tile.kernel @s241({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1, stages = 1, q_stages = 2>)
 attn.problem @s241 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(241)
-// CHECK: tile.kernel @narrow241({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 32, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 8>)
+// CHECK: tile.kernel @narrow241({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 128, kv_tile = 32, kv_tiles = 8, warps = 8, blocks = 1, stages = 1, q_stages = 2>)
 attn.problem @narrow241 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(241)
-// Rows and keys may have bounds of their own; where either are few, reading all is quicker without tiles of as many as that.
-// CHECK: tile.kernel @one_row({{.*}}lanes = 16
+// Rows and keys may have a max_seqlen of their own; where either are few, reading all is quicker without tiles of as many as
+// that.
+// CHECK: tile.kernel @one_row({{.*}}schedule(#tile.simt_rows<{{.*}}lanes = 16
 attn.problem @one_row mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(1, 100)
-// CHECK: tile.kernel @four_rows({{.*}}by_sequence = true
+// CHECK: tile.kernel @four_rows({{.*}}schedule(#tile.cta_per_sequence<
 attn.problem @four_rows mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(4, 128)
-// CHECK: tile.kernel @half_rows({{.*}}by_sequence = true
+// CHECK: tile.kernel @half_rows({{.*}}schedule(#tile.cta_per_sequence<
 attn.problem @half_rows mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(64, 96)
-// CHECK: tile.kernel @two_keys({{.*}}by_sequence = true
+// CHECK: tile.kernel @two_keys({{.*}}schedule(#tile.cta_per_sequence<
 attn.problem @two_keys mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(96, 2)
-// CHECK: tile.kernel @few_keys({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
+// CHECK: tile.kernel @few_keys({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
 attn.problem @few_keys mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(150, 80)
-// CHECK: tile.kernel @few_rows({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 3>)
+// CHECK: tile.kernel @few_rows({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 3, warps = 8, blocks = 1, stages = 1, q_stages = 2>)
 attn.problem @few_rows mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100, 180)
-// CHECK: tile.kernel @two({{.*}} tiles 2) config(<q_tile = 128, kv_tile = 96, warps = 8, blocks = 1, q_stages = 2>)
+// CHECK: tile.kernel @two({{.*}} tiles 2) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 96, warps = 8, blocks = 1, q_stages = 2>)
 attn.problem @two mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(200, 90)
 // Smaller tiles where most of one would be hidden; modified scores are walked.
-// CHECK: tile.kernel @causal145({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2, q_stages = 2>)
+// CHECK: tile.kernel @causal145({{.*}}) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2, q_stages = 2>)
 attn.problem @causal145 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(145)
-// CHECK: tile.kernel @causal160({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
+// CHECK: tile.kernel @causal160({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
 attn.problem @causal160 mask(#attn.causal) layout(thd) heads(4) dims(96) dtype(bf16) max_seqlen(160)
-// CHECK: tile.kernel @capped({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
+// CHECK: tile.kernel @capped({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
 attn.problem @capped mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(130) score([#attn.softcap<10.0>])
 // More tiles have slots, in which nobody's are few.
-// CHECK: tile.kernel @s257({{.*}} grid(packed heads 4) config(
+// CHECK: tile.kernel @s257({{.*}} grid(packed heads 4) schedule(#tile.warp_specialized<
 attn.problem @s257 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(257)
 
 //--- fallback.mlir
-// CHECK: config(<q_tile = 192, kv_tile = 32, warps = 12, blocks = 1, stages = 1, look = 6>)
-// LAST: config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1>)
+// CHECK: schedule(#tile.single_pass<q_tile = 192, kv_tile = 32, kv_tiles = 6, warps = 12, blocks = 1, stages = 1>)
+// LAST: schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1>)
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(161, 192)
 
 //--- errors.mlir
-// expected-error @below {{'attn.problem' op expected look = 1 but for target `sm_90a`, packed keys and bounds of two query tiles at most, without score modifiers, dropout, lists, packed heads and splits, got: #tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, look = 2>}}
+// expected-error @below {{'attn.problem' op expected #tile.single_pass only for target `sm_90a`, packed keys and a max_seqlen of two query tiles at most, without score modifiers, dropout and lists of tiles, got: #tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 2, warps = 8, blocks = 1>}}
 attn.problem @modified mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100) score([#attn.softcap<10.0>])
-  config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, look = 2>)
+  schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 2, warps = 8, blocks = 1>)
 
 // -----
 
-// expected-error @below {{expected look = 1 but for target `sm_90a`, packed keys and bounds of two query tiles at most}}
+// expected-error @below {{expected #tile.single_pass only for target `sm_90a`, packed keys and a max_seqlen of two query tiles at most}}
 attn.problem @dense mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(100)
-  config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, look = 2>)
+  schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 2, warps = 8, blocks = 1>)
 
 // -----
 
-// expected-error @below {{expected look = 1 but for target `sm_90a`, packed keys and bounds of two query tiles at most}}
+// expected-error @below {{expected #tile.single_pass only for target `sm_90a`, packed keys and a max_seqlen of two query tiles at most}}
 attn.problem @unbounded mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
-  config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, look = 2>)
+  schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 2, warps = 8, blocks = 1>)
 
 // -----
 
-// expected-error @below {{expected look = 1 but for target `sm_90a`, packed keys and bounds of two query tiles at most}}
+// expected-error @below {{expected #tile.single_pass only for target `sm_90a`, packed keys and a max_seqlen of two query tiles at most}}
 attn.problem @dropped mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100) dropout(0.1, "seed")
-  config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, look = 2>)
+  schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 2, warps = 8, blocks = 1>)
 
 // -----
 
-// expected-error @below {{expected 2 stages at least, got: #tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, stages = 1>}}
-attn.problem @single mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100)
-  config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, stages = 1>)
+// All keys at once are a product's operand.
+// expected-error @below {{expected at most 100 keys a tile and columns of v, since a thread is launched with 80 registers, got: 128 with #tile.single_pass<q_tile = 64}}
+attn.problem @crowded mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(64, 128)
+  schedule(#tile.single_pass<q_tile = 64, kv_tile = 64, kv_tiles = 2, warps = 4, blocks = 3>)
+
+// -----
+
+// A single pass has one stage, what is walked two.
+// expected-error @+2 {{expected stages from 2 to 8 and q_stages 1 or 2, got: stages = 1, q_stages = 1}}
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100)
+  schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, stages = 1>)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A problem with segments is two kernels, the second over what the first finds. A list of tiles says
 // which slots there are, and where the grid ends.
-// RUN: attn-opt %s --convert-attn-to-tile="target=sm_90a" -split-input-file | FileCheck %s
+// RUN: attn-opt %s -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -split-input-file | FileCheck %s
 // RUN: attn-opt %s --attn-pipeline="target=sm_90a" -split-input-file | FileCheck %s --check-prefix=ROLES
 // RUN: attn-translate %s --target=sm_90a | FileCheck %s --check-prefix=GPU
 

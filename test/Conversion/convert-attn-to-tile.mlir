@@ -2,9 +2,9 @@
 //
 // `convert-attn-to-tile`: the plain program of a dense causal problem, in full.
 //
-// RUN: attn-opt %s -convert-attn-to-tile | FileCheck %s
-// RUN: attn-opt %s -convert-attn-to-tile -mlir-print-op-generic | attn-opt | FileCheck %s
-// RUN: attn-opt %s -convert-attn-to-tile="target=cpu" | FileCheck %s --check-prefix=CPU
+// RUN: attn-opt %s -attn-choose-schedule -convert-attn-to-tile | FileCheck %s
+// RUN: attn-opt %s -attn-choose-schedule -convert-attn-to-tile -mlir-print-op-generic | attn-opt | FileCheck %s
+// RUN: attn-opt %s -attn-choose-schedule="target=cpu" -convert-attn-to-tile | FileCheck %s --check-prefix=CPU
 // CPU: tile.kernel @causal({{.*}}) target("cpu")
 
 // CHECK-NOT: attn.problem
@@ -13,9 +13,9 @@
 // CHECK-SAME: %q_batch: i64, %q_row: i64, %q_head: i64, %k_batch: i64, %k_row: i64, %k_head: i64,
 // CHECK-SAME: %v_batch: i64, %v_row: i64, %v_head: i64, %o_batch: i64, %o_row: i64, %o_head: i64,
 // CHECK-SAME: %lse_batch: i64, %lse_head: i64)
-// CHECK-SAME: target("sm_80") grid(dense heads 8) config(<q_tile = 64, kv_tile = 32, warps = 4, blocks = 2>) {
+// CHECK-SAME: target("sm_80") grid(dense heads 8) schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 4, blocks = 2>) {
 attn.problem @causal mask(#attn.causal) layout(bshd) heads(8, 2) dims(72, 40) dtype(bf16)
-  config(#tile.config<q_tile = 64, kv_tile = 32, warps = 4, blocks = 2>)
+  schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 4, blocks = 2>)
 
 // Places: columns in multiples of 16, rows one 16-byte unit apart.
 // CHECK-NEXT: %Q = tile.place "Q" : !tile.shared<64x80xbf16, 88>
@@ -81,9 +81,9 @@ attn.problem @no_lse mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(f16) 
 // CHECK-NEXT: tile.hold %held, %Q
 // CHECK: tile.mma_qk %s, %held, %K
 attn.problem @held mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
-  config(#tile.config<q_tile = 64, kv_tile = 32, warps = 4, blocks = 2, hold_q = true>)
+  schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 4, blocks = 2, q_in_registers = true>)
 
-// A negative scale moves its sign into Q; 0 becomes the least float.
+// A negative scale moves its sign into Q; 0 becomes 2^-100.
 // CHECK: tile.kernel @negative
 // CHECK: tile.wait
 // CHECK-NEXT: tile.negate %Q
@@ -91,5 +91,5 @@ attn.problem @held mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @negative mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(-0.25)
 // CHECK: tile.kernel @zero
 // CHECK-NOT: tile.negate
-// CHECK: tile.softmax_step {{.*}} scale 1.40129846{{.*}}E-45
+// CHECK: tile.softmax_step {{.*}} scale 7.88860905{{.*}}E-31
 attn.problem @zero mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(0.0)

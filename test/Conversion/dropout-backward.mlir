@@ -2,7 +2,7 @@
 //
 // Dropout in gradients: numbers are drawn once where one kernel makes both dK and dV.
 //
-// RUN: attn-opt %s -convert-attn-to-tile -canonicalize | FileCheck %s
+// RUN: attn-opt %s -attn-choose-schedule -convert-attn-to-tile -canonicalize | FileCheck %s
 // RUN: attn-translate %s --target=sm_90a | FileCheck %s --check-prefix=TEXT
 
 // CHECK-LABEL: tile.kernel @grads(
@@ -18,7 +18,7 @@
 // CHECK-NEXT: tile.drop %dp at(%q0, %k0) draws(%{{.*}}) below 3277 by 1.111{{.*}} : !tile.frag
 // CHECK-NEXT: tile.grad_scores %dp, %s, %stats
 // CHECK-LABEL: tile.kernel @grads_dsinks(
-// Beside a reducer there is room for one tile of scores: the product with dO comes where they were.
+// Beside a dQ MMA warpgroup there is room for one tile of scores: the product with dO comes where they were.
 // TEXT: attn::probabilities<true>(s, stats_tile,
 // TEXT: attn::round_at_once(p, s);
 // TEXT: attn::mma_qk(s, V_rows, dO_tile);

@@ -3,7 +3,7 @@
 // Dropout: behind the sums and ahead of the product with V, once for both products of a gradient pass; of heads that share
 // a tile each row has its own numbers.
 //
-// RUN: attn-opt %s -convert-attn-to-tile -canonicalize | FileCheck %s
+// RUN: attn-opt %s -attn-choose-schedule -convert-attn-to-tile -canonicalize | FileCheck %s
 // RUN: attn-translate %s --target=sm_80 | FileCheck %s --check-prefix=PAIRS
 
 // CHECK-LABEL: tile.kernel @forward

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `convert-attn-to-tile` refuses, and configs of the pipeline's targets.
+// What `attn-choose-schedule` refuses, and schedules of the pipeline's targets.
 //
-// RUN: attn-opt %s -convert-attn-to-tile -split-input-file -verify-diagnostics
-// RUN: not attn-opt %s -convert-attn-to-tile="target=sm_90" 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: attn-opt %s -attn-choose-schedule -convert-attn-to-tile -split-input-file -verify-diagnostics
+// RUN: not attn-opt %s -attn-choose-schedule="target=sm_90" -convert-attn-to-tile 2>&1 | FileCheck %s --check-prefix=TARGET
 // TARGET: error: expected target `cpu`, `sm_80` or `sm_90a`, got: sm_90
 
 // Too much shared memory for one chip, not for another.
@@ -13,19 +13,20 @@
 // RUN: not attn-opt %S/Inputs/large.mlir --attn-pipeline="arch=86" 2>&1 | FileCheck %s --check-prefix=LIMIT
 // RUN: attn-opt %S/Inputs/large.mlir --attn-pipeline="arch=80" | FileCheck %s --check-prefix=FITS
 // RUN: attn-opt %S/Inputs/large.mlir --attn-pipeline="target=cpu" | FileCheck %s --check-prefix=FITS
-// LIMIT: large.mlir:3:1: error: expected at most 101376 bytes of shared memory, got: 135168 with #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 1>
+// LIMIT: large.mlir:3:1: error: expected at most 101376 bytes of shared memory, got: 135168 with #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 1>
 // FITS: shared 135168
 
-// expected-error @below {{'attn.problem' op expected a #tile.config as its config, got: "fast"}}
-attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) config("fast")
+// expected-error @below {{'attn.problem' op expected a schedule of a forward pass, such as #tile.tiled<...>, got: "fast"}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) schedule("fast")
 
 // -----
 
-// expected-error @below {{'attn.problem' op expected tiles(128), the queries of a tile of the config in force (or another config), got: tiles(64) with #tile.config<q_tile = 128}}
+// expected-error @below {{'attn.problem' op expected tiles(128), the queries of a tile of the schedule in force (or another schedule), got: tiles(64) with #tile.tiled<q_tile = 128}}
 attn.problem @listed mask(#attn.full) layout(thd) heads(8) dims(64) dtype(bf16) tiles(64)
 
 // -----
 
 attn.problem @given mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
-// expected-error @below {{expected the default hold_q, turns and splits with gradients on tiles, and stages without roles, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, stages = 3>}}
-attn.backward @grads of(@given) config(#tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, stages = 3>)
+// expected-error @below {{expected #tile.tiled_backward for target `sm_80`, got: #tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3>}}
+attn.backward @grads of(@given)
+  schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3>)

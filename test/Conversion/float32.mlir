@@ -2,7 +2,7 @@
 //
 // Elements of f32.
 //
-// RUN: attn-opt %s -convert-attn-to-tile="target=cpu" | FileCheck %s
+// RUN: attn-opt %s -attn-choose-schedule="target=cpu" -convert-attn-to-tile | FileCheck %s
 // RUN: attn-opt %s -attn-pipeline="target=cpu" | FileCheck %s --check-prefix=SHARED
 
 // Of a place each element has 4 bytes.

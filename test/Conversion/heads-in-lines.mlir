@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Where all tiles cost the same, those of a head follow each other. But heads whose rows lie side by side and are no whole pieces of 256 bytes take turns:
 // eight, two if a row is a line of 128 bytes, as many of them as divide the heads.
-// RUN: attn-opt %s --split-input-file --convert-attn-to-tile=target=sm_90a | FileCheck %s
+// RUN: attn-opt %s --split-input-file -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s
 
 // CHECK: tile.kernel @p96(
 // CHECK: %group_tile = arith.divui %block, %c8_i32

@@ -2,19 +2,19 @@
 // Which forward kernels leave rows of large scores to tile.repair, and which backward passes hold probabilities 2^12
 // times as large.
 // RUN: split-file %s %t
-// RUN: attn-opt %t/plain.mlir --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=REPAIRED
-// RUN: attn-opt %t/plain.mlir --convert-attn-to-tile=target=sm_80 | FileCheck %s --check-prefix=EXACT
-// RUN: attn-opt %t/bias.mlir --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=EXACT
-// RUN: attn-opt %t/scale.mlir --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=EXACT
-// RUN: attn-opt %t/full.mlir --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=REPAIRED
-// RUN: sed 's/dims(128)/dims(64)/' %t/full.mlir | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=EXACT
+// RUN: attn-opt %t/plain.mlir -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=REPAIRED
+// RUN: attn-opt %t/plain.mlir -attn-choose-schedule=target=sm_80 -convert-attn-to-tile | FileCheck %s --check-prefix=EXACT
+// RUN: attn-opt %t/bias.mlir -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=EXACT
+// RUN: attn-opt %t/scale.mlir -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=EXACT
+// RUN: attn-opt %t/full.mlir -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=REPAIRED
+// RUN: sed 's/dims(128)/dims(64)/' %t/full.mlir | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=EXACT
 // RUN: attn-translate %t/plain.mlir --target=sm_90a | FileCheck %s --check-prefix=CUDA
-// RUN: attn-opt %t/half.mlir --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=HALF
-// RUN: sed 's/f16/bf16/' %t/half.mlir | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ONCE
-// RUN: sed 's/f16/f16) score([#attn.softcap<30.0>]/' %t/half.mlir | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ONCE
-// RUN: attn-opt %t/half.mlir --convert-attn-to-tile=target=sm_80 | FileCheck %s --check-prefix=ONCE
+// RUN: attn-opt %t/half.mlir -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=HALF
+// RUN: sed 's/f16/bf16/' %t/half.mlir | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=ONCE
+// RUN: sed 's/f16/f16) score([#attn.softcap<30.0>]/' %t/half.mlir | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=ONCE
+// RUN: attn-opt %t/half.mlir -attn-choose-schedule=target=sm_80 -convert-attn-to-tile | FileCheck %s --check-prefix=ONCE
 // RUN: attn-translate %t/half.mlir --target=sm_90a | FileCheck %s --check-prefix=HALFCUDA
-// RUN: sed 's/dtype(f16)/dtype(f16) dropout(0.5, "seed")/' %t/half.mlir | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=DROPPED
+// RUN: sed 's/dtype(f16)/dtype(f16) dropout(0.5, "seed")/' %t/half.mlir | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=DROPPED
 
 // REPAIRED: tile.softmax_step {{.*}} repaired :
 // REPAIRED: tile.normalize {{.*}} repaired :

@@ -2,7 +2,7 @@
 //
 // How a block finds its rows and keys: dense, packed, padded and mixed layouts.
 //
-// RUN: attn-opt %s -convert-attn-to-tile | FileCheck %s
+// RUN: attn-opt %s -attn-choose-schedule -convert-attn-to-tile | FileCheck %s
 
 // The dense layouts are one kernel: they differ in strides alone.
 // CHECK-LABEL: tile.kernel @dense

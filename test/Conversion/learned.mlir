@@ -2,7 +2,7 @@
 //
 // Gradients of arrays: behind the other kernels, tiles of products with what a score changes with an entry, and sums of them.
 //
-// RUN: attn-opt %s -split-input-file -verify-diagnostics -convert-attn-to-tile="target=sm_90a" -canonicalize | FileCheck %s
+// RUN: attn-opt %s -split-input-file -verify-diagnostics -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize | FileCheck %s
 
 // One of rows and keys is written by the kernel that has the tiles.
 // CHECK-LABEL: tile.kernel @biased_prepare
@@ -40,7 +40,7 @@ attn.backward @grads of(@p) requires_grad(["table", "sinks"])
 
 // -----
 
-// Streaming has no gradients of arrays: tiles have them, whatever bounds say.
+// SIMT rows have no gradients of arrays: tiles have them, whatever max_seqlen says.
 // CHECK-LABEL: tile.kernel @short_prepare
 // CHECK-LABEL: tile.kernel @short_dt(
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(64) dtype(bf16) score([#attn.head_scale<"t">]) max_seqlen(4, 8)
@@ -49,8 +49,9 @@ attn.backward @short of(@p) requires_grad(["t"])
 // -----
 
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 4) dims(64) dtype(bf16) score([#attn.head_scale<"t">]) max_seqlen(4, 8)
-// expected-error @below {{expected no config of lanes, by_sequence or look with requires_grad, got: #tile.config}}
-attn.backward @short of(@p) requires_grad(["t"]) config(#tile.config<q_tile = 2, kv_tile = 2, warps = 4, blocks = 1, lanes = 8>)
+// expected-error @below {{expected a schedule with tiles of a grid with requires_grad, got: #tile.simt_rows<}}
+attn.backward @short of(@p) requires_grad(["t"])
+  schedule(#tile.simt_rows<rows = 2, keys = 2, lanes = 8, warps = 4, blocks = 1>)
 
 // -----
 

@@ -2,7 +2,7 @@
 //
 // What each mask makes of the walk over keys: runs, segments, tests.
 //
-// RUN: attn-opt %s -convert-attn-to-tile | FileCheck %s
+// RUN: attn-opt %s -attn-choose-schedule -convert-attn-to-tile | FileCheck %s
 
 // Full: full tiles, then the sequence's ragged end.
 // CHECK-LABEL: tile.kernel @full

@@ -3,11 +3,11 @@
 // Query heads of a group in one tile (`pack_heads`).
 //
 // RUN: rm -rf %t && split-file %s %t
-// RUN: attn-opt %t/plain.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/plain.mlir
+// RUN: attn-opt %t/plain.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/plain.mlir
 // RUN: attn-opt %t/hopper.mlir --attn-pipeline="target=sm_90a" | FileCheck %t/hopper.mlir
 // RUN: attn-translate %t/hopper.mlir --target=sm_90a | FileCheck %t/hopper.mlir --check-prefix=TEXT
-// RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir
-// RUN: attn-opt %t/errors.mlir -convert-attn-to-tile -split-input-file -verify-diagnostics
+// RUN: attn-opt %t/chosen.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile | FileCheck %t/chosen.mlir
+// RUN: attn-opt %t/errors.mlir -attn-choose-schedule -convert-attn-to-tile -split-input-file -verify-diagnostics
 
 // What they compute: slopes of ALiBi differ from row to row, and so do heads of lse and o.
 // RUN: attn-run %t/plain.mlir --target=cpu --check --batch=2 --seqlen-q=30 --seqlen-kv=90 | FileCheck %s --check-prefix=SAME
@@ -18,7 +18,7 @@
 
 //--- plain.mlir
 // Six heads and ten queries make 60 of 64 rows; the grid has two groups.
-// CHECK: target("cpu") grid(dense heads 2) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, pack_heads = 6>)
+// CHECK: target("cpu") grid(dense heads 2) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, pack_heads = 6>)
 // CHECK: %tiles = arith.divui %{{.*}}, %c10_i32
 // CHECK: %[[GROUP:.*]] = arith.remui %sequence_head, %c2_i32
 // CHECK: %h = arith.muli %[[GROUP]], %c6_i32
@@ -38,11 +38,12 @@
 // CHECK: tile.store %o_rows stride(%[[O]] heads 6), %acc rows(%[[ROWS]], %[[ROWS]]) dim 64
 // CHECK: tile.store_lse %{{.*}} stride(%[[LSE]] heads 6), %row rows(%[[ROWS]], %[[ROWS]])
 attn.problem @p mask(#attn.causal<bottom_right>) layout(bshd) heads(12, 2) dims(64) dtype(bf16) score([#attn.alibi])
-  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, pack_heads = 6>)
+  schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, pack_heads = 6>)
 
 //--- on_cpu.mlir
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2) dims(64) dtype(bf16)
-  score([#attn.alibi<"slopes">]) config(#tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, splits = 3, pack_heads = 3>)
+  score([#attn.alibi<"slopes">])
+  schedule(#tile.split_kv<splits = 3, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, pack_heads = 3>>)
 
 //--- hopper.mlir
 // A box brings heads in turns; with packed sequences and parts of their keys, too.
@@ -58,14 +59,14 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2)
 // TEXT: attn::store<128>(partial_o_rows, x_{{[0-9]+}}, acc,
 // TEXT: attn::fill_packed_heads<60>(Q, q_map, h, row0, rows);
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2) dims(128) dtype(bf16)
-  config(#tile.config<q_tile = 64, kv_tile = 128, warps = 4, blocks = 1, splits = 0, pack_heads = 6>)
+  schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 128, warps = 4, blocks = 1, pack_heads = 6>>)
 
 //--- chosen.mlir
 // What needs the fewest tiles, each of which reads all keys.
-// CHECK: tile.kernel @one({{.*}} config(<q_tile = 64, kv_tile = 128, warps = 4, blocks = 1, splits = 0, pack_heads = 4>)
+// CHECK: tile.kernel @one({{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 128, warps = 4, blocks = 1, pack_heads = 4>>)
 attn.problem @one mask(#attn.full) layout(bshd) heads(8, 2) dims(128) dtype(bf16) expected_seqlen(1, 32768)
 
 //--- errors.mlir
-// expected-error @below {{'attn.problem' op expected pack_heads to divide the 4 query heads of a kv head, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 3>}}
+// expected-error @below {{'attn.problem' op expected pack_heads to divide the 4 query heads of a kv head, got: #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 3>}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
-  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 3>)
+  schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 3>)

@@ -3,8 +3,8 @@
 // Predicates without arrays: where whole tiles of their runs are empty, tiles have lists, as with arrays of positions.
 //
 // RUN: rm -rf %t && split-file %s %t
-// RUN: attn-opt %t/grid.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/grid.mlir
-// RUN: attn-opt %t/none.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/none.mlir
+// RUN: attn-opt %t/grid.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile | FileCheck %t/grid.mlir
+// RUN: attn-opt %t/none.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile | FileCheck %t/none.mlir
 // RUN: attn-opt --explain %t/grid.mlir --problem=grid --seqlen-q=8192 --seqlen-kv=8192 --batch=1 | FileCheck %s --check-prefix=GRID
 
 // Without lists each query tile would visit all 64 key tiles.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: attn-opt %s --split-input-file --pass-pipeline='builtin.module(convert-attn-to-tile{target=sm_90a},program.def(program-place-buffers))' | FileCheck %s
+// RUN: attn-opt %s --split-input-file --pass-pipeline='builtin.module(attn-choose-schedule{target=sm_90a},convert-attn-to-tile,program.def(program-place-buffers))' | FileCheck %s
 
 // dQ is added up: the first CTA in order stores, so nothing is cleared but the counters.
 // CHECK: program.def @grads_program {

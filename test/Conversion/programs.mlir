@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: attn-opt %s --pass-pipeline='builtin.module(convert-attn-to-tile{target=sm_90a},program.def(program-place-buffers))' | FileCheck %s
+// RUN: attn-opt %s --pass-pipeline='builtin.module(attn-choose-schedule{target=sm_90a},convert-attn-to-tile,program.def(program-place-buffers))' | FileCheck %s
 
 // One kernel: tensor maps of q, k and v, and a counter, since it is persistent.
 // CHECK: program.def @dense_program {

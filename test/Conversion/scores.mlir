@@ -3,8 +3,8 @@
 // Score modifiers: an op each, between the product and the mask's test, on what the
 // product leaves; constants move into the scale of the softmax.
 //
-// RUN: attn-opt %s -convert-attn-to-tile -canonicalize | FileCheck %s
-// RUN: attn-opt %s -convert-attn-to-tile="target=sm_90a" -canonicalize | FileCheck %s --check-prefix=SM90
+// RUN: attn-opt %s -attn-choose-schedule -convert-attn-to-tile -canonicalize | FileCheck %s
+// RUN: attn-opt %s -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize | FileCheck %s --check-prefix=SM90
 
 // 0.125 / 50 is in the coefficients, and all else, so scores arrive at the softmax as
 // exponents of 2. Up to two fifths of the cap, a product of 160, the polynomial is taken; the

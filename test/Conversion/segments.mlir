@@ -3,17 +3,17 @@
 // What becomes of segments: a kernel of rows, in which a mask is arithmetic on what is
 // counted of a segment.
 //
-// RUN: attn-opt %s -convert-attn-to-tile=target=cpu -canonicalize -cse | FileCheck %s --check-prefixes=CHECK,ONE
-// RUN: attn-opt %s -convert-attn-to-tile=target=sm_80 -canonicalize -cse | FileCheck %s --check-prefixes=CHECK,ONE
-// RUN: attn-opt %s -convert-attn-to-tile=target=sm_90a -canonicalize -cse | FileCheck %s --check-prefixes=CHECK,CLUSTER
+// RUN: attn-opt %s -attn-choose-schedule=target=cpu -convert-attn-to-tile -canonicalize -cse | FileCheck %s --check-prefixes=CHECK,ONE
+// RUN: attn-opt %s -attn-choose-schedule=target=sm_80 -convert-attn-to-tile -canonicalize -cse | FileCheck %s --check-prefixes=CHECK,ONE
+// RUN: attn-opt %s -attn-choose-schedule=target=sm_90a -convert-attn-to-tile -canonicalize -cse | FileCheck %s --check-prefixes=CHECK,CLUSTER
 
 // Full: no positions, all tokens see or are seen, nothing to check.
 // CHECK-LABEL: tile.kernel @full(%ids_q: !tile.ptr<i32>, %ids_kv: !tile.ptr<i32>, %seqlens_q: !tile.ptr<i32>, %seqlens_kv: !tile.ptr<i32>,
 // CHECK-SAME: %offsets_q: !tile.ptr<i32>, %offsets_kv: !tile.ptr<i32>, %status: !tile.ptr<i32>,
 // CHECK-SAME: %cu_seqlens_q: !tile.ptr<i32>, %padded_offsets_q: !tile.ptr<i32>, %cu_seqlens_kv: !tile.ptr<i32>, %padded_offsets_kv: !tile.ptr<i32>,
 // CHECK-SAME: %id_rows: i32, %tokens_q: i32, %tokens_kv: i32, %queue: !tile.queue)
-// ONE-SAME: grid(rows cluster 1) config(<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
-// CLUSTER-SAME: target("sm_90a") grid(rows cluster 16) config(<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
+// ONE-SAME: grid(rows cluster 1) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
+// CLUSTER-SAME: target("sm_90a") grid(rows cluster 16) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
 // ONE: %table = tile.place "table" : !tile.table<64, 1>
 // CLUSTER: %table = tile.place "table" : !tile.table<64, 16>
 // CHECK-NEXT: %row = tile.row_index
@@ -32,7 +32,7 @@ attn.segments @full mask(#attn.full) segments(64)
 // CHECK-LABEL: tile.kernel @causal(%ids_q: !tile.ptr<i32>, %positions_q: !tile.ptr<i32>, %ids_kv: !tile.ptr<i32>, %positions_kv: !tile.ptr<i32>,
 // CHECK-SAME: %status: !tile.ptr<i32>, %segments_q: !tile.ptr<i32>, %segments_kv: !tile.ptr<i32>, %cu_seqlens_q
 // CHECK-SAME: %tiles_q: !tile.ptr<i32>, %tile_count: !tile.ptr<i32>, %id_rows: i32, %tokens_q: i32, %tokens_kv: i32, %position_rows_q: i32, %position_rows_kv: i32, %queue: !tile.queue)
-// CHECK-SAME: config(<q_tile = 32,
+// CHECK-SAME: schedule(#tile.auxiliary<q_tile = 32,
 // CHECK: tile.tokens %ids_q row(%row) count(%tokens_q) positions(%positions_q, %position_rows_q)
 // CHECK: tile.tokens %ids_kv row(%row) count(%tokens_kv) positions(%positions_kv, %position_rows_kv)
 // CHECK: tile.bound_segments %table, %q :

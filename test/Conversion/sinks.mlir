@@ -3,9 +3,9 @@
 // Sinks: behind the walk, before the division; of heads that share a tile each row's own, and of keys that are
 // shared out in the first part only.
 //
-// RUN: attn-opt %s -convert-attn-to-tile -canonicalize | FileCheck %s
-// RUN: attn-opt %s -convert-attn-to-tile="target=sm_90a" -canonicalize | FileCheck %s --check-prefix=SM90
-// RUN: attn-translate %s --target=sm_90a | FileCheck %s --check-prefix=TEXT
+// RUN: attn-opt %s -attn-choose-schedule -convert-attn-to-tile -canonicalize | FileCheck %s
+// RUN: sed 's/#tile.tiled/#tile.warp_specialized/' %s | attn-opt -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize | FileCheck %s --check-prefix=SM90
+// RUN: sed 's/#tile.tiled/#tile.warp_specialized/' %s | attn-translate --target=sm_90a | FileCheck %s --check-prefix=TEXT
 // RUN: attn-translate %s --target=sm_80 | FileCheck %s --check-prefix=PAIRS
 
 // CHECK-LABEL: tile.kernel @off_by_one
@@ -45,4 +45,4 @@ attn.problem @learned mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf
 // CHECK-NEXT: tile.yield %[[SCORE]] : f32
 // PAIRS: attn::add_sink(acc, row, {{.*}}f, at, [=](int head) {
 attn.problem @packed mask(#attn.full) layout(bshd) heads(8, 2) dims(64) dtype(bf16) sink("sinks")
-  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 4, splits = 2>)
+  schedule(#tile.split_kv<splits = 2, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 4>>)

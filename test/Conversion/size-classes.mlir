@@ -4,13 +4,13 @@
 // on the device.
 //
 // RUN: rm -rf %t && split-file %s %t
-// RUN: attn-opt %t/forward.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/forward.mlir
-// RUN: attn-opt %t/grads.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/grads.mlir
-// RUN: attn-opt %t/long_grads.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/long_grads.mlir
+// RUN: attn-opt %t/forward.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/forward.mlir
+// RUN: attn-opt %t/grads.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/grads.mlir
+// RUN: attn-opt %t/long_grads.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/long_grads.mlir
 // RUN: attn-translate %t/forward.mlir --target=sm_80 | FileCheck %t/forward.mlir --check-prefix=AMPERE
-// RUN: attn-opt %t/wide_grads.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/wide_grads.mlir
+// RUN: attn-opt %t/wide_grads.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile | FileCheck %t/wide_grads.mlir
 // RUN: attn-translate %t/wide_grads.mlir --target=sm_80 | FileCheck %t/wide_grads.mlir --check-prefix=AMPERE
-// RUN: attn-opt %t/none.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/none.mlir
+// RUN: attn-opt %t/none.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile | FileCheck %t/none.mlir
 // RUN: attn-opt %t/errors.mlir -split-input-file -verify-diagnostics
 // RUN: attn-translate %t/forward.mlir --target=sm_90a | FileCheck %t/forward.mlir --check-prefix=TEXT
 
@@ -85,7 +85,7 @@ attn.problem @p mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16) ex
 attn.backward @g of(@p)
 //--- long_grads.mlir
 // What is the first to add to one is ahead of those that wait for it: it has the lowest number of its sequence.
-// CHECK: tile.kernel @g_short({{.*}}) target("sm_90a") {{.*}}look = 8
+// CHECK: tile.kernel @g_short({{.*}}) target("sm_90a") {{.*}}schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128,
 // CHECK: tile.kernel @g({{.*}}) target("sm_90a") grid(packed heads 4 keys longer 128, 128)
 // CHECK: %[[AT:.*]] = arith.remui %group_tile, %listed
 // CHECK: %slot = tile.load uniform %tiles_kv[%[[AT]]]
@@ -97,23 +97,23 @@ attn.backward @g of(@p)
 //--- wide_grads.mlir
 // dK and dV have kernels of their own, and one list of key tiles.
 // CHECK: tile.list_slots %tiles_kv, %tile_count_kv of(%padded_offsets_kv, %batch) rows 64
-// CHECK: tile.kernel @g_dv({{.*}}) config(<q_tile = 64, kv_tile = 64,
-// CHECK: tile.kernel @g({{.*}}) config(<q_tile = 64, kv_tile = 64,
+// CHECK: tile.kernel @g_dv({{.*}}) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64,
+// CHECK: tile.kernel @g({{.*}}) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64,
 // AMPERE: // g for sm_80
 // AMPERE: += 2048) {
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(2) dims(184, 128) dtype(bf16) expected_seqlen(1, 16)
 attn.backward @g of(@p) deterministic dlse
 //--- none.mlir
-// Not where all have a length, where bounds say that none is longer, or where there are no other kernels.
+// Not where all have a length, where max_seqlen says that none is longer, or where there are no other kernels.
 // CHECK-NOT: tile.list_slots
 attn.problem @dense mask(#attn.full) layout(thd, bshd, bshd, thd) heads(4) dims(64) dtype(bf16) expected_seqlen(4)
 attn.problem @bounded mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(4) max_seqlen(16)
 attn.problem @long mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(512)
 attn.problem @given mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(4)
-  config(#tile.config<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>)
+  schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>)
 //--- errors.mlir
 tile.kernel @region(%x: !tile.ptr<i32>, %batch: i32) target("cpu") grid(rows cluster 1)
-    config(<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
   // expected-error @+1 {{expected a region over a sequence's number of type i32 that yields one condition}}
   tile.list_slots %x, %x of(%x, %batch) rows 64 {
   ^bb0(%b: i32):
@@ -125,5 +125,5 @@ tile.kernel @region(%x: !tile.ptr<i32>, %batch: i32) target("cpu") grid(rows clu
 
 // expected-error @+1 {{expected `longer` of two numbers that are not negative, in a grid of sequences without tiles, got: 16, 16}}
 tile.kernel @longer(%batch: i32) target("cpu") grid(packed heads 4 tiles 1 longer 16, 16)
-    config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
 }

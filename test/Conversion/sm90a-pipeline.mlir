@@ -33,7 +33,7 @@
 // CHECK-NOT: tile.repair
 // One body, and smaller tiles, where the first attempt took too many registers.
 // FALLBACK-LABEL: tile.kernel @full
-// FALLBACK-SAME: one_body = true
+// FALLBACK-SAME: single_loop = true
 // FALLBACK: } consumer {
 // FALLBACK-COUNT-2: scf.for
 // FALLBACK-NOT: scf.for

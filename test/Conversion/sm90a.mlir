@@ -3,16 +3,16 @@
 // `convert-attn-to-tile` for sm_90a: the same plain program, whose tiles are boxes of
 // tensors and whose products have no guards.
 //
-// RUN: attn-opt %s -convert-attn-to-tile="target=sm_90a" | FileCheck %s
-// RUN: attn-opt %s -convert-attn-to-tile="target=sm_90a" -mlir-print-op-generic -mlir-print-debuginfo | attn-opt - | FileCheck %s
+// RUN: attn-opt %s -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile | FileCheck %s
+// RUN: attn-opt %s -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -mlir-print-op-generic -mlir-print-debuginfo | attn-opt - | FileCheck %s
 
-// Behind the arguments of any kernel: maps with boxes of the config's tiles, how many
+// Behind the arguments of any kernel: maps with boxes of the schedule's tiles, how many
 // blocks there are, and the counter that deals them out.
 // CHECK: tile.kernel @causal(%q: !tile.ptr<bf16>,
 // CHECK-SAME: %lse_batch: i64, %lse_head: i64, %q_map: !tile.map<64xbf16>, %k_map: !tile.map<32xbf16>, %v_map: !tile.map<32xbf16>, %blocks: i32, %queue: !tile.queue)
-// CHECK-SAME: target("sm_90a") grid(dense heads 8) config(<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1, stages = 4, q_stages = 2>) {
+// CHECK-SAME: target("sm_90a") grid(dense heads 8) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1, stages = 4, q_stages = 2>) {
 attn.problem @causal mask(#attn.causal) layout(bshd) heads(8, 2) dims(72, 40) dtype(bf16)
-  config(#tile.config<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1, stages = 4, q_stages = 2>)
+  schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1, stages = 4, q_stages = 2>)
 
 // Places: swizzled, columns in multiples of 16.
 // CHECK-NEXT: %Q = tile.place "Q" : !tile.shared<64x80xbf16, swizzled>

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Keys of a query tile shared out among blocks (`splits`), and the kernel that merges.
+// Keys of a query tile shared out among blocks (`split_kv`), and the kernel that merges.
 //
 // RUN: rm -rf %t && split-file %s %t
-// RUN: attn-opt %t/one.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/one.mlir
-// RUN: attn-opt %t/runs.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/runs.mlir
-// RUN: attn-opt %t/packed.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/packed.mlir
+// RUN: attn-opt %t/one.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/one.mlir
+// RUN: attn-opt %t/runs.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/runs.mlir
+// RUN: attn-opt %t/packed.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/packed.mlir
 // RUN: attn-opt %t/packed.mlir --attn-pipeline="target=sm_90a" | FileCheck %t/packed.mlir --check-prefix=ROLES
 // RUN: attn-translate %t/packed.mlir --target=sm_90a | FileCheck %t/packed.mlir --check-prefix=TEXT
-// RUN: attn-opt %t/names.mlir -convert-attn-to-tile | FileCheck %t/names.mlir
-// RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir --check-prefix=HOPPER
-// RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/chosen.mlir --check-prefix=CPU
-// RUN: attn-opt %t/errors.mlir -convert-attn-to-tile -split-input-file -verify-diagnostics
+// RUN: attn-opt %t/names.mlir -attn-choose-schedule -convert-attn-to-tile | FileCheck %t/names.mlir
+// RUN: attn-opt %t/chosen.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile | FileCheck %t/chosen.mlir --check-prefix=HOPPER
+// RUN: attn-opt %t/chosen.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile | FileCheck %t/chosen.mlir --check-prefix=CPU
+// RUN: attn-opt %t/errors.mlir -attn-choose-schedule -convert-attn-to-tile -split-input-file -verify-diagnostics
 
 // What the kernels compute: more parts than tiles too, whose rows nobody wrote.
 // RUN: attn-run %t/one.mlir --target=cpu --check --batch=2 --seqlen-q=70 --seqlen-kv=90 | FileCheck %s --check-prefix=SAME
@@ -25,7 +25,7 @@
 // Results go to float32 tensors of the launch's workspace.
 // CHECK: tile.kernel @p(%q: {{.*}}, %k: {{.*}}, %v: {{[^,]*}}, %partial_o: !tile.ptr<f32>, %partial_max: !tile.ptr<f32>, %partial_sum: !tile.ptr<f32>, %batch: i32, %seqlen_q: i32, %seqlen_kv: i32, %splits: i32, %q_batch: i64
 // CHECK-NOT: %o_row
-// CHECK-SAME: blocks = 1, splits = 7>)
+// CHECK-SAME: schedule(#tile.split_kv<splits = 7, of = #tile.tiled<{{.*}}blocks = 1>>)
 // Parts of a tile are blocks that follow each other.
 // CHECK: %split = arith.remui %block, %splits
 // CHECK: %query_tile = arith.divui %block, %splits
@@ -50,10 +50,10 @@
 // CHECK: tile.store_lse %partial_max_rows sum(%partial_sum_rows)
 // The kernel that merges knows rows, heads and sequences, nothing of masks.
 // CHECK: tile.kernel @p_merge(%o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %partial_o: !tile.ptr<f32>, %partial_max: !tile.ptr<f32>, %partial_sum: !tile.ptr<f32>, %batch: i32, %seqlen_q: i32, %splits: i32,
-// CHECK-SAME: target("cpu") grid(dense heads 4) config(<q_tile = 4, kv_tile = 16, warps = 4, blocks = 4>)
+// CHECK-SAME: target("cpu") grid(dense heads 4) schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, blocks = 4>)
 // CHECK: tile.merge %o_rows stride(%o_row) lse(%{{.*}}) from(%partial_o_rows, %partial_max_rows, %partial_sum_rows) splits(%splits, %{{.*}}) rows(%rows) dim 16 scale 2.500000e-01 : !tile.ptr<bf16>
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(16) dtype(bf16)
-  config(#tile.config<q_tile = 64, kv_tile = 16, warps = 1, blocks = 1, splits = 7>)
+  schedule(#tile.split_kv<splits = 7, of = #tile.tiled<q_tile = 64, kv_tile = 16, warps = 1, blocks = 1>>)
 
 //--- runs.mlir
 // A mask with holes: tiles are counted through all runs.
@@ -62,7 +62,8 @@ attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(16) dtype(bf16)
 // CHECK: arith.divui %[[COUNT]], %splits
 // CHECK: tile.kv_loop [%begin{{_[0-9]+}}, {{[^]]*}}, %end{{_[0-9]+}}] tests {{.*}}[%begin{{_[0-9]+}}, {{[^]]*}}, %end{{_[0-9]+}}] tests
 attn.problem @p mask(#attn.or<#attn.prefix<40>, #attn.band<left = 200, right = 0, bottom_right>>) layout(bshd) heads(2)
-  dims(16) dtype(f16) config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, splits = 5>)
+  dims(16) dtype(f16)
+  schedule(#tile.split_kv<splits = 5, of = #tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>>)
 
 //--- packed.mlir
 // Padding has an lse of -inf in every part; its o is not written.
@@ -75,7 +76,7 @@ attn.problem @p mask(#attn.or<#attn.prefix<40>, #attn.band<left = 200, right = 0
 // CHECK: %[[SLOTS:.*]] = arith.divui %total_q, %c4_i32
 // CHECK: tile.merge
 attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
-  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, splits = 0>)
+  schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>>)
 // ROLES: tile.kernel @p(
 // ROLES: tile.persist %blocks, %queue
 // ROLES: tile.repair %acc at(%q0) rows(%rows) keys(%{{.*}} from %{{.*}}) from({{.*}}) into(%partial_o_rows, %c64_i64) lse(%partial_max_rows) sum(%partial_sum_rows) dims(64, 64)
@@ -91,23 +92,42 @@ attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(64) dtype
 
 //--- on_cpu.mlir
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
-  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, splits = 4>)
+  schedule(#tile.split_kv<splits = 4, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>>)
 
 //--- names.mlir
 // CHECK: tile.kernel @p(
 // CHECK: tile.kernel @p_merge_(
 // CHECK: tile.kernel @p_merge(
 attn.problem @p mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
-  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, splits = 2>)
+  schedule(#tile.split_kv<splits = 2, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>>)
 attn.problem @p_merge mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
 
 //--- chosen.mlir
 // Few queries of many keys: into how many parts, the launch says.
-// HOPPER: tile.kernel @few({{.*}} config(<q_tile = 64, kv_tile = 128, warps = 4, blocks = 1, splits = 0, pack_heads = 2>)
-// CPU: tile.kernel @few({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, splits = 0, pack_heads = 2>)
+// HOPPER: tile.kernel @few({{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 128, warps = 4, blocks = 1, pack_heads = 2>>)
+// CPU: tile.kernel @few({{.*}} schedule(#tile.split_kv<of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, pack_heads = 2>>)
 attn.problem @few mask(#attn.full) layout(bshd) heads(4, 2) dims(128) dtype(bf16) expected_seqlen(1, 32768)
 
 //--- errors.mlir
-// expected-error @below {{'attn.problem' op expected a q_tile in multiples of 16 * warps, got: #tile.config<q_tile = 4, kv_tile = 16, warps = 4, blocks = 8>}}
+// expected-error @+2 {{expected a q_tile in multiples of 16 * warps up to 256, got: q_tile = 4, warps = 4}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
-  config(#tile.config<q_tile = 4, kv_tile = 16, warps = 4, blocks = 8>)
+  schedule(#tile.tiled<q_tile = 4, kv_tile = 16, warps = 4, blocks = 8>)
+
+// -----
+
+// expected-error @+2 {{expected splits from 0 (chosen at launch) to 256, got: 257}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
+  schedule(#tile.split_kv<splits = 257, of = #tile.tiled<q_tile = 64, kv_tile = 16, warps = 4, blocks = 2>>)
+
+// -----
+
+// expected-error @+2 {{expected #tile.tiled or #tile.warp_specialized as the schedule whose keys are split, got: #tile.simt_rows<}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
+  schedule(#tile.split_kv<of = #tile.simt_rows<rows = 1, keys = 4, lanes = 2, warps = 4, blocks = 4>>)
+
+// -----
+
+// What is split is as another target has it.
+// expected-error @below {{expected #tile.tiled for target `sm_80`, which has no warp specialization, got: #tile.warp_specialized<}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
+  schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>>)

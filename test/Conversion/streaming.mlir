@@ -3,11 +3,11 @@
 // Short sequences, streamed: when, and what becomes of them.
 //
 // RUN: rm -rf %t && split-file %s %t
-// RUN: attn-opt %t/dense.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/dense.mlir
-// RUN: attn-opt %t/packed.mlir -convert-attn-to-tile="target=sm_80" -canonicalize -cse | FileCheck %t/packed.mlir
-// RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir
-// RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/chosen.mlir --check-prefix=CPU
-// RUN: attn-opt %t/errors.mlir -convert-attn-to-tile -split-input-file -verify-diagnostics
+// RUN: attn-opt %t/dense.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/dense.mlir
+// RUN: attn-opt %t/packed.mlir -attn-choose-schedule="target=sm_80" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/packed.mlir
+// RUN: attn-opt %t/chosen.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile | FileCheck %t/chosen.mlir
+// RUN: attn-opt %t/chosen.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile | FileCheck %t/chosen.mlir --check-prefix=CPU
+// RUN: attn-opt %t/errors.mlir -attn-choose-schedule -convert-attn-to-tile -split-input-file -verify-diagnostics
 
 // max_seqlen is a hint: longer sequences are computed correctly. So are empty ones, odd numbers of sequences and heads.
 // RUN: attn-run %t/packed.mlir --target=cpu --check --lengths-q=1,0,7,30 --lengths-kv=5,30,0,100 | FileCheck %s --check-prefix=SAME
@@ -18,7 +18,7 @@
 
 //--- dense.mlir
 // Three heads, two a warp: the last slot reads a head and writes nothing. Hopper has nothing of its own for this.
-// CHECK: target("sm_80") grid(dense heads 2 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 4, blocks = 10, lanes = 16>)
+// CHECK: target("sm_80") grid(dense heads 2 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, blocks = 10>)
 // CHECK: %Q = tile.place "Q" : !tile.strip<1x128xf32, 16>
 // CHECK: %K = tile.place "K" : !tile.strip<4x128xbf16, 16>
 // CHECK: %unit = tile.unit_index
@@ -45,8 +45,8 @@
 attn.problem @dense mask(#attn.full) layout(bshd) heads(3) dims(128) dtype(bf16) scale(-0.5) max_seqlen(1, 16)
 
 //--- packed.mlir
-// Two heads of a group are two rows of a strip, with two queries each; two warps share a sequence's rows.
-// CHECK: grid(packed heads 2 tiles 2) config(<q_tile = 4, kv_tile = 4, warps = 4, blocks = 4, pack_heads = 2, lanes = 8>)
+// Two heads of a group are two rows of a group of lanes, with two queries each; two warps share a sequence's rows.
+// CHECK: grid(packed heads 2 tiles 2) schedule(#tile.simt_rows<rows = 4, keys = 4, lanes = 8, warps = 4, blocks = 4, pack_heads = 2>)
 // CHECK: %tile = arith.andi %unit, %c1_i32
 // CHECK: %extent = arith.subi
 // CHECK: scf.for %{{.*}} = %{{.*}} to %extent step %c4_i32
@@ -61,36 +61,42 @@ attn.problem @dense mask(#attn.full) layout(bshd) heads(3) dims(128) dtype(bf16)
 // CHECK: tile.pad_rows %o_rows stride(%{{.*}} heads 2) from(%{{.*}}) to(%total_q)
 attn.problem @packed mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 6) dims(64) dtype(f16)
   score([#attn.softcap<10.0>]) max_seqlen(4, 16)
-  config(#tile.config<q_tile = 4, kv_tile = 4, warps = 4, blocks = 4, pack_heads = 2, lanes = 8>)
+  schedule(#tile.simt_rows<rows = 4, keys = 4, lanes = 8, warps = 4, blocks = 4, pack_heads = 2>)
 
 //--- wide.mlir
 attn.problem @wide mask(#attn.full) layout(thd) heads(2) dims(512, 264) dtype(bf16) outputs(o, lse) max_seqlen(1, 16)
 
 //--- chosen.mlir
-// CHECK: tile.kernel @tiles({{.*}}) target("sm_90a") grid(dense heads 4) config(
+// CHECK: tile.kernel @tiles({{.*}}) target("sm_90a") grid(dense heads 4) schedule(#tile.warp_specialized<
 attn.problem @tiles mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16)
 // The expected length will do.
-// CHECK: tile.kernel @expected({{.*}}) grid(dense heads 2 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 4, blocks = 10, lanes = 16>)
+// CHECK: tile.kernel @expected({{.*}}) grid(dense heads 2 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, blocks = 10>)
 attn.problem @expected mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) expected_seqlen(1, 16)
 // The maximum length counts before the expected one.
-// CHECK: tile.kernel @long({{.*}}) target("sm_90a") grid(dense heads 4) config(
+// CHECK: tile.kernel @long({{.*}}) target("sm_90a") grid(dense heads 4) schedule(#tile.warp_specialized<
 attn.problem @long mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) expected_seqlen(1, 16) max_seqlen(4096)
 // Head dims beyond a lane's chunk, or between powers of two, and beyond those of tiles.
-// CHECK: tile.kernel @d80({{.*}}) config(<q_tile = 1, kv_tile = 4, warps = 4, blocks = 10, lanes = 16>)
-// CPU: tile.kernel @d80({{.*}}) target("cpu") grid(dense heads 4 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>)
+// CHECK: tile.kernel @d80({{.*}}) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, blocks = 10>)
+// CPU: tile.kernel @d80({{.*}}) target("cpu") grid(dense heads 4 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>)
 attn.problem @d80 mask(#attn.full) layout(bshd) heads(4) dims(80) dtype(bf16) max_seqlen(1, 16)
-// CHECK: tile.kernel @d512({{.*}}) config(<q_tile = 1, kv_tile = 2, warps = 4, blocks = 6, lanes = 32>)
+// CHECK: tile.kernel @d512({{.*}}) schedule(#tile.simt_rows<rows = 1, keys = 2, lanes = 32, warps = 4, blocks = 6>)
 attn.problem @d512 mask(#attn.full) layout(bshd) heads(4) dims(512) dtype(bf16) max_seqlen(1, 2)
-// CHECK: tile.kernel @long512({{.*}}) config(<q_tile = 2, kv_tile = 4, warps = 4, blocks = 4, lanes = 32>)
+// CHECK: tile.kernel @long512({{.*}}) schedule(#tile.simt_rows<rows = 2, keys = 4, lanes = 32, warps = 4, blocks = 4>)
 attn.problem @long512 mask(#attn.full) layout(bshd) heads(4) dims(512) dtype(bf16) max_seqlen(4096)
 
 //--- errors.mlir
-// expected-error @below {{'attn.problem' op expected a config with lanes for head dims beyond 256, got: dim 512 with #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>}}
+// expected-error @below {{'attn.problem' op expected #tile.simt_rows for head dims beyond 256, got: dim 512 with #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(4) dims(512) dtype(bf16) max_seqlen(1, 16)
-  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>)
+  schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>)
 
 // -----
 
-// expected-error @below {{'attn.problem' op expected pack_heads to divide the 2 query heads of a kv head, got: #tile.config<q_tile = 3, kv_tile = 4, warps = 4, blocks = 1, pack_heads = 3, lanes = 8>}}
+// expected-error @below {{expected a schedule with tiles of a grid for tiles(M), got: #tile.simt_rows<rows = 1}}
+attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(64) dtype(bf16) tiles(16)
+  schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 8, warps = 4, blocks = 4>)
+
+// -----
+
+// expected-error @below {{'attn.problem' op expected pack_heads to divide the 2 query heads of a kv head, got: #tile.simt_rows<rows = 3, keys = 4, lanes = 8, warps = 4, blocks = 1, pack_heads = 3>}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
-  config(#tile.config<q_tile = 3, kv_tile = 4, warps = 4, blocks = 1, pack_heads = 3, lanes = 8>)
+  schedule(#tile.simt_rows<rows = 3, keys = 4, lanes = 8, warps = 4, blocks = 1, pack_heads = 3>)

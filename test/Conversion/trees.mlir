@@ -3,11 +3,11 @@
 // A kernel ahead numbers the tree of each array of parents; from there on the mask is one that reads three arrays.
 //
 // RUN: split-file %s %t
-// RUN: attn-opt %t/packed.mlir --convert-attn-to-tile="target=sm_90a" --canonicalize --cse | FileCheck %t/packed.mlir
-// RUN: attn-opt %t/dense.mlir --convert-attn-to-tile="target=sm_80" --canonicalize --cse | FileCheck %t/dense.mlir
+// RUN: attn-opt %t/packed.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile --canonicalize --cse | FileCheck %t/packed.mlir
+// RUN: attn-opt %t/dense.mlir -attn-choose-schedule="target=sm_80" -convert-attn-to-tile --canonicalize --cse | FileCheck %t/dense.mlir
 // RUN: attn-translate %t/dense.mlir --target=sm_80 | FileCheck %t/dense.mlir --check-prefix=TEXT
 // RUN: attn-translate %t/dense.mlir --target=cpu | FileCheck %t/dense.mlir --check-prefix=HOST
-// RUN: attn-opt %t/grads.mlir --convert-attn-to-tile="target=sm_90a" | FileCheck %t/grads.mlir
+// RUN: attn-opt %t/grads.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile | FileCheck %t/grads.mlir
 
 //--- packed.mlir
 // CHECK-LABEL: tile.kernel @p_tree(

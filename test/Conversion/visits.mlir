@@ -3,11 +3,11 @@
 // Masks that read arrays of positions: kernels ahead of attention list the key tiles that each query tile visits.
 //
 // RUN: rm -rf %t && split-file %s %t
-// RUN: attn-opt %t/document.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/document.mlir
-// RUN: attn-opt %t/packed.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/packed.mlir
-// RUN: attn-opt %t/heads.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/heads.mlir
-// RUN: attn-opt %t/rows.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/rows.mlir
-// RUN: attn-opt %t/without.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/without.mlir
+// RUN: attn-opt %t/document.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/document.mlir
+// RUN: attn-opt %t/packed.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/packed.mlir
+// RUN: attn-opt %t/heads.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/heads.mlir
+// RUN: attn-opt %t/rows.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/rows.mlir
+// RUN: attn-opt %t/without.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile | FileCheck %t/without.mlir
 // RUN: attn-translate %t/document.mlir --target=cpu | FileCheck %t/document.mlir --check-prefix=TEXT
 // RUN: attn-translate %t/document.mlir --target=sm_90a | FileCheck %t/document.mlir --check-prefix=ROLES
 
@@ -28,7 +28,7 @@
 // Ids of a key tile: the least and the largest that is not 0, and whether none is.
 // CHECK-LABEL: tile.kernel @p_ranges(%segment_ids_q: {{.*}}, %key_ranges: !tile.ptr<i32>, %visited_tiles: !tile.ptr<i32>,
 // CHECK-SAME: %visits_taken: !tile.ptr<i32>, %visited_tiles_entries: i32, %batch: i32, %seqlen_q: i32, %seqlen_kv: i32)
-// CHECK-SAME: grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 4>)
+// CHECK-SAME: grid(dense heads 1 keys) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 1, blocks = 4>)
 // CHECK: tile.begin_lists %visited_tiles across(%across) taken(%visits_taken)
 // CHECK: scf.for
 // CHECK: tile.warp_index
@@ -145,5 +145,5 @@ attn.problem @p mask(#attn.and<#attn.or<#attn.prefix<64>, #attn.band<left = 99>>
 // CHECK-NOT: visits
 attn.problem @few mask(#attn.document) layout(bshd) heads(2) dims(64) dtype(bf16) expected_seqlen(512)
 attn.problem @shared mask(#attn.document) layout(bshd) heads(2) dims(64) dtype(bf16)
-  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, splits = 7>)
+  schedule(#tile.split_kv<splits = 7, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>>)
 attn.problem @numbers mask(#attn.prefix<"lengths">) layout(bshd) heads(2) dims(64) dtype(bf16)

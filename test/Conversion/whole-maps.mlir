@@ -4,11 +4,11 @@
 // are full and tiles are visited that may not be listed.
 //
 // RUN: rm -rf %t && split-file %s %t
-// RUN: attn-opt %t/whole.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/whole.mlir
+// RUN: attn-opt %t/whole.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/whole.mlir
 // RUN: attn-translate %t/whole.mlir --target=sm_90a | FileCheck %t/whole.mlir --check-prefix=TEXT
-// RUN: attn-opt %t/several.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/several.mlir
-// RUN: attn-opt %t/bits.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/bits.mlir
-// RUN: attn-opt %t/back.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/back.mlir
+// RUN: attn-opt %t/several.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/several.mlir
+// RUN: attn-opt %t/bits.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/bits.mlir
+// RUN: attn-opt %t/back.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile | FileCheck %t/back.mlir
 
 // What they compute: blocks of one tile and of three, of each sequence and kv head, packed; several; hardly any room in the lists; nothing at all.
 // RUN: attn-run %t/whole.mlir --target=cpu --check --batch=2 --seqlen-q=300 --seqlen-kv=410 | FileCheck %s --check-prefix=SAME
@@ -70,7 +70,7 @@ attn.problem @twice mask(#attn.and<#attn.block_map<"a", "b", q = 64, kv = 64>, #
   layout(bshd) heads(2) dims(64) dtype(bf16)
 attn.problem @few mask(#attn.block_map<"a", "b", q = 64, kv = 64>) layout(bshd) heads(2) dims(64) dtype(bf16) expected_seqlen(512)
 attn.problem @shared mask(#attn.block_map<"a", "b", q = 64, kv = 64>) layout(bshd) heads(2) dims(64) dtype(bf16)
-  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, splits = 7>)
+  schedule(#tile.split_kv<splits = 7, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>>)
 
 //--- back.mlir
 // Gradients look at a map from both sides.

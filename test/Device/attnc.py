@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """libattnc.so through ctypes, on torch tensors: what the device tests use."""
 import ctypes
+import json
 import os
 import statistics
 import time
@@ -28,6 +29,13 @@ class Library:
     def compile(self, text, target=None, general=False):
         """`general`: launches are not specialised for their shapes. `target`: by default what $ATTN_TEST_TARGET says (`sm_80:90` is the older schedule on a Hopper GPU), else this machine's."""
         return Kernel(self, text, target or os.environ.get("ATTN_TEST_TARGET"), general)
+
+    def explain(self, text, target=None):
+        """What the kernel of a module's only problem is and does, for made-up arrays and sizes (attnExplain)."""
+        answer, target = ctypes.c_char_p(), target or os.environ.get("ATTN_TEST_TARGET")
+        self.check(self.c.attnExplain(text.encode(), None, target.encode() if target else None, None,
+                                      ctypes.byref(answer)))
+        return json.loads(answer.value)
 
 
 class Kernel:

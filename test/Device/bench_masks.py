@@ -199,13 +199,14 @@ def run_case(c, compiled):
     return rates
 
 
-def rows_of_lists(kernel, workspace, n):
-    """The kernel's config, how many query tiles have lists, how many tiles these have, and whether the lists were full. At the
+def rows_of_lists(text, workspace, n):
+    """The kernel's schedule, how many query tiles have lists, how many tiles these have, and whether the lists were full. At the
     workspace's end are a row of eight numbers for each query tile, and four numbers (`tile.select_tiles`)."""
-    config = re.search(r"// bench for \S+, (#tile.config<[^>]*>)", kernel.source()).group(1)
-    words, tile = workspace.view(torch.int32), int(re.search(r"q_tile = (\d+)", config).group(1))
+    explained = library.explain(text, args.target)
+    schedule = re.search(r"^kernel .*?: (#tile.*)$", explained["text"], re.M).group(1)
+    words, tile = workspace.view(torch.int32), explained["tile"]["rows"]
     rows = words[-4 - 8 * -(-n // tile):-4].view(-1, 8)
-    return config, rows.shape[0], int(rows[:, 3].sum()), bool(words[-2])
+    return schedule, rows.shape[0], int(rows[:, 3].sum()), bool(words[-2])
 
 
 def metadata():
@@ -229,7 +230,8 @@ def metadata():
     for name, (mask, arrays, lists) in given.items():
         c = dict(mask=mask, score="", arrays=arrays, lists=lists, queries=n, keys=n)
         room = " kv_list_capacity(160000)" if "deep, by" in name else " kv_list_capacity(110000)" if "deep" in name else " kv_list_capacity(266240)" if "continued" in name else ""
-        kernel = library.compile(text(c, 1, 64) + room, args.target)
+        problem = text(c, 1, 64) + room
+        kernel = library.compile(problem, args.target)
         tensors = tensors_of(c, 1, 64)
         bound, stream = kernel.bind(**tensors), torch.cuda.current_stream().cuda_stream
         kernel.launch(bound, stream)
@@ -240,10 +242,10 @@ def metadata():
             torch.cuda.synchronize()
         times = {e.key: round(e.self_device_time_total / e.count, 2) for e in profile.key_averages()
                  if e.count and e.key.startswith("bench")}
-        config, tiles, visited, overflown = rows_of_lists(kernel, bound[1][-1], n)
+        schedule, tiles, visited, overflown = rows_of_lists(problem, bound[1][-1], n)
         emit(peer="attnc", case=f"metadata, 2^20 tokens, {name}", kernels_us=times,
              ahead_us=round(sum(us for key, us in times.items() if key != "bench"), 1), workspace_bytes=bound[1][-1].numel(),
-             config=config, query_tiles=tiles, visited_tiles=visited, lists_full=overflown)
+             schedule=schedule, query_tiles=tiles, visited_tiles=visited, lists_full=overflown)
 
 
 emit(peer="env", commit=args.commit, gpu=torch.cuda.get_device_name(), torch=torch.__version__, cuda=torch.version.cuda,

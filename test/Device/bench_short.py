@@ -76,13 +76,13 @@ class Case:
         self.bytes = 2 * dim * (3 * rows_q + 4 * rows_kv if args.backward else 2 * (rows_q + rows_kv)) + 4 * rows_q
         self.uniform = len(set(self.lengths_q.tolist())) == len(set(self.lengths_kv.tolist())) == 1
 
-    def text(self, hint="bounds", config="", backward=False):
+    def text(self, hint="bounds", schedule="", backward=False):
         lengths = self.typical or self.bounds
         return (f"attn.problem @bench mask({self.mask}) layout(thd) heads({self.heads}, {self.kv_heads}) "
                 f"dims({self.dim}) dtype(bf16)" + (TILES if hint == "tiles" else " {}({}, {})".format(hint, *lengths) if hint else "") +
-                (f" config({config})" if config and not backward else "") +
+                (f" schedule({schedule})" if schedule and not backward else "") +
                 ("\nattn.backward @grads of(@bench)" if backward else "") +
-                (f" config({config})" if config and backward else ""))
+                (f" schedule({schedule})" if schedule and backward else ""))
 
     def tensors(self):
         rows = lambda n, h: torch.randn(n, h, self.dim, device="cuda", dtype=torch.bfloat16)  # noqa: E731
@@ -216,7 +216,7 @@ def compile_ahead(cases):
     """What the cases need, side by side, into the cache."""
     texts = {case.text(backward=back, hint=hint) for case in cases for back in {False, args.backward}
              for hint in ("bounds", *(("tiles",) if args.crossover or args.mixed else ()), *(("typical", "") if args.mixed else ()))}
-    texts |= {case.text(backward=args.backward, config=strips(case)) for case in cases if args.crossover}
+    texts |= {case.text(backward=args.backward, schedule=simt_rows(case)) for case in cases if args.crossover}
 
     def compiled(text):
         with contextlib.suppress(Exception):  # is told of where it is measured
@@ -225,12 +225,10 @@ def compile_ahead(cases):
         list(pool.map(compiled, sorted(texts)))
 
 
-STRIPS = "#tile.config<q_tile = {}, kv_tile = {}, warps = 4, blocks = {}, lanes = 16>"
-
-
-def strips(case):
+def simt_rows(case):
     rows = 1 if args.backward else min(4, case.bounds[0])
-    return STRIPS.format(rows, 1 if args.backward else 4, 12 - 2 * rows)
+    keys, blocks = 1 if args.backward else 4, 12 - 2 * rows
+    return f"#tile.simt_rows<rows = {rows}, keys = {keys}, lanes = 16, warps = 4, blocks = {blocks}>"
 
 
 def crossover_cases():
@@ -282,7 +280,7 @@ def main():
         tensors = case.tensors()
         ours(case, tensors, copy, flush)
         if args.crossover:
-            ours(case, tensors, copy, flush, "strips", config=strips(case))
+            ours(case, tensors, copy, flush, "SIMT rows", schedule=simt_rows(case))
             ours(case, tensors, copy, flush, "tiles", hint="tiles")
         if args.mixed:
             ours(case, tensors, copy, flush, "by class", hint="typical")

@@ -98,7 +98,8 @@ public:
       if (auto softcap = llvm::dyn_cast<SoftcapAttr>(modifier)) {
         double cap = softcap.getCap().convertToDouble();
         size = std::min(size, cap);
-        scoreError += (problem.getDtype().isF32() ? 0 : 0x1p-17) * size + 0x1p-22 * cap; // the polynomial's, or that of tanh by exponentials
+        scoreError += (problem.getDtype().isF32() ? 0 : 0x1p-17) * size +
+                      0x1p-22 * cap; // the polynomial's, or that of tanh by exponentials
       } else {
         size += made.sizes.rowsQ + made.sizes.rowsKv; // no slope is above 1
         scoreError += 0x1p-21 * size;
@@ -214,8 +215,9 @@ private:
       // f16: P itself has an absolute error where it is subnormal, a key at most.
       // Exponentials that are subnormal are 0, as beside a sink far above all scores.
       double flushed = (problem.getDtype().isF16() ? 0x1p-24 : 0x1p-125) * made.sizes.rowsKv * largestV * keptFactor;
-      double unit = precision.unit, bound = 2 * unit * std::fabs(want) + (2 * unit + std::expm1(std::min(2 * scoreError, 600.0))) * weighted +
-                     flushed + precision.tiny;
+      double unit = precision.unit, bound = 2 * unit * std::fabs(want) +
+                                            (2 * unit + std::expm1(std::min(2 * scoreError, 600.0))) * weighted +
+                                            flushed + precision.tiny;
       double ratio = std::fabs(got - want) / bound;
       if (!(ratio <= 1))
         fail(fmt::format("o{}: expected {:.8g}, got: {:.8g}, bound {:.3g}", shapeText(index), want, got, bound));

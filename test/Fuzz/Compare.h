@@ -15,8 +15,8 @@ struct Verdict {
   int64_t compared = 0; ///< elements of o
 };
 
-/// Half a step of a problem's elements, relative to a number and of numbers below the normal ones, and the largest that there
-/// is. Kernels of float32 round nothing but their float32 sums and exponentials, which is the unit then.
+/// Half a step of a problem's elements, relative to a number and of numbers below the normal ones, and the largest that
+/// there is. Kernels of float32 round nothing but their float32 sums and exponentials, which is the unit then.
 struct Precision {
   double unit, tiny, largest;
   static Precision of(ProblemOp problem) {

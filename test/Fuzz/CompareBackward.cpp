@@ -52,13 +52,15 @@ Verdict attn::fuzz::compareBackward(BackwardOp backward, const Problem &made, do
   double scores = std::expm1(std::min(2 * scoreError, 600.0)), scale = std::fabs(problem.scaleOrDefault());
   // A gradient of a probability is at most this, and its float32 error so much of it.
   double grad = extentOf("do").row * (plain.factor * extentOf("v").row + extentOf("o").row);
-  bool overflows = plain.factor > 1 && hasInfinity(made.inputs.find("o")->second); // and delta with it, if it is not found on chip
+  bool overflows =
+      plain.factor > 1 && hasInfinity(made.inputs.find("o")->second); // and delta with it, if it is not found on chip
   if (backward.getDlse())
     grad += Extent(made.inputs.find("dlse")->second).element;
-  bool steep = problem.getDtype().isF16() && grad > largestResult; // gradients of scores, which are rounded too, may be beyond float16
+  bool steep = problem.getDtype().isF16() &&
+               grad > largestResult; // gradients of scores, which are rounded too, may be beyond float16
   double mostSeen = plain.factor * Extent(*sums).element;
-  // Of an array nothing is rounded but to float32: a row's weights add up to 1 at most, and a score changes with an entry by
-  // another score, a distance, or about 1.
+  // Of an array nothing is rounded but to float32: a row's weights add up to 1 at most, and a score changes with an
+  // entry by another score, a distance, or about 1.
   double change = 2 * std::max({1.0, scoreError * 0x1p21, double(made.sizes.rowsQ + made.sizes.rowsKv)});
   for (const ScoreOperand &array : backward.getDifferentiatedArrays()) {
     bool isBias = array.has(ScoreOperand::Query) || array.has(ScoreOperand::Key) || array.has(ScoreOperand::Table);
@@ -73,12 +75,14 @@ Verdict attn::fuzz::compareBackward(BackwardOp backward, const Problem &made, do
         return; // a row's delta is infinite, and all that is multiplied by it
       ++verdict.compared;
       if (!(std::fabs(got - want) <= bound))
-        fail(fmt::format("{}{}: expected {:.8g}, got: {:.8g}, bound {:.3g}", gradientOf(array), shapeText(index), want, got, bound));
+        fail(fmt::format("{}{}: expected {:.8g}, got: {:.8g}, bound {:.3g}", gradientOf(array), shapeText(index), want,
+                         got, bound));
     });
   }
   double rowsOfKey = double(made.sizes.rowsQ * (problem.getHeads() / problem.getKvHeads()));
-  // What is rounded to float16 before it is multiplied, and is next to nothing there: half a step for each row that sees a key. Gradients of scores may be products with weights
-  // that are rounded: with dropout, and where registers have no second copy of these.
+  // What is rounded to float16 before it is multiplied, and is next to nothing there: half a step for each row that
+  // sees a key. Gradients of scores may be products with weights that are rounded: with dropout, and where registers
+  // have no second copy of these.
   double weights = plain.factor * tiny / 2 * extentOf("do").element * rowsOfKey;
   double ofScores = (tiny / 2 + 0x1p-126) * scale * grad; // probabilities that are no normal numbers are 0
   weights += 0x1p-126 * plain.factor * extentOf("do").element * rowsOfKey;
@@ -86,11 +90,13 @@ Verdict attn::fuzz::compareBackward(BackwardOp backward, const Problem &made, do
     const char *name;
     double most, flushed;
   } bounds[] = {
-      {"dq", scale * grad * extentOf("k").element, weights + ofScores * extentOf("k").element * double(made.sizes.rowsKv)},
+      {"dq", scale * grad * extentOf("k").element,
+       weights + ofScores * extentOf("k").element * double(made.sizes.rowsKv)},
       {"dk", scale * grad * extentOf("q").element * mostSeen, weights + ofScores * extentOf("q").element * rowsOfKey},
       {"dv", extentOf("do").element * mostSeen, weights}};
   for (auto [name, most, flushed] : bounds) {
-    const Tensor &ours = made.results.find(name)->second, &a = exact->find(name)->second, &b = rounded->find(name)->second;
+    const Tensor &ours = made.results.find(name)->second, &a = exact->find(name)->second,
+                 &b = rounded->find(name)->second;
     double apart = 0, moved = 0, size = 0;
     ours.forEachIndex([&, name = name, most = most, flushed = flushed](llvm::ArrayRef<int64_t> index) {
       double got = ours(index), want = b(index);
@@ -107,8 +113,10 @@ Verdict attn::fuzz::compareBackward(BackwardOp backward, const Problem &made, do
       apart += (got - want) * (got - want), moved += (want - a(index)) * (want - a(index)), size += want * want;
     });
     double floor = (0x1p-16 + scores) * most * std::sqrt(double(ours.numElements()));
-    // Errors of rounding average, but of a few rows, which may be one number each: then all elements are rounded the same way, twice.
-    double limit = 3 * std::sqrt(moved) + (rowsOfKey < 16 ? 4 : 3) * unit * std::sqrt(size) + floor + tiny * ours.numElements() + flushed * std::sqrt(double(ours.numElements()));
+    // Errors of rounding average, but of a few rows, which may be one number each: then all elements are rounded the
+    // same way, twice.
+    double limit = 3 * std::sqrt(moved) + (rowsOfKey < 16 ? 4 : 3) * unit * std::sqrt(size) + floor +
+                   tiny * ours.numElements() + flushed * std::sqrt(double(ours.numElements()));
     if (limit > 0)
       verdict.normRatio = std::max(verdict.normRatio, 2 * std::sqrt(apart) / limit);
     if (!(std::sqrt(apart) <= limit))

@@ -183,16 +183,17 @@ static std::string laterMask(Random &random, int kind, const std::string &mask, 
 static constexpr uint64_t firstArraySeed = 2'000'000'000; // attn-fuzz --seed=2000
 
 static constexpr int arrayKinds = 10;
-static const char *const arrayNames[arrayKinds] = {"global rows", "row interval", "column interval",
-                                                   "tree",        "document",     "predicate",
-                                                   "heads",       "and array",    "diff array",
-                                                   "any array"};
+static const char *const arrayNames[arrayKinds] = {"global rows", "row interval", "column interval", "tree",
+                                                   "document",    "predicate",    "heads",           "and array",
+                                                   "diff array",  "any array"};
 
 static std::string predicateLeaf(Random &random) {
   int64_t n = random.pick<int64_t>({1, 2, 3, 7, 64, 65, random.between(2, 300)}), m = random.between(0, 90);
   return random.pick<std::string>(
       {fmt::format("#attn.predicate<\"(q - k) % {} <= {} && k <= q + {}\">", n, m % n, m),
-       fmt::format("#attn.predicate<\"kind_q[q] == kind_k[k] || (k + {0}) % {1} < 1 && (q + {0}) % {1} != 0 || abs(q - k) < {0}\">", m, n),
+       fmt::format("#attn.predicate<\"kind_q[q] == kind_k[k] || (k + {0}) % {1} < 1 && (q + {0}) % {1} != 0 || abs(q - "
+                   "k) < {0}\">",
+                   m, n),
        fmt::format("#attn.predicate<\"h % 2 == 0 ? q / {0} == k / {0} : min(q, {1}) >= k - {1}\">", n, m),
        fmt::format("#attn.predicate<\"q + len_k - len_q >= k && !(k / {} == some[b] % 7)\">", n),
        fmt::format("#attn.predicate<\"(h < 2 ? k : max(k, marks[h, q])) * -1 < {} - q && level[g, k] > -2\">", m)});
@@ -329,8 +330,8 @@ static std::string mapLeaf(Random &random) {
   auto size = [&] { return random.pick<int64_t>({16, 32, 64, 64, 128, 128, 256, random.between(1, 300)}); };
   std::string q = std::to_string(size()), kv = std::to_string(size());
   // Arrays of one name are of one map.
-  return fmt::format("#attn.block_map<\"offsets_{0}_{1}_{2}\", \"columns_{0}_{1}_{2}\", q = {1}, kv = {2}{3}>", index, q, kv,
-                     lines[index]);
+  return fmt::format("#attn.block_map<\"offsets_{0}_{1}_{2}\", \"columns_{0}_{1}_{2}\", q = {1}, kv = {2}{3}>", index,
+                     q, kv, lines[index]);
 }
 
 static std::string mapMask(Random &random, int kind, const std::string &mask, int64_t heads,
@@ -464,22 +465,24 @@ KernelCase attn::fuzz::makeKernel(uint64_t seed, bool hasFloat32) {
     Random later(seed, 4);
     bool dense = layoutClass < 4;
     int64_t reach = later.pick<int64_t>({1, 5, 64, 300});
-    std::string some[] = {"#attn.head_scale<\"temperatures\">",
-                          fmt::format("#attn.relative_bias<\"table\", {}{}>", reach, later.oneIn(2) ? ", bottom_right" : ""),
-                          fmt::format("#attn.bias<\"bias\", {}>",
-                                      dense ? later.pick<const char *>({"bhqk", "hqk", "qk", "bk", "q", "b"})
-                                            : later.pick<const char *>({"bh", "h", "b"}))};
+    std::string some[] = {
+        "#attn.head_scale<\"temperatures\">",
+        fmt::format("#attn.relative_bias<\"table\", {}{}>", reach, later.oneIn(2) ? ", bottom_right" : ""),
+        fmt::format("#attn.bias<\"bias\", {}>", dense ? later.pick<const char *>({"bhqk", "hqk", "qk", "bk", "q", "b"})
+                                                      : later.pick<const char *>({"bh", "h", "b"}))};
     const char *names[] = {"head scale", "relative bias", "bias"};
     int64_t one = seed / 3 % 3, other = later.between(0, 2);
     std::string list = some[one];
     if (Random functions(seed, 6); functions.oneIn(3)) {
-      std::string entry = dense ? functions.pick<const char *>({"gates[h]", "gates[q, k]", "gates[b, k]", "gates[h, q]"})
-                                : functions.pick<const char *>({"gates[h]", "gates[b, h]"});
-      some[other] = "#attn.score<\"" +
-                    functions.pick<std::string>({fmt::format("s + tanh({} * 0.5) - log(1.0 + abs(q - k) / 8.0)", entry),
-                                                 fmt::format("s < {0} ? s : {0} + 0.25 * (s - {0})", entry),
-                                                 fmt::format("h % 2 == 0 ? min(s, 30.0) : s * (1.5 + tanh({})) / 2.0", entry)}) +
-                    "\">";
+      std::string entry = dense
+                              ? functions.pick<const char *>({"gates[h]", "gates[q, k]", "gates[b, k]", "gates[h, q]"})
+                              : functions.pick<const char *>({"gates[h]", "gates[b, h]"});
+      some[other] =
+          "#attn.score<\"" +
+          functions.pick<std::string>({fmt::format("s + tanh({} * 0.5) - log(1.0 + abs(q - k) / 8.0)", entry),
+                                       fmt::format("s < {0} ? s : {0} + 0.25 * (s - {0})", entry),
+                                       fmt::format("h % 2 == 0 ? min(s, 30.0) : s * (1.5 + tanh({})) / 2.0", entry)}) +
+          "\">";
     }
     if (other != one)
       list += ", " + some[other];
@@ -491,9 +494,11 @@ KernelCase attn::fuzz::makeKernel(uint64_t seed, bool hasFloat32) {
                           : " sink(\"sinks_of_heads\")";
   std::string dropout;
   if (Random later(seed, 7); seed >= firstDropSeed)
-    dropout = fmt::format(" dropout({:.6e}, \"drop_words\")", later.pick<double>({0.1, 0.1, 0.3, 0.5, 0.9, 0x1p-15, 0.97, 0.999}));
+    dropout = fmt::format(" dropout({:.6e}, \"drop_words\")",
+                          later.pick<double>({0.1, 0.1, 0.3, 0.5, 0.9, 0x1p-15, 0.97, 0.999}));
   const char *headNames[] = {"mha", "gqa", "mqa"};
-  std::string text = fmt::format("attn.problem @fuzz mask({}) layout({}) heads({}, {}) dims({}, {}) dtype({}){}{}{}{}{}",
-                                 maskText, layouts, heads, kvHeads, dimQk, dimV, dtype, scale, score, sink, dropout, outputs);
+  std::string text =
+      fmt::format("attn.problem @fuzz mask({}) layout({}) heads({}, {}) dims({}, {}) dtype({}){}{}{}{}{}", maskText,
+                  layouts, heads, kvHeads, dimQk, dimV, dtype, scale, score, sink, dropout, outputs);
   return {text, maskName, layoutName, headNames[headClass], scoreName};
 }

@@ -54,8 +54,7 @@ static std::pair<Lengths, Lengths> lengths(Random &random, int64_t sizeClass) {
   case 5:
     return many(random.between(1, 2), anyEdge, constant(1));
   case 6:
-    return many(
-        1, [&] { return random.between(65, 260); }, [&](int64_t rows) { return random.between(1, rows - 1); });
+    return many(1, [&] { return random.between(65, 260); }, [&](int64_t rows) { return random.between(1, rows - 1); });
   case 7:
     return many(1, upTo(130), [&](int64_t rows) { return rows + random.between(1, 200); });
   case 8:
@@ -65,8 +64,7 @@ static std::pair<Lengths, Lengths> lengths(Random &random, int64_t sizeClass) {
   case 10:
     return many(random.between(2, 5), anyEdge, anyEdge);
   case 11: // many tiles
-    return many(
-        1, [&] { return random.between(300, 700); }, [&](int64_t) { return random.between(300, 900); });
+    return many(1, [&] { return random.between(300, 700); }, [&](int64_t) { return random.between(300, 900); });
   case farKeys:
     return many(1, upTo(300), [&](int64_t) { return random.between(2000, 5000); });
   default:
@@ -92,7 +90,8 @@ static std::pair<Lengths, Lengths> shortLengths(Random &random, bool few, int64_
   return both;
 }
 
-/// So many short sequences that their sizes are a hint, alike or not, or a long one among them; or few queries on many keys.
+/// So many short sequences that their sizes are a hint, alike or not, or a long one among them; or few queries on many
+/// keys.
 static std::pair<Lengths, Lengths> lengthsThatSpecialize(Random &random, ProblemOp problem) {
   bool packedQ = problem.getQLayout().isPacked(), packedKv = problem.getKLayout().isPacked();
   std::pair<Lengths, Lengths> both;
@@ -102,7 +101,8 @@ static std::pair<Lengths, Lengths> lengthsThatSpecialize(Random &random, Problem
     both.second.assign(count, 1024 + random.between(0, 200));
     return both;
   }
-  int64_t count = llvm::divideCeil(packedQ ? 512 : 128, problem.getHeads()) + random.between(0, 3), most = random.between(1, packedQ ? 16 : 40);
+  int64_t count = llvm::divideCeil(packedQ ? 512 : 128, problem.getHeads()) + random.between(0, 3),
+          most = random.between(1, packedQ ? 16 : 40);
   bool alike = random.oneIn(3);
   for (int64_t i = 0; i < count; ++i) {
     both.first.push_back(alike ? most : random.between(0, most));
@@ -199,14 +199,16 @@ static Tensor maskArray(Random &random, const MaskOperand &array, llvm::ArrayRef
   });
 }
 
-/// Lists of blocks, few or many, in any order and some twice; fewer rows of blocks than there are, or more. Sets how long the two arrays are.
+/// Lists of blocks, few or many, in any order and some twice; fewer rows of blocks than there are, or more. Sets how
+/// long the two arrays are.
 static void addBlocks(Random &random, const ProblemTensor &spec, const FixedSizes &fixed,
                       llvm::ArrayRef<int64_t> lengthsQ, Sizes &sizes, Tensors &arrays) {
   const BlockLists &lists = *spec.lists->lists;
   int64_t longest = 0, blocks = llvm::divideCeil(sizes.rowsKv, lists.kv), few = random.pick<int64_t>({1, 2, 4, 10, 40});
   for (int64_t length : lengthsQ)
     longest = std::max(longest, length);
-  int64_t rows = std::max<int64_t>(0, int64_t(llvm::divideCeil(longest, lists.q)) + random.pick<int64_t>({0, 0, 0, -1, 2}));
+  int64_t rows =
+      std::max<int64_t>(0, int64_t(llvm::divideCeil(longest, lists.q)) + random.pick<int64_t>({0, 0, 0, -1, 2}));
   sizes.entries[spec.name] = rows + 1;
   std::vector<int64_t> columns;
   arrays[spec.name] = intTensor(spec.shape(fixed, sizes), [&](int64_t at) {
@@ -365,10 +367,13 @@ Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, ui
         if (spec.name == "sinks_of_heads")
           for (int64_t i = 0; i < slopes.numElements(); ++i)
             slopes.store(i, random.pick<double>({0, 20, -HUGE_VAL, random.magnitude(-3, 2), -random.magnitude(-3, 2)}));
-        else for (int64_t i = 0; i < slopes.numElements(); ++i) {
-          double some = spec.name == "gates" ? 1.5 : 1; // where a score function has its kink no bias lies: it has two slopes there
-          slopes.store(i, random.pick<double>({0, some, random.magnitude(-4, 0), -random.magnitude(-4, -1)}));
-        }
+        else
+          for (int64_t i = 0; i < slopes.numElements(); ++i) {
+            double some = spec.name == "gates"
+                              ? 1.5
+                              : 1; // where a score function has its kink no bias lies: it has two slopes there
+            slopes.store(i, random.pick<double>({0, some, random.magnitude(-4, 0), -random.magnitude(-4, -1)}));
+          }
         if (spec.name == "bias" && !computation.backward && random.oneIn(2))
           hidePadding(random, slopes, hasFunctions(problem), os);
         made.exact[spec.name] = std::move(slopes);

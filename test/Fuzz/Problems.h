@@ -19,7 +19,8 @@ struct Problem {
 /// as the number rises: edges of tiles, batch 0, empty sequences, one row, one
 /// key, more rows than keys and the reverse. What no index or no sequence
 /// reaches (gaps of strided views, padding, memory behind the end) is NaN. Of a backward pass
-/// o and lse are the reference's, and there are no other NaN nor infinities. `noLengths`: sizes that say what problems without a hint do not (`hintOf`).
+/// o and lse are the reference's, and there are no other NaN nor infinities. `noLengths`: sizes that say what problems
+/// without a hint do not (`hintOf`).
 Problem makeProblem(Computation computation, uint64_t kernelSeed, uint64_t number, bool noLengths = false);
 
 } // namespace attn::fuzz

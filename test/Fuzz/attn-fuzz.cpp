@@ -8,11 +8,11 @@
 #include "Random.h"
 #include "attn-rt/Driver.h"
 #include "attn/API/RunTensors.h"
-#include "attn/Conversion/AttnToTile.h"
+#include "attn/Conversion/Schedule.h"
+#include "mlir/AsmParser/AsmParser.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
-#include "mlir/AsmParser/AsmParser.h"
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -43,7 +43,8 @@ static cl::opt<bool> noLengths(
     "no-lengths",
     cl::desc("problems without expected_seqlen and max_seqlen, and shapes that attnSpecialize has programs for"));
 static cl::opt<bool> backwardPass("backward", cl::desc("the problems' backward passes"));
-static cl::opt<double> mostSeconds("seconds", cl::desc("begin no other kernel after so many; default: all kernels"), cl::init(HUGE_VAL));
+static cl::opt<double> mostSeconds("seconds", cl::desc("begin no other kernel after so many; default: all kernels"),
+                                   cl::init(HUGE_VAL));
 static cl::opt<std::string> jsonFile("json", cl::desc("append the summary to this file"));
 static cl::opt<bool> verbose("verbose", cl::desc("a line for each problem"));
 
@@ -95,14 +96,22 @@ static std::string forFewQueries(ProblemOp problem, const Target &target, uint64
     do
       --packed;
     while (packed > 1 && group % packed);
-  tile::ConfigAttr config = chooseConfig(problem, target.family, target.arch);
-  config = config.withPackHeads(std::max<int64_t>(packed, 1));
-  problem.setConfigAttr(config.withSplits(counts[kernelSeed % std::size(counts)]));
+  mlir::Attribute chosen = chooseSchedule(problem, target.info()).schedule;
+  tile::ScheduleInterface tiles = mainKernelOf(chosen);
+  if (auto split = llvm::dyn_cast<tile::SplitKvAttr>(chosen))
+    tiles = split.getOf();
+  packed = std::max<int64_t>(packed, 1);
+  if (auto tiled = llvm::dyn_cast<tile::TiledAttr>(tiles))
+    tiles = tiled.withPackHeads(packed);
+  else if (auto hopper = llvm::dyn_cast<tile::WarpSpecializedAttr>(tiles))
+    tiles = hopper.withPackHeads(packed);
+  problem.setScheduleAttr(tile::SplitKvAttr::get(problem.getContext(), counts[kernelSeed % std::size(counts)], tiles));
   return textOf(problem);
 }
 
-/// The problem's text with bounds of a tile or two, as a rule with what all keys of a sequence are looked at for in one go: packed rows, a mask that hides none
-/// (or a causal one), and scores as they are; of gradients a tile, and keys that heads do not share.
+/// The problem's text with bounds of a tile or two, as a rule with what all keys of a sequence are looked at for in one
+/// go: packed rows, a mask that hides none (or a causal one), and scores as they are; of gradients a tile, and keys
+/// that heads do not share.
 static std::string forBounds(mlir::ModuleOp module, uint64_t kernelSeed) {
   ProblemOp problem = *module.getOps<ProblemOp>().begin();
   Random random(kernelSeed, 5);
@@ -110,7 +119,8 @@ static std::string forBounds(mlir::ModuleOp module, uint64_t kernelSeed) {
   auto bound = [&] {
     if (backwardPass && !random.oneIn(4))
       return uint64_t(random.between(65, 256));
-    return uint64_t(random.pick<int64_t>({85, 100, 128, 129, 140, 144, 150, 161, 190, 192, 200, 224, 230, 250, 256, 300}));
+    return uint64_t(
+        random.pick<int64_t>({85, 100, 128, 129, 140, 144, 150, 161, 190, 192, 200, 224, 230, 250, 256, 300}));
   };
   problem.removeExpectedSeqlenQAttr(), problem.removeExpectedSeqlenKvAttr();
   uint64_t rows = bound();
@@ -126,7 +136,9 @@ static std::string forBounds(mlir::ModuleOp module, uint64_t kernelSeed) {
     problem.setKLayoutAttr(packed), problem.setVLayoutAttr(packed);
   }
   auto needsDense = [](ScoreModifierInterface modifier) { // to have an axis of it
-    return llvm::any_of(modifier.operands(), [](const ScoreOperand &operand) { return operand.has(ScoreOperand::Query) || operand.has(ScoreOperand::Key); });
+    return llvm::any_of(modifier.operands(), [](const ScoreOperand &operand) {
+      return operand.has(ScoreOperand::Query) || operand.has(ScoreOperand::Key);
+    });
   };
   bool packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
   if (!random.oneIn(4) || (packed && llvm::any_of(problem.getModifiers(), needsDense))) {
@@ -135,7 +147,8 @@ static std::string forBounds(mlir::ModuleOp module, uint64_t kernelSeed) {
       problem.removeDropoutAttr(), problem.removeSeedAttr();
   }
   if (!random.oneIn(4))
-    problem.setMaskAttr(llvm::cast<MaskInterface>(mlir::parseAttribute(random.oneIn(3) ? "#attn.causal" : "#attn.full", context)));
+    problem.setMaskAttr(
+        llvm::cast<MaskInterface>(mlir::parseAttribute(random.oneIn(3) ? "#attn.causal" : "#attn.full", context)));
   if (!backwardPass)
     return textOf(problem);
   if (!random.oneIn(4))
@@ -148,17 +161,18 @@ static std::string forBounds(mlir::ModuleOp module, uint64_t kernelSeed) {
 }
 
 /// Tiles that sequences own, for which shared memory has room.
-static tile::ConfigAttr anyBySequence(ProblemOp problem, const Target &target, Random &random, bool backward) {
+static tile::CtaPerSequenceAttr anyCtaPerSequence(ProblemOp problem, const Target &target, Random &random,
+                                                  bool backward) {
   int64_t group = problem.getHeads() / problem.getKvHeads(), warps = random.pick<int64_t>({1, 1, 2, 4});
   int64_t rows = 16 * warps * random.between(1, 2), keys = 16 * warps * random.between(1, 2);
   // Of both sides' rows two tensors, and what a block keeps beside them.
   int64_t perRow = 2 * (llvm::alignTo(problem.getDimQk(), 16) + llvm::alignTo(problem.getDimV(), 16) + 16);
-  while ((rows + keys) * perRow + 4096 > sharedMemoryLimit(target.family, target.arch))
+  while ((rows + keys) * perRow + 4096 > target.info().sharedMemory)
     (rows > keys ? rows : keys) /= 2, warps = std::min(warps, std::min(rows, keys) / 16);
   int64_t pack = backward || random.oneIn(2) ? group : 1;
   if (dependsOnHead(problem.getMask()) || group > rows) // tests of a tile are of one head
     pack = 1;
-  return tile::ConfigAttr::get(problem.getContext(), rows, keys, warps, /*blocks=*/1).withPackHeads(pack).withBySequence(true);
+  return tile::CtaPerSequenceAttr::get(problem.getContext(), rows, keys, warps, /*blocks=*/1).withPackHeads(pack);
 }
 
 /// The problem's text with bounds on its sequences, of which most are longer, head dims up
@@ -177,7 +191,8 @@ static std::string forShortSequences(mlir::ModuleOp module, const Target &target
     problem.setDimQk(std::min<uint64_t>(problem.getDimQk(), 256));
     problem.setDimV(std::min<uint64_t>(problem.getDimV(), 256));
   }
-  if (Random(kernelSeed, 4).oneIn(3) && problem.getQLayout().isPacked() && problem.getKLayout().isPacked()) { // as is typical: others have kernels of their own, but for wide heads
+  if (Random(kernelSeed, 4).oneIn(3) && problem.getQLayout().isPacked() &&
+      problem.getKLayout().isPacked()) { // as is typical: others have kernels of their own, but for wide heads
     problem.setExpectedSeqlenQ(problem.getMaxSeqlenQ()), problem.setExpectedSeqlenKv(problem.getMaxSeqlenKv());
     problem.removeMaxSeqlenQAttr(), problem.removeMaxSeqlenKvAttr();
     return textOf(module);
@@ -187,25 +202,27 @@ static std::string forShortSequences(mlir::ModuleOp module, const Target &target
     backward = *module.getOps<BackwardOp>().begin();
   if (backwardPass && dependsOnHead(problem.getMask())) // not streamed
     return textOf(module);
-  tile::ConfigAttr config = backwardPass ? chooseStreamedBackward(backward, target.family, target.arch)
-                                         : chooseConfig(problem, target.family, target.arch);
-  if (config && config.streams() && random.oneIn(2))
+  mlir::Attribute chosen =
+      chooseSchedule(backward ? Computation(backward) : Computation(problem), target.info()).schedule;
+  if (auto both = llvm::dyn_cast<tile::ByLengthAttr>(chosen); both && backward)
+    chosen = both.getShortSequences();
+  if (tile::isPerSequence(chosen) && random.oneIn(2))
     return textOf(module);
-  if (std::max(problem.getDimQk(), problem.getDimV()) <= 256 && random.oneIn(2)) {
-    config = anyBySequence(problem, target, random, backwardPass);
-    backward ? backward.setConfigAttr(config) : problem.setConfigAttr(config);
+  auto give = [&](mlir::Attribute schedule) {
+    backward ? backward.setScheduleAttr(schedule) : problem.setScheduleAttr(schedule);
     return textOf(module);
-  }
+  };
+  if (std::max(problem.getDimQk(), problem.getDimV()) <= 256 && random.oneIn(2))
+    return give(anyCtaPerSequence(problem, target, random, backwardPass));
   int64_t group = problem.getHeads() / problem.getKvHeads(), pack = random.pick<int64_t>({1, 2, 3, 4});
   pack = group % pack || backwardPass ? 1 : pack;
   int64_t chunks = std::max(problem.getDimQk(), problem.getDimV()) / 8;
   int64_t least = chunks > 16 ? 8 : chunks > 4 ? 2 : 1, lanes = std::min<int64_t>(32, least << random.between(0, 4));
   if (dependsOnHead(problem.getMask())) // a warp has one head
     pack = 1, lanes = 32;
-  config = tile::ConfigAttr::ofStrips(problem.getContext(), pack * random.between(1, 4 / pack), random.between(1, 6),
-                                      pack, lanes, random.pick<int64_t>({1, 2, 4, 8}), /*blocks=*/1);
-  backward ? backward.setConfigAttr(config) : problem.setConfigAttr(config);
-  return textOf(module);
+  int64_t rows = pack * random.between(1, 4 / pack), keys = random.between(1, 6);
+  return give(tile::SimtRowsAttr::get(problem.getContext(), rows, keys, lanes, random.pick<int64_t>({1, 2, 4, 8}),
+                                      /*blocks=*/1, pack));
 }
 
 /// All arrays of score modifiers and sinks.
@@ -232,7 +249,8 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
   if (noLengths)
     leaveOut(" expected_seqlen(256)"), leaveOut(" expected_seqlen(16384)");
   if (backwardPass)
-    kernelCase.text += kernelSeed % 3 ? "\nattn.backward @grads of(@fuzz)" : "\nattn.backward @grads of(@fuzz) deterministic dlse";
+    kernelCase.text +=
+        kernelSeed % 3 ? "\nattn.backward @grads of(@fuzz)" : "\nattn.backward @grads of(@fuzz) deterministic dlse";
   if (backwardPass && !shortSequences && !maxSeqlens)
     kernelCase.text += learnedArrays(compilation, kernelCase.text);
   auto module = compilation.parse(kernelCase.text, "fuzz");
@@ -348,9 +366,8 @@ int main(int argc, char **argv) {
   double seconds = since(start);
   nlohmann::ordered_json line = toJson(summary, target, seconds);
   llvm::outs() << line.dump() << "\n"
-               << summary.problems << " problems of " << summary.digests.size() << " kernels and " << summary.masks.size()
-               << " masks, " << summary.failures
-               << " failures\n";
+               << summary.problems << " problems of " << summary.digests.size() << " kernels and "
+               << summary.masks.size() << " masks, " << summary.failures << " failures\n";
   if (noLengths)
     llvm::outs() << summary.bySizes << " of them had programs by their sizes\n";
   if (!jsonFile.empty()) {

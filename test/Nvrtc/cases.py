@@ -99,7 +99,7 @@ SPLIT = {  # few queries, whose keys are shared out; the kernel that merges coun
 }
 
 
-LISTED = {  # the rows of a listed tile, by head dim: those of the config
+LISTED = {  # the rows of a listed tile, by head dim: those of the schedule
     "sm_90a": {64: 192, 128: 128, 256: 128},
     "sm_80": {64: 128, 128: 128, 256: 64},
 }
@@ -196,6 +196,9 @@ def cases():
         chosen.add(("sm_90a", mask, layout + " backward", d, e, "bf16"))
     for chip, d in (("sm_90a", 64), ("sm_90a", 128), ("sm_80", 256), (SMALL_CHIP, 256)):
         chosen.add((chip, "learned", "bshd backward", d, d, "bf16"))
+    # Predicates with lists of tiles, which gradients of dK and dQ have of their own.
+    chosen |= {("sm_90a", "grid", layout, d, d, "bf16") for layout in ("bshd backward", "thd padded backward deterministic")
+               for d in (64, 128, 256)}
     for i, mask in enumerate(DROPPED):
         for j, d in enumerate((64, 128, 256)):
             layout = ("bshd", "thd padded")[(i + j) % 2]

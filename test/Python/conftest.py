@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the tests of the Python package have in common: the package of this checkout, in processes that they start too."""
+"""What the tests of the Python package have in common: the package of this checkout, in processes that they start
+too."""
 import os
 import pathlib
 import sys

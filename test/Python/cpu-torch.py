@@ -3,9 +3,9 @@
 
     cpu-torch.py TORCH_LIB FOLDER
 
-For each library that the libraries in TORCH_LIB (site-packages/torch/lib) need and the loader does not find, FOLDER gets
-one of that name whose functions fail (they return 100, cudaErrorNoDevice). With FOLDER in LD_LIBRARY_PATH `import torch`
-works, and torch.cuda.is_available() is False.
+For each library that the libraries in TORCH_LIB (site-packages/torch/lib) need and the loader does not find, FOLDER
+gets one of that name whose functions fail (they return 100, cudaErrorNoDevice). With FOLDER in LD_LIBRARY_PATH `import
+torch` works, and torch.cuda.is_available() is False.
 """
 import ctypes
 import pathlib
@@ -62,7 +62,8 @@ def main(torch_lib, folder):
         options = []
         if by_version:  # the loader asserts without the versions that it was asked for
             script = folder / f"{soname}.map"
-            script.write_text("".join(f"{v} {{ global: {'; '.join(sorted(names))}; }};\n" for v, names in by_version.items()))
+            script.write_text("".join(f"{version} {{ global: {'; '.join(sorted(names))}; }};\n"
+                                      for version, names in by_version.items()))
             options.append(f"-Wl,--version-script={script}")
         subprocess.run(["cc", "-w", "-O0", "-fno-builtin", "-shared", "-fPIC", f"-Wl,-soname,{soname}", *options, "-o",
                         str(folder / soname), str(folder / f"{soname}.c")], check=True)

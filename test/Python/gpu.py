@@ -10,7 +10,9 @@ import select
 import signal
 import time
 
-from gpu_report import report, run  # first: it finds the package
+from gpu_report import options, report, run  # first: it finds the package
+
+options(__doc__)
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 import attnc  # noqa: E402
@@ -58,20 +60,22 @@ def values():
     ids = torch.repeat_interleave(torch.arange(1, 6, device=cuda), lengths)
     visible = (ids[:, None] == ids) & lower(500)
     packed = [make(500, h, 64) for h in (4, 2, 2)]
-    compare("packed, int64 cu_seqlens", lambda q, k, v: at.attention(q, k, v, mask=attnc.causal(), layout="thd", cu_seqlens_q=cu),
-            visible, packed)
+    compare("packed, int64 cu_seqlens", lambda q, k, v: at.attention(
+        q, k, v, mask=attnc.causal(), layout="thd", cu_seqlens_q=cu), visible, packed)
     compare("jagged", lambda q, k, v: at.attention(*(torch.nested.nested_tensor_from_jagged(t, cu) for t in (q, k, v)),
                                                    mask=attnc.causal()).values(), visible, packed)
     compare("segments by ids", lambda q, k, v: at.attention(q, k, v, mask=attnc.causal(), layout="thd padded", ids=ids,
                                                             segments=5), visible, packed)
     compare("documents by ids", lambda q, k, v: at.attention(
-        q[None], k[None], v[None], mask=attnc.causal() & attnc.document("ids"), arrays={"ids": ids[None]})[0], visible, packed)
+        q[None], k[None], v[None], mask=attnc.causal() & attnc.document("ids"), arrays={"ids": ids[None]})[0], visible,
+            packed)
 
 
 def cuda_graph():
     """A graph of a forward and backward pass, replayed with other lengths and other tensors."""
     q, k, v = (make(600, h, 64) for h in (4, 2, 2))
-    do, cu = torch.randn(600, 4, 64, device=cuda, dtype=torch.bfloat16), torch.tensor([0, 200, 600], device=cuda, dtype=torch.int32)
+    do = torch.randn(600, 4, 64, device=cuda, dtype=torch.bfloat16)
+    cu = torch.tensor([0, 200, 600], device=cuda, dtype=torch.int32)
 
     def step():
         o = at.attention(q, k, v, mask=attnc.causal(), layout="thd", cu_seqlens_q=cu)
@@ -108,7 +112,8 @@ def seeds_under_capture():
     for _ in range(3):
         graph.replay()
         results.append(o.clone())
-    report("replays drop other pairs", not torch.equal(results[0], results[1]) and not torch.equal(results[1], results[2]))
+    are_others = not torch.equal(results[0], results[1]) and not torch.equal(results[1], results[2])
+    report("replays drop other pairs", are_others)
 
 
 def side_streams():
@@ -140,7 +145,8 @@ def compiled():
             other = [t.detach().clone().requires_grad_() for t in inputs]
             function(*inputs).backward()
             step(*other).backward()
-            worst = max(worst, *(float((a.grad - b.grad).abs().max() / b.grad.abs().max()) for a, b in zip(inputs, other)))
+            worst = max(worst, *(float((a.grad - b.grad).abs().max() / b.grad.abs().max())
+                                 for a, b in zip(inputs, other)))
         report("torch.compile", worst < 0.01, mode=mode or "default", worst=worst,
                graphs=torch._dynamo.utils.counters["stats"]["unique_graphs"])
 
@@ -170,8 +176,8 @@ def forked():
 
 
 def host_us(calls, n=200, rounds=12):
-    """Host time of each call by name, in us: the least of several windows, which take turns, since the host's speed drifts.
-    The device is idle before each window, and its queue does not fill."""
+    """Host time of each call by name, in us: the least of several windows, which take turns, since the host's speed
+    drifts. The device is idle before each window, and its queue does not fill."""
     best = dict.fromkeys(calls, float("inf"))
     for _ in range(rounds):
         for name, call in calls.items():
@@ -207,5 +213,5 @@ def host_time():
 
 
 TEXT = attnc.Problem(attnc.causal(), heads=4, dims=64).text
-run((values, cuda_graph, seeds_under_capture, side_streams, compiled, forked, host_time), gpu=torch.cuda.get_device_name(),
-    torch=torch.__version__)
+run((values, cuda_graph, seeds_under_capture, side_streams, compiled, forked, host_time),
+    gpu=torch.cuda.get_device_name(), torch=torch.__version__)

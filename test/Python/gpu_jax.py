@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What attnc.jax shows on a GPU: values and gradients under jit, vmap and scan, lengths that change, a loop of launches.
+"""What attnc.jax shows on a GPU: values and gradients under jit, vmap and scan, lengths that change, many launches.
 
     gpu_jax.py --out FILE.jsonl [--commit HASH]
 
@@ -7,8 +7,10 @@ Prints one JSON line a check; exit status 1 if one fails. Needs $ATTN_LIBRARY, o
 """
 import os
 
+from gpu_report import options, report, run  # ahead of attnc: it finds the package
+
+options(__doc__)
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-from gpu_report import report, run  # noqa: E402  (ahead of attnc: it finds the package)
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
@@ -39,11 +41,12 @@ def values():
         visible = jnp.tri(n, dtype=bool) & ~jnp.tri(n, k=-64, dtype=bool) | jnp.tri(n, dtype=bool) & (jnp.arange(n) < 4)
         mask = attnc.causal() & (attnc.window(64) | attnc.sink(4))
         do = make(*q.shape, seed=9).astype(jnp.float32)
-        ours = jax.jit(jax.value_and_grad(lambda q, k, v: (aj.attention(q, k, v, mask=mask) * do).sum(), (0, 1, 2)))(q, k, v)
-        theirs = jax.jit(jax.value_and_grad(lambda q, k, v: (dense(q, k, v, visible) * do).sum(), (0, 1, 2)))(q, k, v)
+        ours, theirs = (jax.jit(jax.value_and_grad(lambda q, k, v, call=call: (call(q, k, v) * do).sum(), (0, 1, 2)))(
+            q, k, v) for call in (lambda *t: aj.attention(*t, mask=mask), lambda *t: dense(*t, visible)))
         worst = [error(aj.attention(q, k, v, mask=mask), dense(q, k, v, visible))]
         worst += [error(a, b) for a, b in zip(ours[1], theirs[1])]
-        report("causal, window and sinks, jit", max(worst) < 0.01, rel_err=[round(w, 5) for w in worst], heads=heads, dim=dim)
+        report("causal, window and sinks, jit", max(worst) < 0.01, rel_err=[round(w, 5) for w in worst], heads=heads,
+               dim=dim)
 
 
 def mapped():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks on a GPU as JSON lines, one a check: what gpu.py and gpu_jax.py have in common."""
+"""Checks on a GPU as JSON lines, one a check: what gpu.py, gpu_jax.py and gpu_zoo.py have in common."""
 import argparse
 import json
 import pathlib
@@ -7,29 +7,51 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
-parser = argparse.ArgumentParser()
-parser.add_argument("--out")
-parser.add_argument("--commit", default="unknown")
-args = parser.parse_args()
-out, failed = open(args.out, "w") if args.out else None, 0
+_args, _out, _failed = None, None, 0
+
+
+def options(description, add=None):
+    """The options of a script: --out and --commit, and those that add(parser) adds."""
+    global _args, _out
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", help="a file for the lines, too")
+    parser.add_argument("--commit", default="unknown", help="what the line of the machine says was measured")
+    if add:
+        add(parser)
+    _args = parser.parse_args()
+    _out = open(_args.out, "w") if _args.out else None
+    return _args
 
 
 def report(check, ok, **facts):
-    global failed
-    failed += not ok
+    global _failed
+    _failed += not ok
     line = json.dumps({"check": check, "ok": bool(ok), **facts})
     print(line, flush=True)
-    if out:
-        out.write(line + "\n")
-        out.flush()
+    if _out:
+        print(line, file=_out, flush=True)
 
 
-def run(checks, **machine):
-    """Reports the machine and runs the checks; exits with status 1 if one fails. An exception is a line, too."""
-    report("machine", True, **machine, date=time.strftime("%Y-%m-%d"), commit=args.commit)
+def machine(**facts):
+    report("machine", True, **facts, date=time.strftime("%Y-%m-%d"), commit=_args.commit)
+
+
+def run_check(name, check):
+    """An exception of a check is a line, too."""
+    try:
+        check()
+    except Exception as error:
+        report(name, False, error=f"{type(error).__name__}: {error}"[:600])
+
+
+def finish():
+    """Exits, with status 1 if a check failed."""
+    sys.exit(_failed > 0)
+
+
+def run(checks, **facts):
+    """Reports the machine, runs the checks, and exits."""
+    machine(**facts)
     for check in checks:
-        try:
-            check()
-        except Exception as error:
-            report(check.__name__, False, error=f"{type(error).__name__}: {error}"[:600])
-    sys.exit(failed > 0)
+        run_check(check.__name__, check)
+    finish()

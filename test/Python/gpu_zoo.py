@@ -18,39 +18,40 @@ One JSON line for each function, with
 and lines of geometric means. Ratios above 1 say that attnc is faster. Without time left (--seconds) functions are
 listed as left out. --attn-bench compares times of attnc.torch with those of attn-bench instead.
 """
-import argparse
 import gc
 import json
 import math
-import pathlib
 import re
 import statistics
 import subprocess
 import sys
 import time
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--gym", help="a folder that has attn_gym, if Python does not find it")
-parser.add_argument("--out", help="a file for the lines, too")
-parser.add_argument("--commit", default="unknown")
-parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-parser.add_argument("--no-time", action="store_true", help="values alone; flex_attention is not compiled")
-parser.add_argument("--seqlen", type=int, default=8192, help="128 * 2^n")
-parser.add_argument("--small", type=int, default=1024, help="128 * 2^n, for the dense formula")
-parser.add_argument("--heads", type=int, default=16)
-parser.add_argument("--dim", type=int, default=128)
-parser.add_argument("--rounds", type=int, default=10)
-parser.add_argument("--only", default="", help="a regular expression, found in the function's name")
-parser.add_argument("--shard", default="0/1", help="I/N: every N-th function, from the I-th on")
-parser.add_argument("--jobs", type=int, default=0, help="processes that compile ahead, into caches on disk")
-parser.add_argument("--seconds", type=float, default=math.inf, help="start no function after so many")
-parser.add_argument("--prepare", action="store_true", help="call each function once, with its times: what --jobs start")
-parser.add_argument("--attn-bench", metavar="PATH", help="the program: compare its times with ours")
-args = parser.parse_args()
+from gpu_report import finish, machine, options, report, run_check  # first: it finds the package
+
 START = time.monotonic()
 
-here = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(here), str(here.parents[1] / "python"), *([args.gym] if args.gym else [])]
+
+def add_options(parser):
+    parser.add_argument("--gym", help="a folder that has attn_gym, if Python does not find it")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--no-time", action="store_true", help="values alone; flex_attention is not compiled")
+    parser.add_argument("--seqlen", type=int, default=8192, help="128 * 2^n")
+    parser.add_argument("--small", type=int, default=1024, help="128 * 2^n, for the dense formula")
+    parser.add_argument("--heads", type=int, default=16)
+    parser.add_argument("--dim", type=int, default=128)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--only", default="", help="a regular expression, found in the function's name")
+    parser.add_argument("--shard", default="0/1", help="I/N: every N-th function, from the I-th on")
+    parser.add_argument("--jobs", type=int, default=0, help="processes that compile ahead, into caches on disk")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="start no function after so many")
+    parser.add_argument("--prepare", action="store_true",
+                        help="call each function once, with its times: what --jobs start")
+    parser.add_argument("--attn-bench", metavar="PATH", help="the program: compare its times with ours")
+
+
+args = options(__doc__, add_options)
+sys.path[:0] = [args.gym] if args.gym else []
 import torch  # noqa: E402
 from torch.nn.attention import flex_attention as flex  # noqa: E402
 import attnc  # noqa: E402
@@ -61,17 +62,6 @@ torch._dynamo.config.fail_on_recompile_limit_hit = True  # in place of dense att
 torch._functorch.config.donated_buffer = False  # backward passes run more than once
 device = torch.device(args.device)
 FLEX_HAS_BACKWARD = device.type == "cuda"
-out = open(args.out, "w") if args.out else None
-failed = 0
-
-
-def report(check, ok, **facts):
-    global failed
-    failed += not ok
-    line = json.dumps({"check": check, "ok": bool(ok), **facts})
-    print(line, flush=True)
-    if out:
-        print(line, file=out, flush=True)
 
 
 def left():
@@ -274,6 +264,20 @@ def geometric_means(rows):
             report(f"geometric means, {kind}", True, **means)
 
 
+def run_function(name, compiled, is_mask, rows):
+    """The line of a function, or with --prepare its first calls; rows: (is_mask, facts) of those that are right."""
+    if args.prepare:
+        torch._dynamo.reset()
+        report(name, True, times=first_calls(Case(name, args.seqlen))[0])
+        return
+    facts = measured(name, compiled)
+    ok = all(error < bound for key, bound in (("rel_err_dense", 0.01), ("rel_err_flex", 0.02))
+             for error in facts.get(key, ()))  # NaN is not below
+    report(name, ok, **facts)
+    if ok:
+        rows.append((is_mask, facts))
+
+
 def run_zoo():
     import zoo
     masks = zoo.Makers(2, args.heads, 128).masks
@@ -286,19 +290,7 @@ def run_zoo():
         if refused:
             report(name, True, refused=refused)
             continue
-        try:
-            if args.prepare:
-                torch._dynamo.reset()
-                report(name, True, times=first_calls(Case(name, args.seqlen))[0])
-                continue
-            facts = measured(name, compiled)
-            ok = all(error < bound for key, bound in (("rel_err_dense", 0.01), ("rel_err_flex", 0.02))
-                     for error in facts.get(key, ()))  # NaN is not below
-            report(name, ok, **facts)
-            if ok:
-                rows.append((name in masks, facts))
-        except Exception as error:
-            report(name, False, error=f"{type(error).__name__}: {error}"[:600])
+        run_check(name, lambda name=name: run_function(name, compiled, name in masks, rows))
     geometric_means(rows)
     if left_out:
         report("out of time", True, left_out=left_out)
@@ -338,8 +330,7 @@ def run_attn_bench():
 
 
 if not args.prepare:
-    name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
-    report("machine", True, gpu=name, torch=torch.__version__, attnc=attnc.version(), date=time.strftime("%Y-%m-%d"),
-           commit=args.commit)
+    machine(gpu=torch.cuda.get_device_name() if device.type == "cuda" else "cpu", torch=torch.__version__,
+            attnc=attnc.version())
 run_attn_bench() if args.attn_bench else run_zoo()
-sys.exit(failed > 0)
+finish()

@@ -82,7 +82,8 @@ def test_rows_without_keys():
 def test_scores_and_sinks():
     bias, sink = make(H, S, S, seed=5), make(H, seed=6)
     score = [attnc.softcap(5.0), attnc.bias("pairs", "hqk")]
-    check(lambda q, k, v, bias, sink: at.attention(q, k, v, mask=attnc.causal(), score=score, sink=sink, arrays={"pairs": bias}),
+    check(lambda q, k, v, bias, sink: at.attention(q, k, v, mask=attnc.causal(), score=score, sink=sink,
+                                                   arrays={"pairs": bias}),
           lambda q, k, v, bias, sink: dense(q, k, v, score=lambda s: 5 * (s / 5).tanh() + bias, sink=sink),
           [*qkv(), bias, sink])
 
@@ -175,7 +176,7 @@ def test_jax_on_gpus(monkeypatch):
     """Arrays that are traced are where JAX computes by default."""
     inputs = as_jax(qkv())
     call = functools.partial(aj.attention, mask=attnc.causal())
-    monkeypatch.setattr(_attention, "_platform", lambda array: "gpu")
+    monkeypatch.setattr(_attention, "platform_of", lambda array: "gpu")
     for run in (call, jax.jit(call)):
         with pytest.raises(TensorError) as error:
             run(*inputs)

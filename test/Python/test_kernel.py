@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Kernels through the package without a framework: shapes, workspaces, launches on NumPy arrays, errors by their kind."""
+"""Kernels through the package without a framework: shapes, workspaces, launches on NumPy arrays, kinds of errors."""
 import attnc
 import numpy as np
 import pytest
@@ -97,7 +97,7 @@ def test_tensor_errors(kernel):
 def test_kinds_of_errors():
     configured = attnc.Problem(attnc.causal(), heads=4, dims=64).gradient()
     object.__setattr__(configured, "_text", configured.text +
-                       " config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 9>)")
+                       " schedule(#tile.tiled<q_tile = 64, kv_tile = 128, warps = 8, blocks = 9>)")
     with pytest.raises(UnsupportedError, match="lowering for sm_90a failed"):
         configured.lower("sm_90a")
     with pytest.raises(attnc.Error, match="expected target"):
@@ -125,7 +125,9 @@ def test_no_compiler(tmp_path):
             "try:\n    problem.compile('cpu')\n"
             "except attnc.CompileError as error:\n    print('CompileError:', error)\n"
             "print(problem.supported('cpu')[0].supported)")
-    environment = {**os.environ, "ATTN_CACHE_DIR": str(tmp_path), "ATTN_CXX": "/nowhere/c++", "PYTHONPATH": ":".join(sys.path)}
-    output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment).stdout
+    environment = {**os.environ, "ATTN_CACHE_DIR": str(tmp_path), "ATTN_CXX": "/nowhere/c++",
+                   "PYTHONPATH": ":".join(sys.path)}
+    output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True,
+                            env=environment).stdout
     assert output.startswith("CompileError: ") and "/nowhere/c++" in output and output.endswith("True\n"), output
     assert issubclass(CompileError, RuntimeError)

@@ -3,7 +3,7 @@
 import attnc
 import pytest
 
-A, B, C = object(), object(), object()
+A, B, C = (attnc.Shape((2, 8), "i32") for _ in range(3))
 DOCUMENTS = '#attn.document, #attn.document<"segment_ids_q_1", "segment_ids_kv_1">'
 OF_BOTH = {"segment_ids_q": A, "segment_ids_kv": A, "segment_ids_q_1": B, "segment_ids_kv_1": B}
 a, b = attnc.document(ids=A), attnc.document(ids=B)

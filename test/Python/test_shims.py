@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import attnc  # noqa: E402
-from attnc import TensorError, UnsupportedError  # noqa: E402
+from attnc import ProblemError, TensorError, UnsupportedError  # noqa: E402
 from attnc.torch import shims  # noqa: E402
 
 B, H, G, D = 2, 4, 2, 16
@@ -18,8 +18,8 @@ def make(*shape, seed=0, dtype=torch.bfloat16):
 
 def wide(q, k, v, bias=None, **options):
     """SDPA in float64 on [batch, heads, seqlen, dim]."""
-    return torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), attn_mask=bias, enable_gqa=True,
-                                                            **options)
+    return torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), attn_mask=bias,
+                                                            enable_gqa=True, **options)
 
 
 def test_signatures():
@@ -35,8 +35,9 @@ def test_signatures():
 
 
 @pytest.mark.parametrize("sq, sk", [(20, 20), (7, 30)])
-@pytest.mark.parametrize("options", [dict(), dict(causal=True), dict(window_size=(5, 3)), dict(causal=True, window_size=(4, -1)),
-                                     dict(causal=True, softcap=2.0), dict(causal=True, alibi_slopes=True)])
+@pytest.mark.parametrize("options", [
+    dict(), dict(causal=True), dict(window_size=(5, 3)), dict(causal=True, window_size=(4, -1)),
+    dict(causal=True, softcap=2.0), dict(causal=True, alibi_slopes=True)])
 def test_flash(sq, sk, options):
     q, k, v = make(B, sq, H, D), make(B, sk, G, D, seed=1), make(B, sk, G, D, seed=2)
     distance = torch.arange(sk) - torch.arange(sq)[:, None] - (sk - sq)
@@ -78,7 +79,42 @@ def test_sdpa_bool(shape):
     q, k, v = make(B, H, 20, D), make(B, G, 24, D, seed=1), make(B, G, 24, D, seed=2)
     visible = torch.rand(shape, generator=torch.Generator().manual_seed(1)) < 0.6
     o = shims.scaled_dot_product_attention(q, k, v, attn_mask=visible, enable_gqa=True)
-    assert (o - wide(q, k, v, visible.expand(B, 1, 20, 24) if visible.dim() == 4 else visible).nan_to_num()).abs().max() < 0.03
+    expected = wide(q, k, v, visible.expand(B, 1, 20, 24) if visible.dim() == 4 else visible).nan_to_num()
+    assert (o - expected).abs().max() < 0.03
+
+
+@pytest.mark.parametrize("sq, sk", [(20, 20), (7, 30), (30, 7)])
+@pytest.mark.parametrize("corner", ["causal_upper_left", "causal_lower_right"])
+@pytest.mark.filterwarnings("ignore:Lower right causal bias")
+def test_sdpa_causal_bias(corner, sq, sk, monkeypatch):
+    """Masks of torch.nn.attention.bias, which are never made a tensor; PyTorch has NaN in rows without keys."""
+    from torch.nn.attention import bias
+    q, k, v = make(B, H, sq, D), make(B, G, sk, D, seed=1), make(B, G, sk, D, seed=2)
+    expected = wide(q, k, v, getattr(bias, corner)(sq, sk)).nan_to_num()
+    monkeypatch.setattr(bias.CausalBias, "_materialize", None)
+    def call(keys=sk, **options):
+        mask = getattr(bias, corner)(sq, keys)
+        return shims.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True, **options)
+    assert (call() - expected).abs().max() < 0.03
+    assert torch.equal(torch.compile(call, backend="aot_eager")(), call())
+    with pytest.raises(TensorError, match=f"expected a causal bias of {sq} queries and {sk} keys as attn_mask, got: "
+                                          f"{sq} and {sk + 1}"):
+        call(sk + 1)
+    with pytest.raises(UnsupportedError, match="exclude each other"):
+        call(is_causal=True)
+
+
+@pytest.mark.parametrize("attn_mask, message", [
+    (torch.ones(25, dtype=torch.bool), r"to broadcast to \(2, 4, 20, 24\), got: \(25,\)"),
+    (torch.ones(3, 1, 1, 24, dtype=torch.bool), r"got: \(3, 1, 1, 24\)"), (torch.ones(25), r"got: \(25,\)"),
+    (torch.ones(1, 1, 1, 1, 24), r"got: \(1, 1, 1, 1, 24\)"),
+    (torch.ones(24, dtype=torch.bool, device="meta"), "expected 'attn_mask' on cpu, got: meta"),
+    (torch.ones(24, dtype=torch.int32), "of truth values or of float numbers as attn_mask, got: torch.int32"),
+    ([True] * 24, "as attn_mask, got: list")])
+def test_sdpa_errors(attn_mask, message):
+    q, k, v = make(B, H, 20, D), make(B, G, 24, D, seed=1), make(B, G, 24, D, seed=2)
+    with pytest.raises(TensorError, match=message):
+        shims.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, enable_gqa=True)
 
 
 def test_flex():
@@ -112,14 +148,20 @@ def test_refused():
     for call, message in (
             (lambda: shims.flash_attn_func(q, k, v, return_attn_probs=True), "return_attn_probs"),
             (lambda: shims.flash_attn_func(q, k, v, alibi_slopes=torch.ones(B, H)), "one for each query head"),
-            (lambda: shims.flash_attn_varlen_func(*(t.flatten(0, 1) for t in (q, k, v)), cu, cu, 20, 20, block_table=cu), "pages"),
+            (lambda: shims.flash_attn_varlen_func(*(t.flatten(0, 1) for t in (q, k, v)), cu, cu, 20, 20,
+                                                  block_table=cu), "pages"),
             (lambda: shims.scaled_dot_product_attention(*(t.transpose(1, 2) for t in (q, k, v)), enable_gqa=True,
-                                                        attn_mask=torch.ones(20, 20, dtype=torch.bool)), "queries times keys"),
+                                                        attn_mask=torch.ones(20, 20, dtype=torch.bool)),
+             "queries times keys"),
             (lambda: shims.flex_attention(*(t.transpose(1, 2) for t in (q, k, v)), enable_gqa=True,
                                           kernel_options={"backend": "FLASH"}), "one backend")):
         with pytest.raises(UnsupportedError, match=message):
             call()
     with pytest.raises(TypeError):
         shims.flash_attn_func(q, k, v, no_such_argument=1)
+    with pytest.raises(ProblemError, match="expected a band's left to be an integer, got: 4.5"):
+        shims.flash_attn_func(q, k, v, window_size=(4.5, 0))
+    with pytest.raises(TensorError, match="expected 'alibi_slopes' on cpu, got: meta"):
+        shims.flash_attn_func(q, k, v, alibi_slopes=torch.ones(H, device="meta"))
     with pytest.raises(TensorError, match="enable_gqa"):
         shims.scaled_dot_product_attention(*(t.transpose(1, 2) for t in (q, k, v)))

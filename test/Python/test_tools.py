@@ -28,8 +28,8 @@ def run(tmp_path_factory):
 
 
 def test_explain(run):
-    text = run("-m", "attnc", "explain", "--mask=#attn.band<left = 255, right = 0>", "-o", "seqlen_q=1024", "--target=sm_90a",
-               "--svg=map.svg")
+    text = run("-m", "attnc", "explain", "--mask=#attn.band<left = 255, right = 0>", "-o", "seqlen_q=1024",
+               "--target=sm_90a", "--svg=map.svg")
     assert "1024 queries down" in text and "warp-specialized tiles" in text
     assert run("-c", "print(open('map.svg').read()[:4])") == "<svg\n"
     assert "causal" in run("-m", "attnc", "explain", "-", text=PROBLEM)
@@ -46,7 +46,9 @@ def test_warm_and_cache(run):
     assert run("-m", "attnc", "cache", "path").rstrip().endswith("cache")
     damage = ("import attnc.cache as c, pathlib, os\n"
               "folder = pathlib.Path(c.list()[0]['entries'][0]['directory'])\n"
-              "[(os.chmod(f, 0o600), f.write_bytes(f.read_bytes()[:-1] + b'?')) for f in folder.iterdir() if f.suffix == '.so']")
+              "for f in folder.glob('*.so'):\n"
+              "    os.chmod(f, 0o600)\n"
+              "    f.write_bytes(f.read_bytes()[:-1] + b'?')")
     run("-c", damage)
     assert run("-c", "import attnc.cache as c; print(len(c.verify()))") == "1\n"
     assert run("-m", "attnc", "cache", "prune", "--bytes=0") == "removed 4 entries\n"

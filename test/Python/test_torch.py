@@ -24,7 +24,8 @@ def make(*shape, seed=0, dtype=torch.bfloat16):
 
 
 def qkv(batch=B, seqlen=S, requires_grad=False, dtype=torch.bfloat16):
-    return [make(batch, seqlen, heads, D, seed=i, dtype=dtype).requires_grad_(requires_grad) for i, heads in enumerate((H, G, G))]
+    return [make(batch, seqlen, heads, D, seed=i, dtype=dtype).requires_grad_(requires_grad)
+            for i, heads in enumerate((H, G, G))]
 
 
 def dense(q, k, v, visible, bias=0, sink=None, scale=D**-0.5):
@@ -95,8 +96,8 @@ def test_bound_arrays():
 def test_scores_and_sinks():
     bias, sink = make(H, S, S, seed=5, dtype=torch.float32), make(H, seed=6, dtype=torch.float32)
     check_gradients(
-        lambda q, k, v, bias, sink: at.attention(q, k, v, mask=attnc.causal(), score=attnc.bias("pairs", "hqk"), sink=sink,
-                                                 arrays={"pairs": bias}),
+        lambda q, k, v, bias, sink: at.attention(q, k, v, mask=attnc.causal(), score=attnc.bias("pairs", "hqk"),
+                                                 sink=sink, arrays={"pairs": bias}),
         lambda q, k, v, bias, sink: dense(q, k, v, CAUSAL, bias=bias, sink=sink)[0], [*qkv(), bias, sink])
 
 
@@ -135,7 +136,8 @@ def test_checkpoint():
     def step(q, k, v):
         return at.attention(q, k, v, mask=attnc.causal(), dropout=0.3).float().square().sum()
     found = []
-    for use in (step, lambda *a: checkpoint(step, *a, use_reentrant=False), lambda *a: checkpoint(step, *a, use_reentrant=True)):
+    for use in (step, lambda *a: checkpoint(step, *a, use_reentrant=False),
+                lambda *a: checkpoint(step, *a, use_reentrant=True)):
         torch.manual_seed(3)
         found.append(torch.autograd.grad(use(*inputs), inputs) if use is not None else None)
         if len(found) == 2:
@@ -186,7 +188,8 @@ def test_opcheck():
 @pytest.mark.parametrize("dims", [(0, None, None), (0, 0, 0), (None, 1, 1), (2, None, 0)])
 def test_vmap(dims):
     n = 3
-    stacked = [t if d is None else torch.stack([make(*t.shape, seed=50 + i) for i in range(n)], d) for t, d in zip(qkv(), dims)]
+    stacked = [t if d is None else torch.stack([make(*t.shape, seed=50 + i) for i in range(n)], d)
+               for t, d in zip(qkv(), dims)]
     def call(q, k, v):
         return at.attention(q, k, v, mask=attnc.causal())
     def loop(function):
@@ -205,13 +208,15 @@ def test_vmap_refused():
     q, k, v = (t[0] for t in qkv(1))
     cu = torch.tensor([0, S], dtype=torch.int32)
     with pytest.raises(UnsupportedError, match="pack the sequences"):
-        torch.vmap(lambda q: at.attention(q, k, v, mask=attnc.causal(), layout="thd", cu_seqlens_q=cu))(torch.stack([q, q]))
+        torch.vmap(lambda q: at.attention(q, k, v, mask=attnc.causal(), layout="thd", cu_seqlens_q=cu))(
+            torch.stack([q, q]))
 
 
 def test_no_other_derivatives():
     q, k, v = qkv(requires_grad=True)
     with pytest.raises(UnsupportedError, match="no forward-mode derivatives"):
-        torch.func.jvp(lambda q: at.attention(q, k.detach(), v.detach(), mask=attnc.causal()), (q.detach(),), (q.detach(),))
+        torch.func.jvp(lambda q: at.attention(q, k.detach(), v.detach(), mask=attnc.causal()), (q.detach(),),
+                       (q.detach(),))
     grad, = torch.autograd.grad(at.attention(q, k, v, mask=attnc.causal()).sum(), q, create_graph=True)
     with pytest.raises(UnsupportedError, match="no second derivatives"):
         grad.sum().backward()
@@ -219,8 +224,8 @@ def test_no_other_derivatives():
 
 @pytest.mark.parametrize("change, kind, message", [
     (dict(q="q"), TensorError, "expected a torch.Tensor as 'q', got: str"),
-    (dict(q=make(B, S, H, D, dtype=torch.float64)), TensorError, "expected 'q' to be bfloat16 or float16 (on the CPU also "
-     "float32), got: torch.float64 on cpu (torch.autocast casts float32)"),
+    (dict(q=make(B, S, H, D, dtype=torch.float64)), TensorError, "expected 'q' to be bfloat16 or float16 (on the CPU "
+     "also float32), got: torch.float64 on cpu (torch.autocast casts float32)"),
     (dict(q=make(B, S, 3, D)), TensorError, "expected heads of q in multiples of those of k, got: 3 and 2"),
     (dict(q=make(S, H, D)), TensorError, "expected 'q' of 4 dimensions in the layout 'bshd'"),
     (dict(v=make(B, S, G, D).to("meta")), TensorError, "on cpu as 'q' is, got: torch.bfloat16 on meta"),
@@ -228,18 +233,23 @@ def test_no_other_derivatives():
     (dict(mask=torch.ones(S, S)), ProblemError, "function of (b, h, q, k) as mask, got: Tensor"),
     (dict(score="softcap"), ProblemError, "expected score modifiers"),
     (dict(sink=[0.0] * H), TensorError, "as sink, got: list"),
-    (dict(mask=attnc.document("ids"), arrays={"id": torch.ones(B, S)}), TensorError, "got none for: ids, and unknown ones: id"),
-    (dict(mask=attnc.document("ids"), arrays={"ids": torch.full((B, S), 2**32)}), TensorError, "numbers of 32 bits in 'ids_rows'"),
+    (dict(mask=attnc.document("ids"), arrays={"id": torch.ones(B, S)}), TensorError,
+     "got none for: ids, and unknown ones: id"),
+    (dict(mask=attnc.document("ids"), arrays={"ids": torch.full((B, S), 2**32)}), TensorError,
+     "numbers of 32 bits in 'ids'"),
     (dict(k=make(B, S, G, D + 8)), TensorError, "`k`"),
     (dict(k=make(B, S - 1, G, D)), TensorError, "`v`"),
     (dict(v=make(B, S, G, D + 1)), ProblemError, "dim_v to be a multiple of 8"),
     (dict(q=make(B, S, H, 2 * D)[..., ::2]), TensorError, "stride"),
     (dict(layout="bsdh"), ProblemError, "expected a layout of 'bshd'"),
-    (dict(mask=attnc.document()), TensorError, "got none for: segment_ids_q, segment_ids_kv"),
+    (dict(mask=attnc.document()), TensorError, "got none for: segment_ids"),
     (dict(arrays={"ids": torch.zeros(1)}), TensorError, "got also: ids"),
-    (dict(mask=attnc.document("ids"), arrays={"ids": torch.zeros(B, S)}), TensorError, "torch.int64, got: torch.float32"),
-    (dict(mask=attnc.document("ids"), arrays={"ids": torch.zeros(B, S + 1, dtype=torch.int32)}), TensorError, "`ids_rows`"),
-    (dict(mask=attnc.document("ids"), arrays={"ids": torch.zeros(B, S, dtype=torch.int32, device="meta")}), TensorError, "meta"),
+    (dict(mask=attnc.document("ids"), arrays={"ids": torch.zeros(B, S)}), TensorError,
+     "torch.int64, got: torch.float32"),
+    (dict(mask=attnc.document("ids"), arrays={"ids": torch.zeros(B, S + 1, dtype=torch.int32)}), TensorError,
+     "`ids` of queries"),
+    (dict(mask=attnc.document("ids"), arrays={"ids": torch.zeros(B, S, dtype=torch.int32, device="meta")}), TensorError,
+     "expected 'ids' on cpu, got: meta"),
     (dict(ids=torch.ones(B, S, dtype=torch.int32)), ProblemError, "`segments`"),
     (dict(dropout=1.5), ProblemError, "probability"),
 ])

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ways into attnc.torch.attention on the CPU: the direct call and PyTorch's dispatcher, sequences by ids."""
-import itertools
 import threading
 
 import pytest
@@ -109,7 +108,8 @@ def test_forward_mode_is_refused():
 def test_traced_programs_record_the_operator():
     q, k, v = qkv()
     with pytest.warns(DeprecationWarning):
-        traced = torch.jit.trace(lambda q, k, v: at.attention(q, k, v, mask=attnc.causal()) + q, (q, k, v), check_trace=False)
+        traced = torch.jit.trace(lambda q, k, v: at.attention(q, k, v, mask=attnc.causal()) + q, (q, k, v),
+                                 check_trace=False)
     other = qkv(batch=B)[0] * 2
     assert torch.equal(traced(other, k, v), at.attention(other, k, v, mask=attnc.causal()) + other)
 
@@ -138,7 +138,8 @@ def test_batched_gradients_are_refused():
 
 
 @pytest.mark.parametrize("change, kind, message", [
-    (dict(mask=attnc.causal), ProblemError, "call it, as attnc.causal()"), (dict(mask=attnc.Mask), ProblemError, "attnc.causal()"),
+    (dict(mask=attnc.causal), ProblemError, "call it, as attnc.causal()"),
+    (dict(mask=attnc.Mask), ProblemError, "attnc.causal()"),
     (dict(mask=None), ProblemError, "as attnc.full()"),
     (dict(q=torch.zeros(1, 2).to_sparse()), TensorError, "strided tensor, got: torch.sparse"),
 ])
@@ -162,7 +163,8 @@ def by_dense(q, k, v):
     return o.reshape(q.shape)
 
 
-@pytest.mark.parametrize("layout, positions", [*itertools.product(("bshd", "thd padded"), (None, torch.int32, torch.int64))])
+@pytest.mark.parametrize("layout", ["bshd", "thd padded"])
+@pytest.mark.parametrize("positions", [None, torch.int32, torch.int64])
 def test_gradients_with_ids(layout, positions):
     inputs = [make(2, 20, h, D, seed=i) for i, h in enumerate((H, G, G))]
     if layout == "thd padded":
@@ -182,8 +184,8 @@ def test_padding_by_ids_is_zero():
 
 
 def test_ids_compiled():
-    step = torch.compile(lambda q, k, v, ids: at.attention(q, k, v, mask=attnc.causal(), ids=ids, segments=4), fullgraph=True,
-                         backend="aot_eager")
+    step = torch.compile(lambda q, k, v, ids: at.attention(q, k, v, mask=attnc.causal(), ids=ids, segments=4),
+                         fullgraph=True, backend="aot_eager")
     inputs = [make(2, 20, h, D, seed=i) for i, h in enumerate((H, G, G))]
     assert torch.equal(step(*inputs, IDS), at.attention(*inputs, mask=attnc.causal(), ids=IDS, segments=4))
 
@@ -205,10 +207,15 @@ def test_lengths_of_ids():
     (dict(ids=None, positions=POSITIONS), ProblemError, "ids beside"),
     (dict(ids=IDS[:, :-1]), TensorError, "for 40 tokens, got: (2, 19)"),
     (dict(ids=IDS.float()), TensorError, "torch.int32 or torch.int64"),
-    (dict(ids=IDS + 2**32), TensorError, "numbers of 32 bits in 'ids_q'"),
+    (dict(ids=IDS + 2**32), TensorError, "numbers of 32 bits in 'ids' of queries"),
     (dict(ids=IDS.roll(2, 1)[:, :].where(IDS > 0, 1)), TensorError, "one run of tokens for each id"),
-    (dict(ids=[IDS]), TensorError, "ids_kv"),
-    (dict(positions=(POSITIONS.int(), None)), TensorError, "'positions_kv'"),
+    (dict(ids=[IDS]), TensorError, "or a pair of them as 'ids', got: list of 1: Tensor"),
+    (dict(ids=[1] * 20), TensorError, "as 'ids', got: list of 20: int, int, int"),
+    (dict(ids=1), TensorError, "as 'ids', got: int"),
+    (dict(ids=IDS.to("meta")), TensorError, "expected 'ids' of 'q' on cpu, got: meta"),
+    (dict(positions=(POSITIONS.int(), None)), TensorError, "as 'positions', got: tuple of 2: Tensor, NoneType"),
+    (dict(positions=POSITIONS.to("meta")), TensorError, "expected 'positions' of queries on cpu, got: meta"),
+    (dict(positions=POSITIONS[:, :-1].int()), TensorError, "`positions` of queries"),
     (dict(cu_seqlens_q=torch.zeros(2, dtype=torch.int32)), TensorError, "got: both"),
     (dict(layout="bhsd"), UnsupportedError, "'bshd' and 'thd padded'"),
     (dict(mask=attnc.prefix(3), positions=POSITIONS.int()), UnsupportedError, "by positions"),

@@ -83,17 +83,20 @@ def check_refused(mesh):
     ids = torch.ones(B, S + 1, dtype=torch.int32)
     one = make(B, S + 1, 1, D)
     for tensors, options, kind, message in (
-            (shards(Shard(1), Shard(1), Shard(1)), {}, UnsupportedError, "shards of the batch and of heads, got: 'q' with"),
+            (shards(Shard(1), Shard(1), Shard(1)), {}, UnsupportedError,
+             "shards of the batch and of heads, got: 'q' with"),
             (shards(Shard(3), Shard(3), Shard(3)), {}, UnsupportedError, "placement S(3) in the layout"),
             (shards(Shard(0), Replicate(), Replicate()), {}, TensorError, "tensor.redistribute() changes them"),
             ([shards(Shard(0), Shard(0), Shard(0))[0], k, v], {}, TensorError, "to be DTensors, got: Tensor as 'k'"),
-            ([distribute_tensor(t, mesh, [Shard(2)]) for t in (q, one, one)], {}, TensorError, "in multiples of 2 shards, got: 1"),
-            (shards(Shard(2), Shard(2), Shard(2)), dict(mask=attnc.heads(*[attnc.causal(), attnc.full()] * 2)), UnsupportedError,
-             "reads the number of the head"),
-            (shards(Shard(0), Shard(0), Shard(0)), dict(mask=attnc.where("b > q")), UnsupportedError, "number of the sequence"),
+            ([distribute_tensor(t, mesh, [Shard(2)]) for t in (q, one, one)], {}, TensorError,
+             "in multiples of 2 shards, got: 1"),
+            (shards(Shard(2), Shard(2), Shard(2)), dict(mask=attnc.heads(*[attnc.causal(), attnc.full()] * 2)),
+             UnsupportedError, "reads the number of the head"),
+            (shards(Shard(0), Shard(0), Shard(0)), dict(mask=attnc.where("b > q")), UnsupportedError,
+             "number of the sequence"),
             (shards(Shard(0), Shard(0), Shard(0)), dict(dropout=0.5), UnsupportedError, "expected `seed`"),
             (shards(Shard(0), Shard(0), Shard(0)), dict(mask=attnc.document("ids"), arrays={"ids": ids}), TensorError,
-             "with the placements (S")):
+             "expected 'ids' of queries to be a DTensor with the placements (S")):
         with pytest.raises(kind) as error:
             at.attention(*tensors, **{"mask": attnc.causal(), **options})
         assert message in str(error.value), str(error.value)

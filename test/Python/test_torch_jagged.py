@@ -59,8 +59,8 @@ def test_jagged_with_gaps():
 def test_jagged_cross_attention():
     q, (k, v) = jagged(packed()[:1]), jagged([make(20, G, D, seed=i) for i in (1, 2)], torch.tensor([0, 3, 9, 9, 20]))
     o = at.attention(*q, k, v, mask=attnc.full())
-    expected = at.attention(q[0].values(), k.values(), v.values(), mask=attnc.full(), layout="thd", cu_seqlens_q=OFFSETS,
-                            cu_seqlens_kv=torch.tensor([0, 3, 9, 9, 20]))
+    expected = at.attention(q[0].values(), k.values(), v.values(), mask=attnc.full(), layout="thd",
+                            cu_seqlens_q=OFFSETS, cu_seqlens_kv=torch.tensor([0, 3, 9, 9, 20]))
     assert torch.equal(o.values(), expected) and not o.values()[5:16].any()  # the third has no keys
 
 

@@ -248,9 +248,9 @@ def dialect_kinds():
     ods = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/attn/Dialect/Attn/IR")
     with open(os.path.join(ods, "AttnMasks.td")) as masks, open(os.path.join(ods, "AttnScores.td")) as scores:
         masks, scores = masks.read(), scores.read()
-    names = re.findall(r'^def \w+ : Attn_(?:Mask|IntervalMask|Composite)<"\w+", "(\w+)"', masks, re.M)
-    names += re.findall(r'^def \w+ : AttrDef<[^{]*{\s*let mnemonic = "(\w+)"', masks, re.M)
-    modifiers = re.findall(r'^def \w+ : Attn_ScoreModifier<"\w+", "(\w+)",([^>]*)>', scores, re.M)
+    names = re.findall(r'^def \w+\s*: Attn_(?:Mask|IntervalMask|Composite)<"\w+",\s*"(\w+)"', masks, re.M)
+    names += re.findall(r'^def \w+\s*: AttrDef<[^{]*{\s*let mnemonic = "(\w+)"', masks, re.M)
+    modifiers = re.findall(r'^def \w+\s*: Attn_ScoreModifier<"\w+",\s*"(\w+)",([^>]*)>', scores, re.M)
     assert "causal" in names and "diff" in names and "softcap" in dict(modifiers), "ODS is written in another way"
     return {"mask " + name for name in names} | {"score " + name for name, _ in modifiers} | \
         {"learned " + name for name, methods in modifiers if "entryDerivative" in methods} | \

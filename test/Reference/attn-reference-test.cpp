@@ -18,7 +18,8 @@ namespace cl = llvm::cl;
 
 static cl::opt<std::string> file(cl::Positional, cl::desc("FILE.mlir"));
 static cl::list<std::string> args("arg", cl::desc("NAME=FILE.npy of an operand or array"));
-static cl::list<std::string> results("result", cl::desc("NAME=FILE.npy of o, lse or known, or of a gradient where there is an `attn.backward`"));
+static cl::list<std::string>
+    results("result", cl::desc("NAME=FILE.npy of o, lse or known, or of a gradient where there is an `attn.backward`"));
 static cl::opt<int64_t> every("one-row-in", cl::init(1), cl::desc("evaluate one row in N"));
 static cl::opt<bool> selfTest("self-test", cl::desc("check tensors"));
 
@@ -103,21 +104,30 @@ static void checkSmallScores() {
     return sum;
   };
   for (double cap : {1.0, 30.0, 50.0, 100.0, 0x1p-60, 0x1p60})
-    for (auto [factor, error] : {std::pair(0.08838834764831845, 0.0), {1.0, 0.0}, {1e-30, 0.0}, {1e30, 0.0}, {0.08838834764831845, 0x1p-10}, {1e-30, 0x1p-10}}) {
+    for (auto [factor, error] : {std::pair(0.08838834764831845, 0.0),
+                                 {1.0, 0.0},
+                                 {1e-30, 0.0},
+                                 {1e30, 0.0},
+                                 {0.08838834764831845, 0x1p-10},
+                                 {1e-30, 0x1p-10}}) {
       ScoreModifierInterface softcap = SoftcapAttr::get(&context, llvm::APFloat(cap));
       double within = softcap.smallBelow(factor, error), worst = 0, worstSize = 0, worstSlope = 0;
-      llvm::SmallVector<double> score = softcap.smallScore(factor, error), slope = softcap.smallDerivative(factor, error);
+      llvm::SmallVector<double> score = softcap.smallScore(factor, error),
+                                slope = softcap.smallDerivative(factor, error);
       check(within > 0 && !score.empty() && !slope.empty(), "softcap knows small scores");
       for (double x = -1; x <= 1; x += 1.0 / 512) {
         double natural = x * within * factor, expected = softcap.modify(ScorePoint(), natural);
         double off = std::fabs(x * evaluate(score, x * x) - expected);
         worst = std::max(worst, off / std::max(std::fabs(expected), 1e-300)), worstSize = std::max(worstSize, off);
-        worstSlope = std::max(worstSlope, std::fabs(evaluate(slope, x * x) - softcap.derivative(ScorePoint(), natural)));
+        worstSlope =
+            std::max(worstSlope, std::fabs(evaluate(slope, x * x) - softcap.derivative(ScorePoint(), natural)));
       }
       // Two coefficients where an error of so much does not matter.
       bool coarse = error > 0 && cap < 60;
-      check(score.size() == (coarse ? 2 : 3) && slope.size() == score.size(), "a small score is as right as it needs to be, of a cap of " + std::to_string(cap));
-      check(factor / cap > 0x1p120 || (coarse ? worstSize <= error : worst < 0x1p-16), "a small score is right to 2^-16, or to what matters");
+      check(score.size() == (coarse ? 2 : 3) && slope.size() == score.size(),
+            "a small score is as right as it needs to be, of a cap of " + std::to_string(cap));
+      check(factor / cap > 0x1p120 || (coarse ? worstSize <= error : worst < 0x1p-16),
+            "a small score is right to 2^-16, or to what matters");
       check(factor / cap > 0x1p120 || worstSlope < (coarse ? 8e-4 : 2e-4), "and its slope to 2e-4 or 8e-4");
     }
 }

@@ -75,23 +75,24 @@ static void artifact() {
 
 /// What ptxas says of one kernel among several, with a warning in front of the first.
 static void report() {
-  constexpr std::string_view log =
-      "ptxas info    : (C7512) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register "
-      "resources for the wgmma pipeline in the function 'first'\n"
-      "ptxas info    : Compiling entry function 'first' for 'sm_90a'\n"
-      "ptxas info    : Function properties for first\n"
-      "    8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads\n"
-      "ptxas info    : Used 168 registers, used 1 barriers, 16 bytes smem\n"
-      "ptxas info    : Compiling entry function 'second' for 'sm_90a'\n"
-      "ptxas info    : Function properties for second\n"
-      "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
-      "ptxas info    : Used 40 registers\n";
+  constexpr std::string_view log = "ptxas info    : (C7512) Potential Performance Loss: wgmma.mma_async instructions "
+                                   "are serialized due to insufficient register "
+                                   "resources for the wgmma pipeline in the function 'first'\n"
+                                   "ptxas info    : Compiling entry function 'first' for 'sm_90a'\n"
+                                   "ptxas info    : Function properties for first\n"
+                                   "    8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads\n"
+                                   "ptxas info    : Used 168 registers, used 1 barriers, 16 bytes smem\n"
+                                   "ptxas info    : Compiling entry function 'second' for 'sm_90a'\n"
+                                   "ptxas info    : Function properties for second\n"
+                                   "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+                                   "ptxas info    : Used 40 registers\n";
   ResourceReport first = ResourceReport::parse(log, "first"), second = ResourceReport::parse(log, "second");
-  EXPECT(first.registers == 168 && first.stack == 8 && first.spillStores == 4 && first.spillLoads == 12 && first.smem == 16 && first.serialized);
+  EXPECT(first.registers == 168 && first.stack == 8 && first.spillStores == 4 && first.spillLoads == 12 &&
+         first.smem == 16 && first.serialized);
   EXPECT(second.registers == 40 && second.spillStores == 0 && second.smem == 0 && !second.serialized && second.fits());
   EXPECT(!ResourceReport::parse(log, "third").known());
   first.stack = first.spillStores = first.spillLoads = 0;
-  EXPECT(!first.fits(), "products one after the other are what spills are: another configuration is the faster");
+  EXPECT(!first.fits(), "products one after the other are what spills are: another schedule is the faster");
   fmt::print("{}\n{}\n", first.str(), second.str());
 }
 

@@ -48,10 +48,13 @@ static_assert(tensorMapSwizzle128B == CU_TENSOR_MAP_SWIZZLE_128B);
 static_assert(tensorMapPromotion256B == CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
 static_assert(tensorMapFillZeros == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 #endif
-static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) && offsetof(LaunchAttribute, value) == offsetof(CUlaunchAttribute, value) &&
+static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) &&
+              offsetof(LaunchAttribute, value) == offsetof(CUlaunchAttribute, value) &&
               sizeof(LaunchAttribute::value) == sizeof(CUlaunchAttributeValue));
-static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig) && offsetof(LaunchConfig, blockX) == offsetof(CUlaunchConfig, blockDimX) &&
-              offsetof(LaunchConfig, smem) == offsetof(CUlaunchConfig, sharedMemBytes) && offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream) &&
+static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig) &&
+              offsetof(LaunchConfig, blockX) == offsetof(CUlaunchConfig, blockDimX) &&
+              offsetof(LaunchConfig, smem) == offsetof(CUlaunchConfig, sharedMemBytes) &&
+              offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream) &&
               offsetof(LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs) &&
               offsetof(LaunchConfig, attributeCount) == offsetof(CUlaunchConfig, numAttrs));
 static_assert(launchEarly == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);

@@ -150,7 +150,7 @@ static void fakeDriver() {
   EXPECT(launch(*module, args, 0, nullptr).ok() && !launch(*module, args, int64_t(1) << 31, nullptr));
 
   // A cluster for each row: beyond eight blocks the driver is asked for it, and without a counter there is no launch.
-  auto *attributes = static_cast<int(*)[16]>(::dlsym(fake, "fake_attributes"));
+  auto *attributes = static_cast<int (*)[16]>(::dlsym(fake, "fake_attributes"));
   EXPECT(attributes && (*attributes)[14] == 0);
   kernel.artifact.persistent = false, kernel.artifact.clusterPerBlock = true;
   kernel.artifact.follows = false;
@@ -209,7 +209,8 @@ static void fakeDriver() {
   EXPECT(!far);
   fmt::print("{}\n", far.error().str());
 
-  // Packed rows are there three times, the second time as ends of sequences, up to the tensor's; a step of the last leads a row back, in multiples of 2^34.
+  // Packed rows are there three times, the second time as ends of sequences, up to the tensor's; a step of the last
+  // leads a row back, in multiples of 2^34.
   constexpr uint64_t most = INT32_MAX, back = uint64_t(1) << 34;
   TensorMapSpec packed{0x4000, {64, 100, 4, 1}, {256, 64, 64}, 128, 64, true};
   packed.packed = true;

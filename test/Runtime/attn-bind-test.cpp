@@ -186,7 +186,8 @@ static void layouts() {
   }
   Case mixed("thd, bshd, bshd, thd", {3, 200, 50});
   mixed.mustBind();
-  EXPECT(mixed.map("q_map").packed && !mixed.map("k_map").packed && !mixed.map("v_map").packed, "each as its tensor is");
+  EXPECT(mixed.map("q_map").packed && !mixed.map("k_map").packed && !mixed.map("v_map").packed,
+         "each as its tensor is");
 }
 
 /// Strides that nobody takes a step of may be anything; the map's are legal.
@@ -235,9 +236,8 @@ static void refusals() {
   c.mustBind();
   EXPECT(c.bound[0].maps.size() == 23 && c.bound[0].pointers.back() == &c.bound[0].maps.back());
 
-  rt::Status failed = c.bind([](const rt::TensorMapSpec &) {
-    return rt::Result<rt::TensorMap>(rt::Error{"no more maps", {}, {}});
-  });
+  rt::Status failed =
+      c.bind([](const rt::TensorMapSpec &) { return rt::Result<rt::TensorMap>(rt::Error{"no more maps", {}, {}}); });
   EXPECT(!failed);
   fmt::print("encoder: {}\n", failed.error().str());
 
@@ -355,7 +355,8 @@ static void workspaces() {
   }
 }
 
-/// Sums of dQ have q's rows and no others, whatever sequences there are; their counters, and statistics, are few bytes a row and a sequence.
+/// Sums of dQ have q's rows and no others, whatever sequences there are; their counters, and statistics, are few bytes
+/// a row and a sequence.
 static void gradientMemory() {
   for (const char *layout : {"thd", "thd padded", "bshd"}) {
     rt::ProgramCode code = compiled(
@@ -374,14 +375,16 @@ static void gradientMemory() {
         bool isSum = buffer.name == "dq_sum", isCounters = buffer.name == "dq_turns";
         found += isSum + isCounters;
         EXPECT(!isSum || elements == 16 * all * 128, "{}: {}", layout, elements);
-        EXPECT(!isCounters || (elements >= 16 * all / 64 + 16 * batch && elements <= 16 * (all / 64 + 1 + batch)), "{}: {}", layout, elements);
+        EXPECT(!isCounters || (elements >= 16 * all / 64 + 16 * batch && elements <= 16 * (all / 64 + 1 + batch)),
+               "{}: {}", layout, elements);
       }
       EXPECT(found == 2, "{}: {}", layout, found);
     }
   }
 }
 
-/// A program of a main kernel and another: the bytes that a compiler says it spills of each, or -1 if products are serialized, and the other one's text.
+/// A program of a main kernel and another: the bytes that a compiler says it spills of each, or -1 if products are
+/// serialized, and the other one's text.
 struct Made {
   int main, other;
   const char *otherText;
@@ -420,7 +423,8 @@ static std::pair<int, int> fitting(llvm::ArrayRef<Made> made) {
   return {int(found->program.qTile), built};
 }
 
-/// The first program that fits; a kernel that all have is no reason for another; if none fits, that which exceeds registers least.
+/// The first program that fits; a kernel that all have is no reason for another; if none fits, that which exceeds
+/// registers least.
 static void fallbacks() {
   EXPECT(fitting({{0, 0, "a"}, {0, 0, "b"}}) == std::pair(0, 2));
   EXPECT(fitting({{8, 0, "a"}, {0, 0, "b"}}).first == 1);
@@ -497,7 +501,9 @@ static void worth() {
     EXPECT(first.ok() && plain.ok() && hinted.ok(), "{}", text);
     return isWorthKernels(*hinted, *plain, *first);
   };
-  auto forward = [](int dim) { return fmt::format("attn.problem @p mask(#attn.causal) layout(bshd) heads(16) dims({}) dtype(bf16)", dim); };
+  auto forward = [](int dim) {
+    return fmt::format("attn.problem @p mask(#attn.causal) layout(bshd) heads(16) dims({}) dtype(bf16)", dim);
+  };
   EXPECT(isWorth(forward(64), {24, 24}, 0) && isWorth(forward(64), {512, 512}, 0) &&
          !isWorth(forward(128), {512, 512}, 0));
   EXPECT(!isWorth(forward(64), {4096, 4096}, 0) && isWorth(forward(128), {16, 32768}, 0));

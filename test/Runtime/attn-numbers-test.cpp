@@ -37,7 +37,8 @@ static void testEqualScores() {
   for (int key = 1; key <= 100000; ++key) {
     sum += attn::exp2(0.f);
     if (key % 997 == 0)
-      expectWithin("ln of a sum of exp2(0)", key, std::log(double(key)), attn::naturalLog(sum), 1e-15 * std::log(double(key)));
+      expectWithin("ln of a sum of exp2(0)", key, std::log(double(key)), attn::naturalLog(sum),
+                   1e-15 * std::log(double(key)));
   }
 }
 

@@ -6,7 +6,10 @@
 attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(128) dtype(bf16) {sym_visibility = "private"}
 attn.backward @grads of(@p)
 
-// CHECK: // grads for sm_90a, #tile.config<q_tile = 64, kv_tile = 128
+// CHECK: // grads for sm_90a
+// CHECK: ATTN_REDUCER_KERNEL(grads, /*threads=*/512,
+// CHECK: attn::Ring<attn::bf16, 128, 128, 1, /*a reducer, too=*/true> K(
+// CHECK: attn::Ring<attn::bf16, 64, 128, 2> Q(
 // CHECK: attn::begin_roles<6>(
 // CHECK: attn::take_registers<208>();
 // CHECK: attn::store_zero<128, 128, 256>(dk_rows, dk_row, write_rows, attn::thread_here());
@@ -96,7 +99,7 @@ attn.backward @grads of(@p)
 // REGISTERS: attn::add_staged<attn::Sums<128, 32, true>, 4>(sum, {{x_[0-9]+}}, turns, turn, key_tile, [=](int other) {
 
 // Without a reducer, those that compute make dQ, too.
-// RUN: sed 's/of(@p)/of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true>)/' %s \
+// RUN: sed 's/of(@p)/of(@p) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true>)/' %s \
 // RUN:   | attn-translate --target=sm_90a | FileCheck %s --check-prefix=ALONE
 // ALONE: attn::begin_roles<2>(
 // ALONE: const auto dS_tile = attn::share(dS, ds);
@@ -109,16 +112,22 @@ attn.backward @grads of(@p)
 // ALONE-NEXT: attn::wait_products<0>(dK);
 // ALONE-NEXT: attn::release(Q);
 
-// Of nothing that is seen, there is nothing to reduce.
+// Where nothing is seen, no warpgroup makes dQ.
 // RUN: sed 's/attn.causal/attn.and<#attn.band<right = -60>, #attn.band<left = -60>>/' %s | attn-translate --target=sm_90a | FileCheck %s --check-prefix=HIDDEN
-// HIDDEN: // grads for sm_90a, #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true>
+// HIDDEN: // grads for sm_90a
+// HIDDEN: ATTN_KERNEL(grads, /*threads=*/384,
 // HIDDEN-NOT: is_reducer
 // HIDDEN-NOT: mma
 // HIDDEN: attn::store<128>(dv_rows, dv_row, dV,
 
-// ORDERED: // grads for sm_90a, #tile.config<q_tile = 32, kv_tile = 128
+// ORDERED: // grads for sm_90a
+// ORDERED: ATTN_KERNEL(grads, /*threads=*/384,
+// ORDERED: attn::Ring<attn::bf16, 128, 128, 1> K(
+// ORDERED: attn::Ring<attn::bf16, 32, 128, 2> Q(
 // ORDERED: attn::store_zero<128, 128, 256>(dk_rows, dk_row, write_rows, attn::thread_here());
-// ORDERED: // grads_dq for sm_90a, #tile.config<q_tile = 128, kv_tile = 64
+// ORDERED: // grads_dq for sm_90a
+// ORDERED: attn::Ring<attn::bf16, 128, 128, 1> Q(
+// ORDERED: attn::Ring<attn::bf16, 64, 128, 2> K(
 // ORDERED: attn::store_zero<128, 128, 256>(dq_rows, dq_row, write_rows);
 
 // Behind the loop, words of the message are read again; slopes of modified scores lie where dS will, and small scores

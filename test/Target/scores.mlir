@@ -7,7 +7,7 @@
 
 // CHECK: #include "attn/tile.h"
 tile.kernel @scores(%q0: i32, %k0: i32) target("sm_80") grid(dense heads 1)
-    config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
   %s = tile.place "s" : !tile.frag<64x64, 1>
   %p = tile.place "p" : !tile.held<64x64xbf16, 1>
   %row = tile.place "row" : !tile.rows<64, 1>

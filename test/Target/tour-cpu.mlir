@@ -3,10 +3,14 @@
 // The tour's problem as C++ for the CPU: the program as converted, copies not moved
 // ahead, and an entry that a thread pool calls for each block.
 //
-// RUN: attn-translate %attn_source/docs/tour/packed_causal.mlir --target=cpu | FileCheck %s
-// RUN: attn-opt %attn_source/docs/tour/packed_causal.mlir --attn-pipeline="target=cpu" -mlir-print-debuginfo | attn-translate --target=cpu | FileCheck %s
+// RUN: attn-opt %attn_source/docs/tour/packed_causal.mlir -attn-choose-schedule=target=cpu > %t
+// RUN: attn-translate %attn_source/docs/tour/packed_causal.mlir --target=cpu > %t.cc
+// RUN: cat %t %t.cc | FileCheck %s
+// RUN: attn-opt %attn_source/docs/tour/packed_causal.mlir --attn-pipeline="target=cpu" -mlir-print-debuginfo | attn-translate --target=cpu > %t.cc
+// RUN: cat %t %t.cc | FileCheck %s
 
-// CHECK: // packed_causal for cpu, #tile.config<q_tile = [[#QT:]], kv_tile = [[#KT:]], warps = [[#WARPS:]], blocks = [[#BLOCKS:]]{{.*}}>
+// CHECK: schedule(#tile.tiled<q_tile = [[#QT:]], kv_tile = [[#KT:]], warps = [[#WARPS:]], blocks = [[#BLOCKS:]]{{.*}}>)
+// CHECK: // packed_causal for cpu
 // CHECK-NEXT: #include "attn/tile.h"
 // CHECK: ATTN_KERNEL(packed_causal, /*threads=*/[[#mul(WARPS,32)]], /*blocks per multiprocessor=*/[[#BLOCKS]])
 // What a kernel only reads is const; the names are the launcher's.

@@ -2,10 +2,14 @@
 //
 // The tour's problem as CUDA C++: a line for each op, names as in the IR.
 //
-// RUN: attn-translate %attn_source/docs/tour/packed_causal.mlir --target=sm_80 | FileCheck %s
-// RUN: attn-opt %attn_source/docs/tour/packed_causal.mlir --attn-pipeline -mlir-print-debuginfo | attn-translate | FileCheck %s
+// RUN: attn-opt %attn_source/docs/tour/packed_causal.mlir -attn-choose-schedule=target=sm_80 > %t
+// RUN: attn-translate %attn_source/docs/tour/packed_causal.mlir --target=sm_80 > %t.cc
+// RUN: cat %t %t.cc | FileCheck %s
+// RUN: attn-opt %attn_source/docs/tour/packed_causal.mlir --attn-pipeline -mlir-print-debuginfo | attn-translate > %t.cc
+// RUN: cat %t %t.cc | FileCheck %s
 
-// CHECK: // packed_causal for sm_80, #tile.config<q_tile = [[#QT:]], kv_tile = [[#KT:]], warps = [[#WARPS:]], blocks = [[#BLOCKS:]]{{.*}}>
+// CHECK: schedule(#tile.tiled<q_tile = [[#QT:]], kv_tile = [[#KT:]], warps = [[#WARPS:]], blocks = [[#BLOCKS:]]{{.*}}>)
+// CHECK: // packed_causal for sm_80
 // CHECK-NEXT: #include "attn/tile.h"
 // CHECK: ATTN_KERNEL(packed_causal, /*threads=*/[[#mul(WARPS,32)]], /*blocks per multiprocessor=*/[[#BLOCKS]])
 // What a kernel only reads is const; the names are the launcher's.

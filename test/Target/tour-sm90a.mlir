@@ -4,13 +4,15 @@
 // the two roles do is looked at one by one; which of them is printed first does not matter.
 //
 // RUN: attn-translate %attn_source/docs/tour/packed_causal.mlir --target=sm_90a > %t.cu
-// RUN: FileCheck %s --input-file=%t.cu
+// RUN: attn-opt %attn_source/docs/tour/packed_causal.mlir -attn-choose-schedule=target=sm_90a > %t
+// RUN: cat %t %t.cu | FileCheck %s
 // RUN: FileCheck %s --check-prefix=PRODUCER --input-file=%t.cu
 // RUN: FileCheck %s --check-prefix=CONSUMER --input-file=%t.cu
 // RUN: attn-opt %attn_source/docs/tour/packed_causal.mlir --attn-pipeline="target=sm_90a" -mlir-print-debuginfo | attn-translate --target=sm_90a | diff %t.cu -
 // RUN: attn-translate %s --target=sm_90a | FileCheck %s --check-prefix=WINDOW
 
-// CHECK: // packed_causal for sm_90a, #tile.config<q_tile = [[#QT:]], kv_tile = [[#KT:]], warps = [[#WARPS:]], blocks = [[#BLOCKS:]]{{.*}}>
+// CHECK: schedule(#tile.warp_specialized<q_tile = [[#QT:]], kv_tile = [[#KT:]], warps = [[#WARPS:]], blocks = [[#BLOCKS:]]{{.*}}>)
+// CHECK: // packed_causal for sm_90a
 // CHECK-NEXT: #include "attn/hopper.h"
 // A warpgroup more than those that compute.
 // CHECK: ATTN_KERNEL(packed_causal, /*threads=*/[[#mul(WARPS,32)+128]], /*blocks per multiprocessor=*/[[#BLOCKS]])

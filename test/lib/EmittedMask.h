@@ -20,7 +20,8 @@ constexpr int64_t heads = 12; ///< masks of 2, 3, 4 or 6 groups divide it
 struct Arrays {
   std::vector<std::vector<int64_t>> data;
   SmallVector<MaskOperand> operands;
-  Arrays(MaskInterface mask, std::mt19937 &rng, int64_t lenQ, int64_t lenK, int64_t extent) : operands(mask.operands()) {
+  Arrays(MaskInterface mask, std::mt19937 &rng, int64_t lenQ, int64_t lenK, int64_t extent)
+      : operands(mask.operands()) {
     for (const MaskOperand &operand : operands) {
       auto &array = data.emplace_back(extent);
       for (int64_t &x : array)

@@ -20,8 +20,9 @@ using Set = std::vector<bool>;
 class Laws {
 public:
   Laws(MaskInterface mask, Location loc, std::mt19937 &rng, int64_t size)
-      : mask(mask), leaf(mask), canonical(canonicalMask(mask)), loc(loc), rng(rng), size(size), rowIr(mask.getContext()), keysIr(mask.getContext()),
-        columnIr(mask.getContext()), queriesIr(mask.getContext()), keepIr(mask.getContext()), truthIr(mask.getContext()) {
+      : mask(mask), leaf(mask), canonical(canonicalMask(mask)), loc(loc), rng(rng), size(size),
+        rowIr(mask.getContext()), keysIr(mask.getContext()), columnIr(mask.getContext()), queriesIr(mask.getContext()),
+        keepIr(mask.getContext()), truthIr(mask.getContext()) {
     rows = mask.rowIntervals(rowIr.math, rowIr.scope(), rowIr.arg(2));
     columns = mask.columnIntervals(columnIr.math, columnIr.scope(), columnIr.arg(2));
     while (leaf.children().size() == 1)
@@ -67,12 +68,17 @@ public:
     IndexMath math;
     return mask.zones(math, probe(Index::position(1))).has_value();
   }
-  /// Walks of unions of few zones visit no empty tile: tiles of up to 5, whose size is no divisor of a sequence's. Of long
-  /// sequences, the first and the last tile of each interval of some lines.
+  /// Walks of unions of few zones visit no empty tile: tiles of up to 5, whose size is no divisor of a sequence's. Of
+  /// long sequences, the first and the last tile of each interval of some lines.
   LogicalResult checkVisits() {
     constexpr int64_t longer = (1 << 20) - 3;
-    for (auto [rows, columns] : {std::pair<int64_t, int64_t>(24, 24), {24, 13}, {11, 24}, {7, 7}, {longer, longer},
-                                 {longer, 700}, {700, longer}}) {
+    for (auto [rows, columns] : {std::pair<int64_t, int64_t>(24, 24),
+                                 {24, 13},
+                                 {11, 24},
+                                 {7, 7},
+                                 {longer, longer},
+                                 {longer, 700},
+                                 {700, longer}}) {
       lenQ = rows, lenK = columns, head = 0;
       Arrays arrays(mask, rng, lenQ, lenK, 12);
       MaskPoint point = pointOf(arrays);
@@ -109,7 +115,8 @@ private:
             for (int64_t b = x; b < end; ++b)
               any |= kept(a, b);
           if (!any)
-            return complain(("no visit of an empty tile of " + Twine(tile) + " (x of " + lineName + ")").str(), line, x);
+            return complain(("no visit of an empty tile of " + Twine(tile) + " (x of " + lineName + ")").str(), line,
+                            x);
         }
       }
     }
@@ -266,7 +273,8 @@ private:
     MaskScope informed = scope;
     informed.listedIn = [&](unsigned operand, Interval rows, Interval columns) {
       int64_t at[] = {rows.lo.getNumber(), rows.hi.getNumber(), columns.lo.getNumber(), columns.hi.getNumber()};
-      return TileTruth{Cond::runtime(arrays.listedIn(operand, at, false)), Cond::runtime(arrays.listedIn(operand, at, true))};
+      return TileTruth{Cond::runtime(arrays.listedIn(operand, at, false)),
+                       Cond::runtime(arrays.listedIn(operand, at, true))};
     };
     informed.extremes = [&](unsigned operand, Interval positions) -> std::optional<EntryRange> {
       auto range = arrays.rangeOf(operand, positions.lo.getNumber(), positions.hi.getNumber());
@@ -369,8 +377,9 @@ struct TestMaskLaws : PassWrapper<TestMaskLaws, OperationPass<ModuleOp>> {
     return success();
   }
   InFlightDiagnostic complain(MaskInterface a, MaskInterface b, const MaskPoint &p) {
-    return emitError(getOperation().getLoc()) << "mask law broken: comparison of " << a << " and " << b << " at lenQ = "
-                                              << p.lenQ << ", lenK = " << p.lenK << ", q = " << p.q << ", k = " << p.k;
+    return emitError(getOperation().getLoc())
+           << "mask law broken: comparison of " << a << " and " << b << " at lenQ = " << p.lenQ << ", lenK = " << p.lenK
+           << ", q = " << p.q << ", k = " << p.k;
   }
   int64_t compared[3] = {};
 

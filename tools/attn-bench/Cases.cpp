@@ -8,9 +8,9 @@
 
 using namespace attn;
 
-std::string Case::problem(const std::string &config) const {
+std::string Case::problem(const std::string &schedule) const {
   std::string layout = lengths.empty() ? "bshd" : "thd";
-  std::string given = config.empty() ? "" : fmt::format(" config({})", config);
+  std::string given = schedule.empty() ? "" : fmt::format(" schedule({})", schedule);
   std::string modifiers = score.empty() ? "" : fmt::format(" score([{}])", score);
   if (!queries.empty()) {
     auto longest = [](const std::vector<int64_t> &rows) { return *std::max_element(rows.begin(), rows.end()); };
@@ -130,7 +130,8 @@ std::vector<Case> attn::allCases() {
   for (int64_t keys : {2, 4, 6, 8, 12})
     uniform(128, 4000, 1, keys);
   uniform(128, 2048, 2, 4);
-  // Rows of several segments of one query each, 2 in 2048 rows of 4 keys, and 4096 in 2 of 8192: all that is known ahead is a row's length.
+  // Rows of several segments of one query each, 2 in 2048 rows of 4 keys, and 4096 in 2 of 8192: all that is known
+  // ahead is a row's length.
   uniform(128, 2 * 2048, 1, 2);
   uniform(128, 2 * 4096, 1, 2);
   uniform(128, 2048, 16, 16);

@@ -22,8 +22,8 @@ struct Case {
   std::string score;             ///< score modifiers, if any
   std::vector<int64_t> queries;  ///< if not empty: of each packed sequence, `lengths` being of its keys; with bounds
 
-  /// The problem's text, called @bench; `config` may override the tile sizes.
-  std::string problem(const std::string &config) const;
+  /// The problem's text, called @bench; `schedule` may override the one that is chosen.
+  std::string problem(const std::string &schedule) const;
   reference::InputSizes sizes() const;
 };
 

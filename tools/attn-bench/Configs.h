@@ -6,15 +6,12 @@
 
 namespace attn::bench {
 
-/// The configurations of a target that are worth compiling for a problem: valid, and
-/// with accumulators that leave registers over. What does not fit shared memory,
-/// or the target does not take, is for the lowering to refuse.
-std::vector<tile::ConfigAttr> configsOf(ProblemOp problem, const Target &target);
+/// The schedules of a target that are worth compiling for a problem: valid, and with accumulators that leave registers
+/// over. What does not fit shared memory, or the target does not take, is for the lowering to refuse.
+std::vector<mlir::Attribute> candidatesOf(ProblemOp problem, const Target &target);
 
-/// `q_tile = 128, kv_tile = 64, ...`, without what is by default.
-std::string textOf(tile::ConfigAttr config);
-/// The same with all of them, in the attribute's order.
-std::string fullTextOf(tile::ConfigAttr config);
+/// `#tile.tiled<q_tile = 128, ...>`, without parameters that are as by default.
+std::string textOf(mlir::Attribute schedule);
 
 } // namespace attn::bench
 

@@ -9,9 +9,9 @@
 namespace attn::bench {
 
 struct Timing {
-  double medianMs = 0; ///< of the kernel: CUDA events, or the wall clock on a CPU
-  double launchUs = 0; ///< host time of one launch, median
-  double bytes = 0;    ///< of q, k, v, o and lse, each once
+  double medianMs = 0;  ///< of the kernel: CUDA events, or the wall clock on a CPU
+  double launchUs = 0;  ///< host time of one launch, median
+  double bytes = 0;     ///< of q, k, v, o and lse, each once
   std::string schedule; ///< that the launches had, by its name
 };
 

@@ -2,7 +2,7 @@
 #include "Tune.h"
 #include "Configs.h"
 #include "Timing.h"
-#include "attn/Conversion/AttnToTile.h"
+#include "attn/Conversion/Schedule.h"
 #include "llvm/Support/Regex.h"
 #include <atomic>
 #include <fmt/format.h>
@@ -17,9 +17,9 @@ constexpr double sampleMs = 4, finalists = 1.05;
 constexpr int rounds = 5, roundsOfFinalists = 10;
 
 namespace {
-/// A configuration, and what became of it.
+/// A schedule, and what became of it.
 struct Tried {
-  tile::ConfigAttr config;
+  mlir::Attribute schedule;
   std::string text; ///< of the problem with it
   Program program;
   std::string error; ///< why it was not lowered, compiled or timed
@@ -80,24 +80,24 @@ rt::Status Tuner::enumerate() {
   if (!found)
     return found.error();
   problem = *found;
-  problem.removeConfigAttr();
+  problem.removeScheduleAttr();
   llvm::Regex match(request.match.empty() ? "^" : request.match);
   if (std::string why; !match.isValid(why))
     return rt::Error{fmt::format("expected --match to be a regular expression, got: {} ({})", request.match, why)};
-  tile::ConfigAttr heuristics = chooseConfig(problem, target.family, target.arch);
-  std::vector<tile::ConfigAttr> all = configsOf(problem, target), wanted;
+  mlir::Attribute heuristics = chooseSchedule(problem, target.info()).schedule;
+  std::vector<mlir::Attribute> all = candidatesOf(problem, target), wanted;
   llvm::copy_if(all, std::back_inserter(wanted),
-                [&](tile::ConfigAttr config) { return match.match(fullTextOf(config)); });
+                [&](mlir::Attribute schedule) { return match.match(textOf(schedule)); });
   if (wanted.empty())
-    return rt::Error{fmt::format("expected --match to fit one of the {} configurations for {}, such as `{}`, got: {}",
-                                 all.size(), target.str(), fullTextOf(all.front()), request.match)};
+    return rt::Error{fmt::format("expected --match to fit one of the {} schedules for {}, such as `{}`, got: {}",
+                                 all.size(), target.str(), textOf(all.front()), request.match)};
   if (!llvm::is_contained(wanted, heuristics))
     wanted.insert(wanted.begin(), heuristics);
   std::set<std::string> sources;
-  for (tile::ConfigAttr config : wanted) {
+  for (mlir::Attribute schedule : wanted) {
     Tried tried;
-    tried.config = config;
-    tried.isHeuristics = config == heuristics;
+    tried.schedule = schedule;
+    tried.isHeuristics = schedule == heuristics;
     lower(tried);
     bool isNew = tried.error.empty() && sources.insert(tried.program.artifact().source).second;
     refused += !tried.error.empty();
@@ -112,13 +112,13 @@ rt::Status Tuner::enumerate() {
   }
   if (list.empty())
     return rt::Error{
-        fmt::format("none of the {} configurations is accepted for {}: {}", wanted.size(), target.str(), refusal)};
+        fmt::format("none of the {} schedules is accepted for {}: {}", wanted.size(), target.str(), refusal)};
   return {};
 }
 
 void Tuner::lower(Tried &tried) {
   ProblemOp copy = problem.clone();
-  copy.setConfigAttr(tried.config);
+  copy.setScheduleAttr(tried.schedule);
   llvm::raw_string_ostream(tried.text) << copy << "\n";
   copy.erase();
   auto program = compilation.compile(tried.text, "", target);
@@ -128,10 +128,10 @@ void Tuner::lower(Tried &tried) {
   }
   tried.program = std::move(*program);
   // Of the shared memory of a multiprocessor each block takes 1 KiB more than it asks for.
-  int64_t bytes = sharedMemoryLimit(target.family, target.arch) + 1024, blocks = tried.config.getBlocks();
+  int64_t bytes = target.info().sharedMemory + 1024, blocks = mainKernelOf(tried.schedule).getBlocks();
   if (blocks > 1 && blocks * (tried.program.artifact().smemBytes + 1024) > bytes)
     tried.error = fmt::format("expected shared memory for {} blocks, got: {} bytes for each with {}", blocks,
-                              tried.program.artifact().smemBytes, textOf(tried.config));
+                              tried.program.artifact().smemBytes, textOf(tried.schedule));
 }
 
 void Tuner::compile(Tried &tried) {
@@ -159,16 +159,16 @@ void Tuner::compileAll() {
 /// Where the heuristic's choice spills, a kernel gets the first of its fallbacks that does not.
 void Tuner::compileFallbacks() {
   auto chosen = llvm::find_if(list, [](const Tried &tried) { return tried.isHeuristics; });
-  tile::ConfigAttr config = chosen == list.end() ? tile::ConfigAttr() : chosen->config;
-  while (config && !target.isHost() && !chosen->fits()) {
-    config = fallbackOf(config);
-    if (!config)
+  mlir::Attribute schedule = chosen == list.end() ? mlir::Attribute() : chosen->schedule;
+  while (schedule && !target.isHost() && !chosen->fits()) {
+    schedule = scheduleOf(problem, schedule)->fallback(problem, schedule);
+    if (!schedule)
       return;
     chosen->isHeuristics = false;
-    chosen = llvm::find_if(list, [&](const Tried &tried) { return tried.config == config; });
+    chosen = llvm::find_if(list, [&](const Tried &tried) { return tried.schedule == schedule; });
     if (chosen == list.end()) {
       Tried tried;
-      tried.config = config;
+      tried.schedule = schedule;
       lower(tried);
       if (!tried.error.empty())
         return;
@@ -266,15 +266,16 @@ void Tuner::printTable(llvm::raw_ostream &os) const {
   std::optional<double> flops = flopsOf(problem, request.sizes);
   size_t spilling = llvm::count_if(list, [](const Tried &tried) { return tried.binary && !tried.fits(); });
   size_t timed = llvm::count_if(list, [](const Tried &tried) { return !tried.samples.empty(); });
-  os << request.name << (problem->getParentOfType<mlir::ModuleOp>().getOps<BackwardOp>().empty() ? "" : ", its forward pass,") << " for " << target.str() << ": " << list.size() + refused + same << " configurations, "
-     << refused << " refused, " << same << " with the code of another, " << spilling << " that spill, " << timed
-     << " timed\n";
+  os << request.name
+     << (problem->getParentOfType<mlir::ModuleOp>().getOps<BackwardOp>().empty() ? "" : ", its forward pass,")
+     << " for " << target.str() << ": " << list.size() + refused + same << " schedules, " << refused << " refused, "
+     << same << " with the code of another, " << spilling << " that spill, " << timed << " timed\n";
   if (refused)
     os << "refused, for one: " << refusal << "\n";
   if (!notTimed.empty())
     os << "not timed: " << notTimed << "\n";
   os << fmt::format("{:>8} {:>9} {:>6} {:>5} {:>9} {:>8}  {}\n", flops ? "TFLOP/s" : "", "ms", "/best", "regs",
-                    "smem KiB", "build ms", "config");
+                    "smem KiB", "build ms", "schedule");
   double best = list.front().ms();
   for (const Tried &tried : list) {
     double ms = tried.ms();
@@ -289,14 +290,14 @@ void Tuner::printTable(llvm::raw_ostream &os) const {
         flops && std::isfinite(ms) ? fmt::format("{:.{}f}", *flops / ms / 1e9, target.isHost() ? 4 : 1) : "",
         std::isfinite(ms) ? fmt::format("{:.4f}", ms) : "-", std::isfinite(ms) ? fmt::format("{:.3f}", ms / best) : "",
         known ? std::to_string(tried.binary->report.registers) : "-", tried.program.artifact().smemBytes / 1024.,
-        tried.compileMs, textOf(tried.config), note);
+        tried.compileMs, textOf(tried.schedule), note);
   }
 }
 
 void Tuner::printJson(llvm::raw_ostream &os) const {
   std::optional<double> flops = flopsOf(problem, request.sizes);
   for (const Tried &tried : list) {
-    Json line = {{"peer", "attnc"}, {"case", request.name}, {"config", textOf(tried.config)}};
+    Json line = {{"peer", "attnc"}, {"case", request.name}, {"schedule", textOf(tried.schedule)}};
     if (!tried.samples.empty()) {
       line["fwd_ms"] = rounded(tried.ms(), 1e4);
       if (flops)

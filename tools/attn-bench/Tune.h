@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// attn-bench --tune: every configuration of a problem, compiled and timed. The
-// heuristic (lib/Conversion/ChooseConfig.cpp) is written from its tables.
+// attn-bench --tune: every schedule of a problem, compiled and timed. The
+// heuristic of each schedule (lib/Conversion/Schedules) is written from its tables.
 //
 #ifndef ATTN_TOOLS_ATTN_BENCH_TUNE_H
 #define ATTN_TOOLS_ATTN_BENCH_TUNE_H
@@ -16,11 +16,11 @@ struct TuneRequest {
   std::string text;    ///< of a module
   std::string problem; ///< in it; empty: its only one
   reference::InputSizes sizes;
-  std::string match; ///< a regular expression for configurations as `fullTextOf` has them
+  std::string match; ///< a regular expression for the text of schedules (`textOf`)
   bool json = false;
 };
 
-/// Lowers all configurations, compiles what is accepted and differs, on all CPUs,
+/// Lowers all candidates, compiles what is accepted and differs, on all CPUs,
 /// and times those that do not spill, in turns: five rounds for all, ten more for those
 /// within 5 % of the fastest. On a machine that cannot run the target it stops after
 /// compiling. Prints a table, the fastest first, or a JSON line each.

@@ -114,8 +114,9 @@ rt::Result<std::unique_ptr<Workload>> Workload::create(const Kernel &kernel, Com
   // Where padding lies is not known yet. Of gradients, o and lse are made up, too: the time does not depend on them.
   for (const ProblemTensor &spec : tensorsOf(computation))
     if (spec.role == ProblemTensor::Operand && !(spec.name == "k" || spec.name == "v" ? k : q).getPadded())
-      tensors[spec.name] = randomTensor(spec.element == ProblemTensor::Data ? reference::dtypeOf(problem) : reference::Dtype::F32,
-                                        spec.shape(computation, sizes), seed++);
+      tensors[spec.name] =
+          randomTensor(spec.element == ProblemTensor::Data ? reference::dtypeOf(problem) : reference::Dtype::F32,
+                       spec.shape(computation, sizes), seed++);
   if (llvm::Error error = reference::addMissingInputs(computation, wanted, seed, tensors))
     return asError(std::move(error));
   auto made = reference::checkTensors(computation, tensors);

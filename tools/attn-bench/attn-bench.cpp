@@ -2,7 +2,7 @@
 //
 // Times kernels and prints JSON lines: what machine and commit, then one line a
 // case, with the keys of recorded runs of peers. On a GPU: medians of CUDA-event
-// timings. TFLOP/s count visible pairs. With --tune: all configurations of one
+// timings. TFLOP/s count visible pairs. With --tune: all schedules of one
 // problem.
 //
 #include "../common/OptionChecks.h"
@@ -22,20 +22,22 @@ using namespace attn;
 namespace cl = llvm::cl;
 using Json = nlohmann::ordered_json;
 
-static cl::list<std::string> suites("suite", cl::CommaSeparated,
-                                    cl::desc("dense, masks, packed, short, cpu, segments; default: what suits the target"));
+static cl::list<std::string>
+    suites("suite", cl::CommaSeparated,
+           cl::desc("dense, masks, packed, short, cpu, segments; default: what suits the target"));
 static cl::opt<std::string> filter("filter", cl::desc("only cases whose name contains this"));
 static cl::opt<std::string> targetText("target",
                                        cl::desc("`cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>`; default: the GPU if "
                                                 "there is one, else cpu"));
-static cl::opt<std::string> config("config", cl::desc("a #tile.config in place of the heuristic's"));
+static cl::opt<std::string>
+    schedule("schedule", cl::desc("a schedule attribute in place of the one that is chosen, e.g. `#tile.tiled<...>`"));
 static cl::opt<bool> backward("backward", cl::desc("time the problems' gradients, at 2.5 times the operations"));
 static cl::opt<std::string> commit("commit", cl::desc("recorded in the first line"), cl::init("unknown"));
 static cl::opt<double> budgetMs("budget-ms", cl::desc("time to spend on a case"), cl::init(150));
 
-static cl::OptionCategory tuning("--tune: all configurations of one problem, the fastest first");
+static cl::OptionCategory tuning("--tune: all schedules of one problem, the fastest first");
 static cl::opt<bool> tune("tune", cl::cat(tuning),
-                          cl::desc("compile and time the configurations of a problem; without its GPU only compile"));
+                          cl::desc("compile and time the schedules of a problem; without its GPU only compile"));
 static cl::opt<std::string> inputFile(cl::Positional, cl::cat(tuning), cl::desc("[problem.mlir]"));
 static cl::opt<std::string> problemName("problem", cl::cat(tuning), cl::desc("which one, if the file has several"));
 static cl::opt<std::string>
@@ -43,7 +45,7 @@ static cl::opt<std::string>
              cl::desc("a case of the suites in place of a file: its name, or what only it contains"));
 static cl::opt<std::string>
     match("match", cl::cat(tuning),
-          cl::desc("only configurations in which this regular expression is found, e.g. `warps = 12.*stages = 2`"));
+          cl::desc("only schedules in whose text this regular expression is found, e.g. `warps = 12.*stages = 2`"));
 static cl::opt<bool> json("json", cl::cat(tuning), cl::desc("JSON lines in place of a table"));
 static cl::opt<int64_t> batch("batch", cl::cat(tuning),
                               cl::desc("of a file's dense problem (or rows of ids); default: for 16384 tokens"));
@@ -55,9 +57,10 @@ static cl::list<int64_t>
 
 static rt::Result<Json> runCase(const Case &c, const Target &target) {
   Compilation compilation;
-  std::string text = c.problem(backward ? std::string() : config.getValue());
+  std::string text = c.problem(backward ? std::string() : schedule.getValue());
   if (backward)
-    text += "attn.backward @grads of(@bench)" + (config.empty() ? std::string() : " config(" + config + ")") + "\n";
+    text +=
+        "attn.backward @grads of(@bench)" + (schedule.empty() ? std::string() : " schedule(" + schedule + ")") + "\n";
   auto module = compilation.parse(text, "bench");
   if (!module)
     return module.error();
@@ -177,12 +180,14 @@ static rt::Status checkApply(const std::vector<std::string> &wanted) {
   };
   rt::Status good;
   if (!tune) {
-    good = refuse({&problemName, &caseName, &match, &json, &batch, &seqlen, std::addressof(lengthsAsked)}, "--tune beside what is about it");
+    good = refuse({&problemName, &caseName, &match, &json, &batch, &seqlen, std::addressof(lengthsAsked)},
+                  "--tune beside what is about it");
     if (good && wanted == std::vector<std::string>{"segments"})
-      good = refuse({&config, &backward, &budgetMs}, "a suite of attention, which has configs and a budget, beside `segments`");
+      good = refuse({&schedule, &backward, &budgetMs},
+                    "a suite of attention, which has schedules and a budget, beside `segments`");
     return good;
   }
-  good = refuse({std::addressof(suites), &filter, &config, &backward, &budgetMs}, "with --tune no option of suites");
+  good = refuse({std::addressof(suites), &filter, &schedule, &backward, &budgetMs}, "with --tune no option of suites");
   if (good && !json)
     good = refuse({&commit}, "--json beside --commit, which goes to its first line");
   if (good && !caseName.empty())

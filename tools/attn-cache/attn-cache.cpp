@@ -21,25 +21,19 @@
 using namespace attn::rt;
 namespace cl = llvm::cl;
 
-static cl::SubCommand
-    listCommand("list", "show the entries, least recently used first");
-static cl::SubCommand
-    verifyCommand("verify",
-                  "read every file of every entry; exit 1 if one is bad");
-static cl::SubCommand pruneCommand("prune",
-                                   "remove bad entries, what killed processes "
-                                   "left, and the least recently used entries");
+static cl::SubCommand listCommand("list", "show the entries, least recently used first");
+static cl::SubCommand verifyCommand("verify", "read every file of every entry; exit 1 if one is bad");
+static cl::SubCommand pruneCommand("prune", "remove bad entries, what killed processes "
+                                            "left, and the least recently used entries");
 static cl::SubCommand clearCommand("clear", "remove all entries");
-static cl::SubCommand whyCommand("why",
-                                 "tell why a kernel was compiled: in what each "
-                                 "entry's key differs from the one before");
+static cl::SubCommand whyCommand("why", "tell why a kernel was compiled: in what each "
+                                        "entry's key differs from the one before");
 
 static cl::SubCommand warmCommand("warm", "compile the problems of files ahead of "
                                           "time; needs no GPU");
 
-static cl::SubCommand keysCommand("keys",
-                                  "print the keys of the kernels that problems of files may be compiled to, "
-                                  "fallbacks included; compiles nothing");
+static cl::SubCommand keysCommand("keys", "print the keys of the kernels that problems of files may be compiled to, "
+                                          "fallbacks included; compiles nothing");
 
 static cl::SubCommand packCommand("pack",
                                   "compile the problems of files into one file, which libattnrt.so launches without "
@@ -57,26 +51,19 @@ static cl::list<std::string>
               cl::desc("sizes of calls that are to have what is made for them beside the general program, as "
                        "batch=4000,total_q=16000,total_kv=16000; may be given several times"),
               cl::value_desc("sizes"), cl::sub(packCommand));
-static cl::opt<bool> asJson(
-    "json",
-    cl::desc("print a JSON object for each kernel: its name, its entry, and "
-             "whether it was compiled now"),
-    cl::sub(warmCommand));
+static cl::opt<bool> asJson("json",
+                            cl::desc("print a JSON object for each kernel: its name, its entry, and "
+                                     "whether it was compiled now"),
+                            cl::sub(warmCommand));
 
-static cl::opt<std::string> directory(
-    "dir",
-    cl::desc("cache directory (default: $ATTN_CACHE_DIR, else ~/.cache/attnc)"),
-    cl::value_desc("path"), cl::sub(cl::SubCommand::getAll()));
-static cl::opt<bool> remove_("remove", cl::desc("remove the bad entries"),
-                             cl::sub(verifyCommand));
-static cl::opt<std::string> maxSize(
-    "max-size",
-    cl::desc(
-        "bytes to keep, or with K, M, G (default: $ATTN_CACHE_SIZE, else 1G)"),
-    cl::value_desc("size"), cl::sub(pruneCommand));
-static cl::opt<std::string> kernelName(cl::Positional, cl::Required,
-                                       cl::desc("<kernel>"),
-                                       cl::sub(whyCommand));
+static cl::opt<std::string> directory("dir",
+                                      cl::desc("cache directory (default: $ATTN_CACHE_DIR, else ~/.cache/attnc)"),
+                                      cl::value_desc("path"), cl::sub(cl::SubCommand::getAll()));
+static cl::opt<bool> remove_("remove", cl::desc("remove the bad entries"), cl::sub(verifyCommand));
+static cl::opt<std::string> maxSize("max-size",
+                                    cl::desc("bytes to keep, or with K, M, G (default: $ATTN_CACHE_SIZE, else 1G)"),
+                                    cl::value_desc("size"), cl::sub(pruneCommand));
+static cl::opt<std::string> kernelName(cl::Positional, cl::Required, cl::desc("<kernel>"), cl::sub(whyCommand));
 
 static std::string time(int64_t seconds) {
   std::time_t t = seconds;
@@ -165,9 +152,7 @@ static int fail(const Error &error) {
   return 1;
 }
 
-static void printLine(llvm::json::Object object) {
-  llvm::outs() << llvm::json::Value(std::move(object)) << "\n";
-}
+static void printLine(llvm::json::Object object) { llvm::outs() << llvm::json::Value(std::move(object)) << "\n"; }
 
 /// Compiles one program of `text`.
 static int warmProgram(Cache &cache, attn::Compilation &, llvm::StringRef text, llvm::StringRef name,
@@ -256,9 +241,7 @@ static int pack(Cache &cache) {
 }
 
 int main(int argc, char **argv) {
-  cl::ParseCommandLineOptions(
-      argc, argv,
-      "attn-cache: looks after attnc's cache of compiled kernels\n");
+  cl::ParseCommandLineOptions(argc, argv, "attn-cache: looks after attnc's cache of compiled kernels\n");
   CacheOptions options = CacheOptions::fromEnvironment();
   if (directory.getNumOccurrences())
     options.root = directory;

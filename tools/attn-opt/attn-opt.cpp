@@ -17,7 +17,7 @@ namespace attn::test {
 void registerTestMaskLaws();
 void registerTestAddKernel();
 void registerTestTileOps(mlir::DialectRegistry &registry);
-}
+} // namespace attn::test
 
 namespace {
 /// Errors in long lines of a text show only a part of the line. mlir-opt makes the context and its handler of

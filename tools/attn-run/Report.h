@@ -15,13 +15,14 @@ namespace attn {
 void reportProblem(llvm::raw_ostream &os, Computation computation, const Target &target, const Kernel &kernel,
                    const reference::Tensors &inputs, const Sizes &sizes);
 
-/// Which rows have a `status` that is not 0, if there is one, and why. Their zeros are right, and may not be what was meant.
+/// Which rows have a `status` that is not 0, if there is one, and why. Their zeros are right, and may not be what was
+/// meant.
 void reportStatus(llvm::raw_ostream &os, const reference::Tensors &results);
 
 /// The error of each result against the reference, in a line that begins with `ok` or `FAILED`. False past the
 /// tolerance: twice what rounding the result alone costs, plus what rounding P and the order of sums cost (1/256 of the
-/// largest value at bf16, 1/2048 at f16; at f32 all of it is 2^-16 of that), and 1e-4 (relative and absolute) for the LSE. Of a gradient three times that,
-/// since it is a sum of products of two rounded tiles.
+/// largest value at bf16, 1/2048 at f16; at f32 all of it is 2^-16 of that), and 1e-4 (relative and absolute) for the
+/// LSE. Of a gradient three times that, since it is a sum of products of two rounded tiles.
 bool reportError(llvm::raw_ostream &os, Computation computation, const reference::Tensors &inputs,
                  const reference::Tensors &results);
 

@@ -18,9 +18,9 @@ namespace cl = llvm::cl;
 
 static cl::opt<std::string> inputFile(cl::Positional, cl::desc("<problem.mlir>"), cl::Required);
 static cl::opt<std::string> problemName("problem", cl::desc("which problem or backward pass, if the file has several"));
-static cl::opt<std::string> targetText("target",
-                                       cl::desc("`cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>`; default: the GPU if there is "
-                                                "one, else cpu"));
+static cl::opt<std::string>
+    targetText("target", cl::desc("`cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>`; default: the GPU if there is "
+                                  "one, else cpu"));
 static cl::list<std::string> resultFiles("result", cl::desc("where a result goes: NAME=FILE.npy"));
 static cl::opt<bool> check("check", cl::desc("compare with the reference; exit 1 past the tolerance"));
 static InputOptions inputOptions;

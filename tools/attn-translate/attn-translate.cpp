@@ -71,7 +71,8 @@ static rt::Result<std::vector<rt::Artifact>> translate(Compilation &compilation,
     artifacts.push_back(std::move(*artifact));
   }
   if (artifacts.empty())
-    return rt::Error{"expected an `attn.problem`, `attn.backward`, `attn.segments` or `tile.kernel` in the module, got: none"};
+    return rt::Error{
+        "expected an `attn.problem`, `attn.backward`, `attn.segments` or `tile.kernel` in the module, got: none"};
   return artifacts;
 }
 
@@ -113,7 +114,8 @@ int main(int argc, char **argv) {
     if (!programs)
       return fail(programs.error());
     llvm::outs() << "[\n";
-    llvm::interleave(*programs, llvm::outs(), [](const rt::Program &program) { llvm::outs() << program.toJson(); }, ",\n");
+    llvm::interleave(
+        *programs, llvm::outs(), [](const rt::Program &program) { llvm::outs() << program.toJson(); }, ",\n");
     llvm::outs() << "]\n";
     return 0;
   }

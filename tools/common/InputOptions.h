@@ -33,7 +33,9 @@ private:
   llvm::Error loadFiles(Computation computation, reference::Tensors &tensors) const;
 
   template <typename T> using Opt = llvm::cl::opt<T>;
-  llvm::cl::list<std::string> argFiles{"arg", llvm::cl::desc("an input: NAME=FILE.npy, int32 for integers, else float32, rounded to the dtype of the problem")};
+  llvm::cl::list<std::string> argFiles{
+      "arg",
+      llvm::cl::desc("an input: NAME=FILE.npy, int32 for integers, else float32, rounded to the dtype of the problem")};
   Opt<uint64_t> seed{"seed", llvm::cl::desc("of inputs that no file gives"), llvm::cl::init(1)};
   Opt<int64_t> batch{"batch", llvm::cl::desc("sequences, or with segments rows of ids; default: 2, packed 4"),
                      llvm::cl::init(2)};

@@ -30,8 +30,8 @@ template <typename Built> struct BuiltProgram {
 /// fallbacks; of programs none of which fits, that which exceeds registers least. (Some kernels need all 255 registers,
 /// and whether ptxas finds an allocation then differs from mask to mask.) `program` and `build` are called as
 /// `program(fallback)` and `build(artifact)`; results of `build` have a `report`. Kernels are built at once, each
-/// on a thread of its own, and so are fallbacks where there are processors for it: behind the first program that does not
-/// fit, or beside one that is doubtful. A fallback with a kernel that is known not to fit is not tried.
+/// on a thread of its own, and so are fallbacks where there are processors for it: behind the first program that does
+/// not fit, or beside one that is doubtful. A fallback with a kernel that is known not to fit is not tried.
 template <typename MakeProgram, typename Build> class FittingBuild {
   using BuildResult = std::invoke_result_t<Build, const rt::Artifact &>;
   using Built = std::remove_reference_t<decltype(*std::declval<BuildResult &>())>;
@@ -86,15 +86,17 @@ private:
 
     Program program;
     std::future<BuildResult> main;
-    Futures others;                ///< all but the main kernel, in order
-    std::vector<Built> built;      ///< the main kernel, and then, if finished, all in order
-    int64_t excess = 0;            ///< of what is built
+    Futures others;           ///< all but the main kernel, in order
+    std::vector<Built> built; ///< the main kernel, and then, if finished, all in order
+    int64_t excess = 0;       ///< of what is built
 
     bool isFinished() const { return built.size() == program.kernels.size(); }
     BuiltProgram<Built> take() { return {std::move(program), std::move(built)}; }
   };
 
-  std::future<BuildResult> begin(const rt::Artifact &artifact) { return std::async(std::launch::async, build, std::cref(artifact)); }
+  std::future<BuildResult> begin(const rt::Artifact &artifact) {
+    return std::async(std::launch::async, build, std::cref(artifact));
+  }
   void beginOthers(Candidate &candidate) {
     if (candidate.isFinished() || !candidate.others.empty())
       return;
@@ -140,7 +142,8 @@ private:
   }
   /// One that has been tried and found not to fit?
   bool hasMisfit(const Program &program) {
-    return llvm::any_of(program.kernels, [&](const rt::Artifact &kernel) { return llvm::is_contained(misfits, kernel.source); });
+    return llvm::any_of(program.kernels,
+                        [&](const rt::Artifact &kernel) { return llvm::is_contained(misfits, kernel.source); });
   }
 
   /// Of all that were tried, the first of those which exceed registers least.

@@ -9,6 +9,7 @@
 #include "attn-rt/Artifact.h"
 #include "attn-rt/Program.h"
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
+#include "attn/Dialect/Tile/IR/TargetInfo.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -17,13 +18,15 @@
 
 namespace attn {
 
-/// What to compile for. `family` is the schedule (`cpu`, `sm_80`, `sm_90a`), `arch` the
+/// What to compile for. `family` is the kind of kernels (`cpu`, `sm_80`, `sm_90a`), `arch` the
 /// chip's compute capability times ten (ignored on a CPU).
 struct Target {
   std::string family = "cpu";
   int arch = 0;
 
   bool isHost() const { return family == "cpu"; }
+  /// What its chip has.
+  TargetInfo info() const { return *TargetInfo::get(family, arch); }
   /// `cpu`, `sm_90a`, `sm_80`, or `sm_80:90` for a family on another chip; empty: `preferred`.
   /// An error names the legal forms.
   static rt::Result<Target> parse(llvm::StringRef text);
@@ -36,11 +39,11 @@ struct Program {
   std::vector<rt::Artifact> kernels; ///< in the order in which a launch runs them
   size_t main = 0;                   ///< the one that is called as the program is
   rt::Program steps;                 ///< how a launch runs them: kernels are numbered as above
-  int64_t qTile = 0, kvTile = 0; ///< rows and keys of a tile of the main kernel
-  bool hasFallback = false;      ///< there are less demanding sizes to try
-  bool isDoubtful = false;       ///< and they may well be needed
-  bool streams = false;          ///< have short sequences a kernel of their own?
-  std::string schedule;          ///< of attention, for a reader: which kernels, and `; ` why these (`scheduleOf`)
+  int64_t qTile = 0, kvTile = 0;     ///< rows and keys of a tile of the main kernel
+  bool hasFallback = false;          ///< there are less demanding sizes to try
+  bool isDoubtful = false;           ///< and they may well be needed
+  bool streams = false;              ///< have short sequences a kernel of their own?
+  std::string schedule; ///< of attention, for a reader: which kernels, and `; ` why these (`chooseSchedule`)
 
   const rt::Artifact &artifact() const { return kernels[main]; }
   /// Is there a buffer of this name?

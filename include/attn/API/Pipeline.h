@@ -17,15 +17,19 @@ void registerPasses();
 
 struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
   Option<std::string> target{*this, "target", llvm::cl::desc("`cpu`, `sm_80` or `sm_90a`"), llvm::cl::init("sm_80")};
-  Option<int64_t> arch{*this, "arch", llvm::cl::desc("compute capability times ten; 0: the target's own"), llvm::cl::init(0)};
+  Option<int64_t> arch{*this, "arch", llvm::cl::desc("compute capability times ten; 0: the target's own"),
+                       llvm::cl::init(0)};
   Option<int64_t> fallback{
-      *this, "fallback", llvm::cl::desc("which fallback of the heuristic's sizes to take, 0: none; where there are fewer, the last"), llvm::cl::init(0)};
+      *this, "fallback",
+      llvm::cl::desc(
+          "which alternative for kernels that do not fit their registers, 0: none; where there are fewer, the last"),
+      llvm::cl::init(0)};
 };
 
-/// attn-canonicalize-masks, convert-attn-to-tile; for sm_80 tile-pipeline-kv (a CPU's copies are plain
-/// loops); for sm_90a tile-persist, tile-assign-roles
-/// and tile-overlap-products; then tile-split-kv-loop, canonicalize and cse, tile-allocate-shared,
-/// tile-verify-async. As a command: `attn-opt --attn-pipeline="target=... arch=..."`.
+/// attn-canonicalize-masks, attn-choose-schedule, convert-attn-to-tile; for sm_80 tile-pipeline-kv (a CPU's copies are
+/// plain loops); for sm_90a tile-persist, tile-assign-roles and tile-overlap-products; then tile-split-kv-loop,
+/// canonicalize and cse, tile-allocate-shared, tile-verify-async. As a command: `attn-opt --attn-pipeline="target=...
+/// arch=..."`.
 void buildPipeline(mlir::OpPassManager &pm, const PipelineOptions &options);
 
 } // namespace attn

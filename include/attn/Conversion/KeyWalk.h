@@ -16,14 +16,15 @@ struct KeyRun {
   llvm::SmallVector<llvm::SmallVector<int64_t>> tests;
 };
 
-/// Do kernels ahead of attention list the key tiles that each query tile of this config visits? Where
+/// Do kernels ahead of attention list the key tiles that each query tile of this schedule visits? Where
 /// masks leave tiles out (`leavesTilesOut`), unless there are few keys, or they are shared out.
-bool listsVisits(ProblemOp problem, tile::ConfigAttr config);
+bool listsVisits(ProblemOp problem, tile::ScheduleInterface schedule);
 
-/// May kernels of this problem have such lists, with some config?
+/// May kernels of this problem have such lists, with some schedule?
 bool mayListTiles(ProblemOp problem);
 
-/// How many compares the test of a mask's pairs has: of rows' intervals the ends within a sequence, of a leaf without such one.
+/// How many compares the test of a mask's pairs has: of rows' intervals the ends within a sequence, of a leaf without
+/// such one.
 unsigned comparesOf(MaskInterface mask);
 /// More than an interval's ends: they take registers that rows at rest, or random numbers, leave few of.
 inline bool hasManyTests(MaskInterface mask) { return comparesOf(mask) > 2; }
@@ -32,8 +33,9 @@ bool dividesRows(MaskInterface mask);
 /// Do all leaves show a row intervals of keys? Else a test has to work something out for each pair.
 bool showsIntervals(MaskInterface mask);
 
-/// May there be query tiles that see keys of the first tile only, and is that easily said, since a walk over keys is one run? (Bounds are looked at of the
-/// first head's mask.) In short sequences there are; of long ones where runs begin with the first key and later rows' are longer, as under a causal mask.
+/// May there be query tiles that see keys of the first tile only, and is that easily said, since a walk over keys is
+/// one run? (Bounds are looked at of the first head's mask.) In short sequences there are; of long ones where runs
+/// begin with the first key and later rows' are longer, as under a causal mask.
 bool someEndInFirstTile(MaskInterface mask, bool someAreShort);
 
 /// How many tiles the runs have.
@@ -45,7 +47,8 @@ void cutTiles(IndexMath &math, llvm::MutableArrayRef<KeyRun> runs, Index from, I
 /// The same tiles from the last to the first: number j of them is tile `tiles` - 1 - j.
 llvm::SmallVector<KeyRun> mirrored(IndexMath &math, llvm::ArrayRef<KeyRun> runs, Index tiles);
 
-/// From the first tile of the runs to behind the last one; empty if there is no run, or only one without tiles. Of several without any it may have some.
+/// From the first tile of the runs to behind the last one; empty if there is no run, or only one without tiles. Of
+/// several without any it may have some.
 Interval hullOf(IndexMath &math, llvm::ArrayRef<KeyRun> runs);
 
 /// The tiles that need no test, if the runs are a single one and it has any.

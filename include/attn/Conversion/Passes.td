@@ -4,24 +4,38 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AttnChooseSchedule : Pass<"attn-choose-schedule", "::mlir::ModuleOp"> {
+  let summary = "write on each problem which kernels compute it, and why";
+  let description = [{
+    Asks the registered schedules, in their order, which of them is for a problem (`attn::Schedule`): the first one's
+    attribute becomes the problem's `schedule`, and the measured rule that decided its `schedule_reason`. A schedule
+    that is given is kept, completed where it names a part, and refused if it cannot compute the problem on the target.
+    The module gets the target (`tile.target`). Masks of problems have to be canonical (`attn-canonicalize-masks`).
+    (`test/Conversion/choose-schedule.mlir`)
+  }];
+  let options =
+      [Option<"target", "target", "std::string", "\"sm_80\"", "`cpu`, `sm_80` or `sm_90a`">,
+       Option<"arch", "arch", "int64_t", "0",
+              "compute capability of the chip, times ten (sizes depend on it); 0: the target's own (80, 90; a CPU has "
+              "none)">,
+       Option<
+           "fallback", "fallback", "int64_t", "0",
+           "which alternative for kernels that do not fit their registers, 0: none; where there are fewer, the last">];
+  let dependentDialects = ["::attn::tile::TileDialect"];
+}
+
 def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
   let summary = "turn problems into kernels";
   let description = [{
-    Each `attn.problem` becomes a `tile.kernel` of the same name: the program of
-    one block for one query tile, written plainly (copy, wait, multiply), with
-    one `tile.kv_loop` over the key tiles that the mask says it needs. Schedules
-    are later passes. Where the config has `splits`, the block walks its share of
-    these tiles, and a second kernel, `<name>_merge`, follows.
+    Each `attn.problem` becomes the kernels of its schedule, which `attn-choose-schedule` wrote: the program of one
+    block for one query tile, written plainly (copy, wait, multiply), with one `tile.kv_loop` over the key tiles that
+    the mask says it needs. With `split_kv`, a second kernel, `<name>_merge`, follows.
 
-    Each `attn.backward` becomes the kernels `<name>_prepare`, `<name>` (dK and dV) and
-    `<name>_dq`. A problem that is `private` is described for others: nothing is made of it. (`test/Conversion/convert-attn-to-tile.mlir`)
+    Each `attn.backward` becomes the kernels `<name>_prepare`, `<name>` (dK and dV) and `<name>_dq`. A problem that is
+    `private` is described for others: nothing is made of it. (`test/Conversion/convert-attn-to-tile.mlir`)
   }];
-  let options = [
-    Option<"target", "target", "std::string", "\"sm_80\"", "`cpu`, `sm_80` or `sm_90a`">,
-    Option<"arch", "arch", "int64_t", "0", "compute capability of the chip, times ten (sizes depend on it); 0: the target's own (80, 90; a CPU has none)">,
-    Option<"fallback", "fallback", "int64_t", "0", "which fallback of the heuristic's choice to take, 0: none; where there are fewer, the last">];
-  let dependentDialects = ["::attn::tile::TileDialect", "::attn::program::ProgramDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
+  let dependentDialects = ["::attn::tile::TileDialect", "::attn::program::ProgramDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
 }
 
 #endif // ATTN_CONVERSION_PASSES

@@ -1,60 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which kernels compute a problem or its backward pass, and why these: asked by the lowering, and by tools that say it.
+// Schedules: which kernels compute a pass. `attn-choose-schedule` writes one on each problem and backward pass, with
+// the reason; the lowering and the tools that describe it ask the same objects. RationaleTile.md says how to add one.
 //
 #ifndef ATTN_CONVERSION_SCHEDULE_H
 #define ATTN_CONVERSION_SCHEDULE_H
 
 #include "attn-rt/Specialization.h"
 #include "attn/Conversion/AttnToTile.h"
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 
 namespace attn {
 
-/// Kernels that stream sequences, kernels on tiles, or both, by size classes: the first for short sequences, the others
-/// for long ones (`hasSizeClasses`). A config that is given decides; else the heuristic does.
-struct Schedule {
-  tile::ConfigAttr streamed; ///< null: no sequence is streamed
-  tile::ConfigAttr tiles;    ///< null: all are
-  std::string name;          ///< for a reader
-  std::string why;           ///< likewise, from who decided
-  bool hasFallback = false;  ///< is there something else to try? (Not where the config is given.)
+class Lowering;
+
+/// One way to compute a pass: what a `#tile` schedule attribute stands for.
+class Schedule {
+public:
+  virtual ~Schedule() = default;
+  /// Is this the attribute's schedule?
+  virtual bool owns(mlir::Attribute schedule) const = 0;
+  /// The attribute with the sizes that were measured to be the fastest, if the problem is one of those that this
+  /// schedule is for; null otherwise. `why`: set to the rule that decided, half a sentence for a reader.
+  virtual mlir::Attribute choose(Computation computation, const TargetInfo &target, std::string &why) const = 0;
+  /// What may be given for a part of this schedule as a whole one; others are returned as they are.
+  virtual mlir::Attribute complete(Computation, const TargetInfo &, mlir::Attribute schedule) const { return schedule; }
+  /// Why these sizes cannot compute the pass on this target: a message that begins with `expected`. Nothing if they
+  /// can.
+  virtual std::optional<std::string> refusal(Computation computation, const TargetInfo &target,
+                                             mlir::Attribute schedule) const = 0;
+  /// What to try where a kernel with these sizes does not fit its registers; null at the end.
+  virtual mlir::Attribute fallback(Computation, mlir::Attribute) const { return {}; }
+  /// Sizes that are worth timing for a problem (`attn-bench --tune`), likely to fit. Some may be refused.
+  virtual void addCandidates(Computation, const TargetInfo &, std::vector<mlir::Attribute> &) const {}
+  /// The name for a reader: `warp-specialized tiles of packed rows`.
+  virtual std::string describe(Computation computation, mlir::Attribute schedule) const = 0;
+  /// Writes the kernels and their launches.
+  virtual void lower(Computation computation, mlir::Attribute schedule, Lowering &lowering) const = 0;
 };
+
+/// Schedules of a pass, in the order in which they are asked; the last one takes every problem.
+llvm::ArrayRef<const Schedule *> schedulesOf(Computation computation);
+/// The schedule of an attribute; null if it is none of this pass.
+const Schedule *scheduleOf(Computation computation, mlir::Attribute attribute);
+
+/// What `attn-choose-schedule` decides.
+struct ChosenSchedule {
+  mlir::Attribute schedule;
+  std::string why;          ///< the measured rule that decided, or `the schedule is given`
+  bool hasFallback = false; ///< is there something else to try? (Not where the schedule is given.)
+  bool isDoubtful = false;  ///< and may it well be needed?
+};
+
+/// The masks of problems are canonical, and a schedule that is given belongs to the pass. `fallback`: which of the
+/// alternatives for kernels that do not fit their registers, 0: none; where there are fewer, the last.
+ChosenSchedule chooseSchedule(Computation computation, const TargetInfo &target, int64_t fallback = 0);
+
+/// What is wrong with the schedule that an op was given; nothing if it has none, or a good one.
+std::optional<std::string> faultOfSchedule(Computation computation);
+/// The same of the sizes of an op's schedule on a target.
+std::optional<std::string> refusalOfSchedule(Computation computation, const TargetInfo &target);
+
+/// The schedule of the kernel that an explanation shows: the forward kernel, or the one of dK; of long sequences where
+/// short ones have another.
+tile::ScheduleInterface mainKernelOf(mlir::Attribute schedule);
+/// `describe` of its schedule.
+std::string describeSchedule(Computation computation, mlir::Attribute schedule);
 
 using rt::areFew;
 using rt::manyKeys;
 
-struct BackwardSchedule : Schedule { ///< `tiles` is that of key tiles at rest
-  BackwardConfigs configs;           ///< of all kernels on tiles, where there are some
-};
-
-/// How many tiles of a forward pass a sequence has, or a block takes turns at, if bounds say that they are one or two: then a grid deals out so many to each
-/// sequence, by its number. Of slots, half would be nobody's, and to find out whose one is takes longer than what a short sequence needs of memory. Tiles
-/// that look at the same keys in one go are a block's. Nothing for others, and where lists say which keys a slot visits.
-std::optional<int64_t> tilesOfBounds(ProblemOp problem, tile::ConfigAttr config);
-
-/// Do rows and keys lie packed, and scores stay as they are? Then tiles of Hopper may `look` at all keys in one go, where `tilesOfBounds` has a number.
-bool mayLook(ProblemOp problem);
-/// May a block of a backward pass look at all pairs of a sequence? Where both sides are packed or both dense, nothing modifies scores, masks have no lists of
-/// blocks, each head has keys of its own, and results have registers: of dims to 128.
-bool mayLookBackward(ProblemOp problem);
-
-/// Of a backward pass: has a block, or a warp, all of a sequence? With `look` it has one on Hopper, and other kernels what is longer.
-inline bool ownsSequences(tile::ConfigAttr config) { return config.streams() || config.getLook() > 1; }
-
-/// Of a backward pass with `look`: there are too many rows for all pairs at once, so they are at rest, and keys pass by, a tile at a time. Three warpgroups have
-/// 64 rows each, up to 192; two have that twice.
-inline bool passesKeys(tile::ConfigAttr config) { return config.getQTile() > 128; }
-/// Shared memory of such a block, in bytes, but for barriers: with or without a slot for O, of which delta is made.
-int64_t bytesAtRest(ProblemOp problem, tile::ConfigAttr config, bool outputs);
-/// Does O come there as dO does, since there is room? Else those who compute read it where it lies.
-bool bringsOutputs(ProblemOp problem, tile::ConfigAttr config);
-
-/// What is wrong with the config that an op was given, to schedule it by; nothing if it has none.
-std::optional<std::string> faultOfConfig(mlir::Attribute given);
-
-/// The masks of problems are canonical, and a config that is given is one. `fallback`: which of the heuristic's fallbacks, where there are fewer the last.
-Schedule scheduleOf(ProblemOp problem, llvm::StringRef target, int64_t arch, int64_t fallback = 0);
-BackwardSchedule scheduleOf(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback = 0);
+/// Is so much done for each pair that copies of the walk's body take seconds to compile, or do not fit their registers?
+/// Several modifiers are, one that reads an entry for each pair, and an expression whose test has several compares.
+bool isCostly(ProblemOp problem);
 
 } // namespace attn
 

@@ -43,7 +43,7 @@ struct Explanation {
   Pass forward;
   std::vector<Pass> backward; ///< the backward passes of the module that name the problem
   int64_t qTile = 0, kvTile = 0;
-  std::string config;                                        ///< the kernel's; empty for a tile of the request
+  std::string config;       ///< the kernel's; empty for a tile of the request
   bool forLongOnes = false; ///< tiles, map and counts are those of the kernels for long sequences, beside others
   int64_t sequence = 0, head = 0, seqlenQ = 0, seqlenKv = 0; ///< of the map
   std::string clause;                                        ///< which says these lengths, or empty

@@ -13,8 +13,8 @@ namespace attn {
 
 struct TileCounts {
   double tiles = 0, visited = 0;
-  double full = 0;     ///< of the visited ones: all pairs are visible, and the mask is not applied
-  double empty = 0;    ///< of the visited ones: without a visible pair; -1 where there are too many to look
+  double full = 0;  ///< of the visited ones: all pairs are visible, and the mask is not applied
+  double empty = 0; ///< of the visited ones: without a visible pair; -1 where there are too many to look
   double pairs = 0, visible = 0;
   bool exact = true; ///< or `visible` is from some rows
 

@@ -39,18 +39,19 @@ llvm::Expected<Outputs> interpret(ProblemOp problem, const Tensors &inputs, std:
 
 /// The gradients `dq`, `dk` and `dv` of a backward pass (f64) from tensors by name, as
 /// above: of its operands the values count as they are, o and lse too. `only`: these and no others, if any are named.
-llvm::Expected<Tensors> interpret(BackwardOp backward, const Tensors &inputs, llvm::ArrayRef<llvm::StringRef> only = {});
+llvm::Expected<Tensors> interpret(BackwardOp backward, const Tensors &inputs,
+                                  llvm::ArrayRef<llvm::StringRef> only = {});
 
 /// Gradients of some rows.
 struct Gradients {
   Tensors values; ///< f64, by name
-  /// i32, of `dq`, `dk` and `dv`, in their shape without the last axis: 1 where a row is known, that is for padding rows
-  /// and all rows asked for. Elsewhere gradients hold parts of their sums.
+  /// i32, of `dq`, `dk` and `dv`, in their shape without the last axis: 1 where a row is known, that is for padding
+  /// rows and all rows asked for. Elsewhere gradients hold parts of their sums.
   Tensors known;
 };
 
-/// The gradients `dq` of the query rows and `dk` and `dv` of the key rows that are wanted (the head of a row of keys is a kv
-/// head). Gradients of arrays are sums over all pairs: where the pass has some, all rows are evaluated.
+/// The gradients `dq` of the query rows and `dk` and `dv` of the key rows that are wanted (the head of a row of keys is
+/// a kv head). Gradients of arrays are sums over all pairs: where the pass has some, all rows are evaluated.
 llvm::Expected<Gradients> interpret(BackwardOp backward, const Tensors &inputs,
                                     std::function<bool(const Row &)> wantedQueries,
                                     std::function<bool(const Row &)> wantedKeys);

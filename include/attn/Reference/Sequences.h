@@ -45,7 +45,7 @@ private:
 
   std::vector<std::pair<const Tensor *, MaskOperand>> arrays; ///< as masks count; of what is made, what it is made of
   std::vector<BlockMap> maps;                                 ///< likewise
-  std::vector<std::vector<std::vector<int64_t>>> made;        ///< likewise, by sequence, what arrays hold that kernels make
+  std::vector<std::vector<std::vector<int64_t>>> made; ///< likewise, by sequence, what arrays hold that kernels make
   bool packedQ, packedKv;
   int64_t heads, kvHeads;
   std::vector<Span> queries, keys; ///< by sequence

@@ -7,9 +7,12 @@
 namespace attn {
 
 // Where a row's list stands among the entries, as far as it does.
-struct BlockList { int begin, end; };
+struct BlockList {
+  int begin, end;
+};
 ATTN_INLINE BlockList list_of(const int *offsets, int rows, int entries, int row) {
-  if (row >= rows) return {0, 0};
+  if (row >= rows)
+    return {0, 0};
   return {min(max(offsets[row], 0), entries), min(offsets[row + 1], entries)};
 }
 
@@ -20,14 +23,17 @@ template <class F> ATTN_INLINE void each_column(const BlockList &list, const int
   for (int i = list.begin + threadIdx.x; i < list.end; i += Own * threads) {
     unsigned own[Own];
 #pragma unroll
-    for (int n = 0; n < Own; ++n) own[n] = i + n * threads < list.end ? columns[i + n * threads] : ~0u;
+    for (int n = 0; n < Own; ++n)
+      own[n] = i + n * threads < list.end ? columns[i + n * threads] : ~0u;
 #pragma unroll
-    for (int n = 0; n < Own; ++n) f(own[n]);
+    for (int n = 0; n < Own; ++n)
+      f(own[n]);
   }
 }
 
 // A block has rows `first`, `first + step`, ... and makes so many words of each at a time, in shared memory.
-ATTN_INLINE void mark_blocks(int *bits, int rows, int words, const int *offsets, const int *columns, int entries, int lines, int first, int step) {
+ATTN_INLINE void mark_blocks(int *bits, int rows, int words, const int *offsets, const int *columns, int entries,
+                             int lines, int first, int step) {
   constexpr int Words = 1024;
   const int threads = blockDim.x;
   __shared__ unsigned marks[Words];
@@ -35,13 +41,16 @@ ATTN_INLINE void mark_blocks(int *bits, int rows, int words, const int *offsets,
     const BlockList list = list_of(offsets + row + row / rows, 1, entries, 0);
     for (int from = 0; from < words; from += Words) {
       const int count = min(words - from, Words);
-      for (int i = threadIdx.x; i < count; i += threads) marks[i] = 0;
+      for (int i = threadIdx.x; i < count; i += threads)
+        marks[i] = 0;
       __syncthreads();
       each_column(list, columns, [&](unsigned column) {
-        if (column / 32 - from < (unsigned)count) atomicOr(marks + column / 32 - from, 1u << column % 32);
+        if (column / 32 - from < (unsigned)count)
+          atomicOr(marks + column / 32 - from, 1u << column % 32);
       });
       __syncthreads();
-      for (int i = threadIdx.x; i < count; i += threads) bits[row * words + from + i] = marks[i];
+      for (int i = threadIdx.x; i < count; i += threads)
+        bits[row * words + from + i] = marks[i];
     }
     __syncthreads();
   }
@@ -54,25 +63,29 @@ ATTN_INLINE bool listed(const int *bits, int rows, int words, int row, int colum
   return word_of(bits, rows, words, row, column >> 5) >> (column & 31) & 1;
 }
 // Is a block on its row's list? The warp looks together, if asked: else it is.
-ATTN_INLINE bool on_list(const int *offsets, int rows, const int *columns, int entries, int row, int column, bool asked) {
-  if (!asked) return true;
+ATTN_INLINE bool on_list(const int *offsets, int rows, const int *columns, int entries, int row, int column,
+                         bool asked) {
+  if (!asked)
+    return true;
   const BlockList list = list_of(offsets, rows, entries, row);
   bool found = false;
 #pragma unroll 1
-  for (int i = list.begin + lane_index(); i < list.end; i += 32) found |= columns[i] == column;
+  for (int i = list.begin + lane_index(); i < list.end; i += 32)
+    found |= columns[i] == column;
   return __any_sync(~0u, found);
 }
 // The bits of columns from `first` on depend on the row alone: they are read once for all of a thread's elements of it.
 ATTN_INLINE bool listed_near(const int *bits, int rows, int words, int row, int column, int first) {
-  const unsigned low = word_of(bits, rows, words, row, first >> 5), high = word_of(bits, rows, words, row, (first >> 5) + 1);
+  const unsigned low = word_of(bits, rows, words, row, first >> 5),
+                 high = word_of(bits, rows, words, row, (first >> 5) + 1);
   return __funnelshift_r(low, high, first & 31) >> (column - first) & 1;
 }
 
-// Of tiles of one side, a bit each, what blocks of the other side's tile have: whether some block in it is listed, and whether all are. A chunk
-// of ChunkGroups * 32 tiles begins anywhere, so it may have a word more.
+// Of tiles of one side, a bit each, what blocks of the other side's tile have: whether some block in it is listed, and
+// whether all are. A chunk of ChunkGroups * 32 tiles begins anywhere, so it may have a word more.
 struct GatheredBlocks {
   static constexpr int Words = 512 + 1;
-  int first;  // word
+  int first; // word
   unsigned some[Words], all[Words];
   ATTN_INLINE int place(int tile) const { return min(max(tile / 32 - first, 0), Words - 1); }
 };
@@ -82,7 +95,9 @@ template <int Number> ATTN_INLINE GatheredBlocks &gathered_blocks() {
 }
 
 // 32 of these.
-struct BlockBits { unsigned some, all; };
+struct BlockBits {
+  unsigned some, all;
+};
 
 // Of pairs of neighbours in 32 bits, the lower of which each pair's bit has: the 16 bits.
 ATTN_INLINE unsigned lower_halves(unsigned x) {
@@ -124,7 +139,8 @@ template <int Tile, int Size, class F> ATTN_INLINE BlockBits tiles_of_blocks(int
       const int begin = from / Size, end = (from + Tile - 1) / Size + 1;
       unsigned some = 0, missing = 0;
       for (int w = begin / 32; w <= (end - 1) / 32; ++w) {
-        if (w != held_at) held = word(w), held_at = w;
+        if (w != held_at)
+          held = word(w), held_at = w;
         const unsigned own = bits_between(begin - 32 * w, end - 32 * w);
         some |= held.some & own, missing |= ~held.all & own;
       }
@@ -138,16 +154,18 @@ template <int Number, int Tile, int Size, bool Turned>
 ATTN_INLINE void gather_blocks(const int *bits, int rows, int words, int begin, int end, int from, int to) {
   GatheredBlocks &blocks = gathered_blocks<Number>();
   const int first = from / 32, last = (to - 1) / 32;
-  if (threadIdx.x == 0) blocks.first = first;
+  if (threadIdx.x == 0)
+    blocks.first = first;
   for (int at = first + threadIdx.x; at <= last; at += blockDim.x) {
     const BlockBits known = tiles_of_blocks<Tile, Size>(at, [&](int word) {
       BlockBits x = {0, Turned ? 0u : ~0u};
-      if constexpr (Turned) {  // of 32 rows a bit each
+      if constexpr (Turned) { // of 32 rows a bit each
 #pragma unroll 1
         for (int i = 0; i < 32; ++i) {
           unsigned some = 0, missing = 0;
           for (int w = begin / 32; w <= (end - 1) / 32; ++w) {
-            const unsigned own = bits_between(begin - 32 * w, end - 32 * w), y = word_of(bits, rows, words, word * 32 + i, w);
+            const unsigned own = bits_between(begin - 32 * w, end - 32 * w),
+                           y = word_of(bits, rows, words, word * 32 + i, w);
             some |= y & own, missing |= ~y & own;
           }
           x.some |= (unsigned)(some != 0) << i, x.all |= (unsigned)(missing == 0) << i;
@@ -165,41 +183,54 @@ ATTN_INLINE void gather_blocks(const int *bits, int rows, int words, int begin, 
   }
 }
 
-// Where blocks are whole tiles, of row `row` of the lists themselves: a tile is in a block that is listed or in one that is not, and then all of it is.
+// Where blocks are whole tiles, of row `row` of the lists themselves: a tile is in a block that is listed or in one
+// that is not, and then all of it is.
 template <int Number, int Tile, int Size>
-ATTN_INLINE void gather_listed(const int *offsets, int rows, const int *columns, int entries, int row, int from, int to) {
+ATTN_INLINE void gather_listed(const int *offsets, int rows, const int *columns, int entries, int row, int from,
+                               int to) {
   constexpr int Tiles = Size / Tile;
   GatheredBlocks &blocks = gathered_blocks<Number>();
   const int first = from / 32, words = (to - 1) / 32 + 1 - first, threads = blockDim.x;
   const BlockList list = list_of(offsets, rows, entries, row);
-  if (threadIdx.x == 0) blocks.first = first;
-  for (int i = threadIdx.x; i < words; i += threads) blocks.some[i] = 0;
+  if (threadIdx.x == 0)
+    blocks.first = first;
+  for (int i = threadIdx.x; i < words; i += threads)
+    blocks.some[i] = 0;
   __syncthreads();
   each_column(list, columns, [&](unsigned column) {
-    if (column > unsigned(to - 1) / Tiles) return;
+    if (column > unsigned(to - 1) / Tiles)
+      return;
     const int tile = column * Tiles - first * 32;
     if constexpr (32 % Tiles == 0) {
-      if (tile + Tiles > 0) atomicOr(blocks.some + tile / 32, (~0u >> (32 - Tiles)) << tile % 32);
+      if (tile + Tiles > 0)
+        atomicOr(blocks.some + tile / 32, (~0u >> (32 - Tiles)) << tile % 32);
     } else {
-      for (int w = max(tile, 0) / 32; w < words && w * 32 < tile + Tiles; ++w) atomicOr(blocks.some + w, bits_between(tile - w * 32, tile + Tiles - w * 32));
+      for (int w = max(tile, 0) / 32; w < words && w * 32 < tile + Tiles; ++w)
+        atomicOr(blocks.some + w, bits_between(tile - w * 32, tile + Tiles - w * 32));
     }
   });
   __syncthreads();
-  for (int i = threadIdx.x; i < words; i += threads) blocks.all[i] = blocks.some[i];
+  for (int i = threadIdx.x; i < words; i += threads)
+    blocks.all[i] = blocks.some[i];
 }
 
-struct Listed { bool some, all; };
+struct Listed {
+  bool some, all;
+};
 template <int Number> ATTN_INLINE Listed gathered(int tile) {
   const GatheredBlocks &blocks = gathered_blocks<Number>();
   const int at = blocks.place(tile);
   return {(blocks.some[at] >> (tile & 31) & 1) != 0, (blocks.all[at] >> (tile & 31) & 1) != 0};
 }
 // Of 32 tiles, which may be those of two words, a bit each; of what lies beside the chunk they say nothing.
-struct ListedBits { int some, all; };
+struct ListedBits {
+  int some, all;
+};
 template <int Number> ATTN_INLINE ListedBits gathered_bits(int tile) {
   const GatheredBlocks &blocks = gathered_blocks<Number>();
   const int low = blocks.place(tile), high = blocks.place(tile + 31);
-  return {(int)__funnelshift_r(blocks.some[low], blocks.some[high], tile & 31), (int)__funnelshift_r(blocks.all[low], blocks.all[high], tile & 31)};
+  return {(int)__funnelshift_r(blocks.some[low], blocks.some[high], tile & 31),
+          (int)__funnelshift_r(blocks.all[low], blocks.all[high], tile & 31)};
 }
 
-}  // namespace attn
+} // namespace attn

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Blocks that run at the same time and read each other's shared memory (PTX ISA: mapa, barrier.cluster). A cluster of one block needs no Hopper.
+// Blocks that run at the same time and read each other's shared memory (PTX ISA: mapa, barrier.cluster). A cluster of
+// one block needs no Hopper.
 #pragma once
 #include "attn/fragment.cuh"
 
-#define ATTN_CLUSTER_KERNEL(name, block_threads, blocks_per_sm, blocks_per_cluster) \
-  template <> struct attn::Block<0> { static constexpr int threads = block_threads; };                                                 \
+#define ATTN_CLUSTER_KERNEL(name, block_threads, blocks_per_sm, blocks_per_cluster)                                    \
+  template <> struct attn::Block<0> {                                                                                  \
+    static constexpr int threads = block_threads;                                                                      \
+  };                                                                                                                   \
   extern "C" __global__ void __cluster_dims__(blocks_per_cluster) __launch_bounds__(block_threads, blocks_per_sm) name
 
 namespace attn {
@@ -16,12 +19,13 @@ template <int N> ATTN_INLINE int cluster_rank() { return N == 1 ? 0 : int(blockI
 
 // What lies at this address of shared memory in another block of the cluster.
 template <int N, class T> ATTN_INLINE T *of_block(T *place, int rank) {
-  if constexpr (N > 1) asm("mapa.u64 %0, %0, %1;" : "+l"(place) : "r"(rank));
+  if constexpr (N > 1)
+    asm("mapa.u64 %0, %0, %1;" : "+l"(place) : "r"(rank));
   return place;
 }
 
-// The two halves of cluster_sync(): what was written before the first is visible to all behind the second. A block whose writes nobody is to see can
-// `arrive` relaxed, which waits for none of them, nor for its loads.
+// The two halves of cluster_sync(): what was written before the first is visible to all behind the second. A block
+// whose writes nobody is to see can `arrive` relaxed, which waits for none of them, nor for its loads.
 template <bool Relaxed = false> ATTN_INLINE void cluster_arrive() {
   if constexpr (Relaxed)
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -38,4 +42,4 @@ template <int N> ATTN_INLINE void cluster_sync() {
     __syncthreads();
 }
 
-}  // namespace attn
+} // namespace attn

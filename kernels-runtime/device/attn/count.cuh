@@ -6,7 +6,8 @@
 
 namespace attn {
 
-// A warp's next 512 tokens: a lane has four from 4 * lane on, and four of each 128 behind them; and the token before the first. Id 0: does not count.
+// A warp's next 512 tokens: a lane has four from 4 * lane on, and four of each 128 behind them; and the token before
+// the first. Id 0: does not count.
 constexpr int kLane = 16, kChunk = 32 * kLane;
 struct Chunk {
   int ids[kLane / 4][4], positions[kLane / 4][4], id_before, position_before;
@@ -22,22 +23,26 @@ ATTN_INLINE void load_lane(const int *from, int base, int end, int (&x)[kLane / 
     }
   } else {
 #pragma unroll
-    for (int i = 0; i < kLane; ++i) x[i / 4][i % 4] = token_of(base, i) < end ? from[token_of(base, i)] : 0;
+    for (int i = 0; i < kLane; ++i)
+      x[i / 4][i % 4] = token_of(base, i) < end ? from[token_of(base, i)] : 0;
   }
 }
 ATTN_INLINE Chunk load_chunk(const Tokens &tokens, int base, int end) {
   Chunk c = {};
   if (base > 0 && base < end) {
     c.id_before = tokens.ids[base - 1];
-    if (tokens.positions) c.position_before = tokens.positions[base - 1];
+    if (tokens.positions)
+      c.position_before = tokens.positions[base - 1];
   }
   load_lane(tokens.ids, base, end, c.ids);
-  if (tokens.positions) load_lane(tokens.positions, base, end, c.positions);
+  if (tokens.positions)
+    load_lane(tokens.positions, base, end, c.positions);
   return c;
 }
 
 // Token `at` begins a run, or is the first behind one. Its id if another token of its run is ahead of `end`, else 0.
-template <class Table> ATTN_INLINE int note_border(Table &t, int side, const Tokens &tokens, int at, int end, int &status) {
+template <class Table>
+ATTN_INLINE int note_border(Table &t, int side, const Tokens &tokens, int at, int end, int &status) {
   auto id_at = [&](int i) { return i >= 0 && i < tokens.count ? tokens.ids[i] : 0; };
   auto position_at = [&](int i) { return i >= 0 && i < tokens.count && tokens.positions ? tokens.positions[i] : 0; };
   const int id_left = id_at(at - 1), id_here = id_at(at), next = at + 1 < end ? id_at(at + 1) : 0;
@@ -56,17 +61,20 @@ template <class Table> ATTN_INLINE void note_step(Table &t, int side, int id, in
   atomicMin(&t.get(side, kLeastStep, id - 1), step), atomicMax(&t.get(side, kMostStep, id - 1), step);
 }
 
-// Nearly all chunks: positions rise by the same step within all runs. Fours of a lane that go on from token to token are looked at as one, and what
-// there is to know of a run is at its borders. False: nothing is noted, it is another chunk.
-template <class Table> ATTN_INLINE bool note_even_chunk(Table &t, int side, const Tokens &tokens, int base, const Chunk &c, int &status) {
+// Nearly all chunks: positions rise by the same step within all runs. Fours of a lane that go on from token to token
+// are looked at as one, and what there is to know of a run is at its borders. False: nothing is noted, it is another
+// chunk.
+template <class Table>
+ATTN_INLINE bool note_even_chunk(Table &t, int side, const Tokens &tokens, int base, const Chunk &c, int &status) {
   bool knows = false;
   int step = 0;
 #pragma unroll
   for (int k = 0; k < kLane / 4; ++k)
-    if (c.ids[k][0] != 0 && c.ids[k][0] == c.ids[k][1]) knows = true, step = c.positions[k][1] - c.positions[k][0];
+    if (c.ids[k][0] != 0 && c.ids[k][0] == c.ids[k][1])
+      knows = true, step = c.positions[k][1] - c.positions[k][0];
   step = __shfl_sync(~0u, step, (__ffs(__ballot_sync(~0u, knows)) - 1) & 31);
   // Of a run, its step being small, two tokens say enough: whose segment it is, and that it does not go far.
-  unsigned most_id = 0, farthest = 0, odd = 0, begins = 0;  // bit i: token i begins a run
+  unsigned most_id = 0, farthest = 0, odd = 0, begins = 0; // bit i: token i begins a run
   auto look_at = [&](int id, int position) {
     most_id = max(most_id, unsigned(id)), farthest = max(farthest, id ? unsigned(position) + kFar : 0u);
   };
@@ -76,10 +84,12 @@ template <class Table> ATTN_INLINE bool note_even_chunk(Table &t, int side, cons
   for (int k = 0; k < kLane / 4; ++k) {
     const int *const i = c.ids[k], *const p = c.positions[k];
     const int id_left = __shfl_up_sync(~0u, i[3], 1), position_left = __shfl_up_sync(~0u, p[3], 1);
-    if (lane_index() > 0) id = id_left, position = position_left;
+    if (lane_index() > 0)
+      id = id_left, position = position_left;
     const unsigned changes = (id ^ i[0]) | (i[0] ^ i[1]) | (i[1] ^ i[2]) | (i[2] ^ i[3]);
-    const unsigned uneven = (p[0] - position - step) | (p[1] - p[0] - step) | (p[2] - p[1] - step) | (p[3] - p[2] - step);
-    const int id_next = __shfl_sync(~0u, i[3], 31), position_next = __shfl_sync(~0u, p[3], 31);  // for lane 0
+    const unsigned uneven =
+        (p[0] - position - step) | (p[1] - p[0] - step) | (p[2] - p[1] - step) | (p[3] - p[2] - step);
+    const int id_next = __shfl_sync(~0u, i[3], 31), position_next = __shfl_sync(~0u, p[3], 31); // for lane 0
     if ((changes | uneven) != 0 & (changes | i[0]) != 0) {
       look_at(id, position);
 #pragma unroll
@@ -92,12 +102,15 @@ template <class Table> ATTN_INLINE bool note_even_chunk(Table &t, int side, cons
     }
     id = id_next, position = position_next;
   }
-  if (!__all_sync(~0u, unsigned(step) <= kFar / kChunk & most_id <= Table::Segments & farthest <= 2u * kFar & odd == 0)) return false;
-  if (lane_index() == 0 && c.id_before != 0 && c.id_before == c.ids[0][0]) note_step(t, side, c.id_before, step);  // of a run from elsewhere
+  if (!__all_sync(~0u, unsigned(step) <= kFar / kChunk & most_id <= Table::Segments & farthest <= 2u * kFar & odd == 0))
+    return false;
+  if (lane_index() == 0 && c.id_before != 0 && c.id_before == c.ids[0][0])
+    note_step(t, side, c.id_before, step); // of a run from elsewhere
 #pragma unroll 1
   for (unsigned left = begins; left; left &= left - 1) {
     const int id = note_border(t, side, tokens, token_of(base, __ffs(left) - 1), base + kChunk, status);
-    if (id) note_step(t, side, id, step);
+    if (id)
+      note_step(t, side, id, step);
   }
   return true;
 }
@@ -105,7 +118,7 @@ template <class Table> ATTN_INLINE bool note_even_chunk(Table &t, int side, cons
 // What tokens are to those before them: of the same run or not, and the step from there.
 struct Neighbours {
   int steps[kLane];
-  unsigned begins, counts;  // bit i: token i begins a run; it is of a segment
+  unsigned begins, counts; // bit i: token i begins a run; it is of a segment
 };
 ATTN_INLINE Neighbours neighbours_of(const Chunk &c) {
   Neighbours n;
@@ -114,35 +127,40 @@ ATTN_INLINE Neighbours neighbours_of(const Chunk &c) {
 #pragma unroll
   for (int k = 0; k < kLane / 4; ++k) {
     const int id_left = __shfl_up_sync(~0u, c.ids[k][3], 1), position_left = __shfl_up_sync(~0u, c.positions[k][3], 1);
-    if (lane_index() > 0) id = id_left, position = position_left;
+    if (lane_index() > 0)
+      id = id_left, position = position_left;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       n.steps[4 * k + i] = c.positions[k][i] - position;
       n.begins |= (c.ids[k][i] != id) << (4 * k + i), n.counts |= (c.ids[k][i] != 0) << (4 * k + i);
       id = c.ids[k][i], position = c.positions[k][i];
     }
-    id = __shfl_sync(~0u, id, 31), position = __shfl_sync(~0u, position, 31);  // for lane 0
+    id = __shfl_sync(~0u, id, 31), position = __shfl_sync(~0u, position, 31); // for lane 0
   }
   return n;
 }
 
-// Of the bits of tokens that begin a run: those of the tokens behind them, and the chunk's first, whose run may have begun elsewhere.
+// Of the bits of tokens that begin a run: those of the tokens behind them, and the chunk's first, whose run may have
+// begun elsewhere.
 ATTN_INLINE unsigned seconds_of(unsigned begins) {
   const unsigned left = __shfl_up_sync(~0u, begins, 1), far = __shfl_sync(~0u, begins, 31);
   return (begins << 1 & 0xeeee) | (lane_index() ? left >> 3 & 0x1111 : 1 | (far << 1 & 0x1110));
 }
 
-// What there is to know of a run is at its borders, as long as positions rise by the same step, which is noted once a run and chunk. Where they do not,
-// each token notes its step and positions.
-template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tokens &tokens, int base, Chunk &c, int &status) {
+// What there is to know of a run is at its borders, as long as positions rise by the same step, which is noted once a
+// run and chunk. Where they do not, each token notes its step and positions.
+template <class Table>
+ATTN_INLINE void note_chunk(Table &t, int side, const Tokens &tokens, int base, Chunk &c, int &status) {
   c.id_before = checked_id(t, c.id_before, c.position_before, status);
 #pragma unroll
-  for (int i = 0; i < kLane; ++i) c.ids[i / 4][i % 4] = checked_id(t, c.ids[i / 4][i % 4], c.positions[i / 4][i % 4], status);
+  for (int i = 0; i < kLane; ++i)
+    c.ids[i / 4][i % 4] = checked_id(t, c.ids[i / 4][i % 4], c.positions[i / 4][i % 4], status);
   const Neighbours n = neighbours_of(c);
   int least = kMost, most = kLeast;
 #pragma unroll
   for (int i = 0; i < kLane; ++i)
-    if (n.counts & ~n.begins & 1u << i) least = min(least, n.steps[i]), most = max(most, n.steps[i]);
+    if (n.counts & ~n.begins & 1u << i)
+      least = min(least, n.steps[i]), most = max(most, n.steps[i]);
   least = __reduce_min_sync(~0u, least), most = __reduce_max_sync(~0u, most);
   const bool rises = least == most && least >= 0;
   unsigned noted = 0;
@@ -153,14 +171,18 @@ template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tok
     noted = n.counts & ~n.begins;
   }
 #pragma unroll 1
-  for (unsigned left = n.begins; left; left &= left - 1) note_border(t, side, tokens, token_of(base, __ffs(left) - 1), 0, status);
+  for (unsigned left = n.begins; left; left &= left - 1)
+    note_border(t, side, tokens, token_of(base, __ffs(left) - 1), 0, status);
 #pragma unroll
   for (int i = 0; i < kLane; ++i) {
-    if (!(noted >> i & 1)) continue;
+    if (!(noted >> i & 1))
+      continue;
     const int own = c.ids[i / 4][i % 4], here = c.positions[i / 4][i % 4];
     note_step(t, side, own, n.steps[i]);
-    if (rises) continue;
-    atomicMin(&t.get(side, kLow, own - 1), min(here, here - n.steps[i])), atomicMax(&t.get(side, kHigh, own - 1), max(here, here - n.steps[i]));
+    if (rises)
+      continue;
+    atomicMin(&t.get(side, kLow, own - 1), min(here, here - n.steps[i])),
+        atomicMax(&t.get(side, kHigh, own - 1), max(here, here - n.steps[i]));
   }
 }
 
@@ -168,8 +190,11 @@ template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tok
 struct Chunks {
   const Tokens &q, &kv;
   int of_q, begin, end;
-  template <class Table> ATTN_INLINE Chunks(const Table &, const Tokens &q, const Tokens &kv, bool self) : q(q), kv(kv), of_q((q.count + kChunk - 1) / kChunk) {
-    const int all = of_q + (self ? 0 : (kv.count + kChunk - 1) / kChunk), each = (all + Table::Cluster - 1) / Table::Cluster;
+  template <class Table>
+  ATTN_INLINE Chunks(const Table &, const Tokens &q, const Tokens &kv, bool self)
+      : q(q), kv(kv), of_q((q.count + kChunk - 1) / kChunk) {
+    const int all = of_q + (self ? 0 : (kv.count + kChunk - 1) / kChunk),
+              each = (all + Table::Cluster - 1) / Table::Cluster;
     begin = min(cluster_rank<Table::Cluster>() * each, all), end = min(begin + each, all);
   }
   ATTN_INLINE int side(int i) const { return i >= of_q; }
@@ -185,9 +210,12 @@ template <class Table> ATTN_INLINE void count_segments(Table &t, const Tokens &q
   const bool self = q.ids == kv.ids && q.positions == kv.positions && q.count == kv.count;
   const int warps = blockDim.x / 32;
   t.clear(2 - self);
-  for (int j = threadIdx.x; j < (Table::Segments + 31) / 32; j += blockDim.x) t.at.bad[j] = 0;
-  if (threadIdx.x == 0) t.at.runs[0] = t.at.runs[1] = t.at.status = t.at.last = 0;
-  if constexpr (Table::Cluster > 1) cluster_rank<Table::Cluster>() == 0 ? cluster_arrive() : cluster_arrive</*Relaxed=*/true>();
+  for (int j = threadIdx.x; j < (Table::Segments + 31) / 32; j += blockDim.x)
+    t.at.bad[j] = 0;
+  if (threadIdx.x == 0)
+    t.at.runs[0] = t.at.runs[1] = t.at.status = t.at.last = 0;
+  if constexpr (Table::Cluster > 1)
+    cluster_rank<Table::Cluster>() == 0 ? cluster_arrive() : cluster_arrive</*Relaxed=*/true>();
   const Chunks chunks(t, q, kv, self);
   int i = chunks.begin + warp_index();
   Chunk chunk = chunks.load(i);
@@ -195,22 +223,27 @@ template <class Table> ATTN_INLINE void count_segments(Table &t, const Tokens &q
   int status = 0;
 #pragma unroll 1
   while (i < chunks.end) {
-    constexpr bool Ahead = Table::Cluster > 1;  // a block alone has other work, and no registers for two chunks
+    constexpr bool Ahead = Table::Cluster > 1; // a block alone has other work, and no registers for two chunks
     Chunk next;
-    if (Ahead) next = chunks.load(i + warps);
+    if (Ahead)
+      next = chunks.load(i + warps);
     const Tokens tokens = chunks.tokens(i);
     const int side = chunks.side(i), base = chunks.base(i);
-    if (!note_even_chunk(t, side, tokens, base, chunk, status)) note_chunk(t, side, tokens, base, chunk, status);
-    if (base + kChunk == tokens.count && lane_index() == 31) note_border(t, side, tokens, tokens.count, 0, status);
+    if (!note_even_chunk(t, side, tokens, base, chunk, status))
+      note_chunk(t, side, tokens, base, chunk, status);
+    if (base + kChunk == tokens.count && lane_index() == 31)
+      note_border(t, side, tokens, tokens.count, 0, status);
     i += warps;
     chunk = Ahead ? next : chunks.load(i);
   }
-  if (status) atomicOr(&t.at.status, status);
+  if (status)
+    atomicOr(&t.at.status, status);
   gather(t, 2 - self);
   if (self && cluster_rank<Table::Cluster>() == 0)
     for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x)
 #pragma unroll
-      for (int field = 0; field < kFields; ++field) t.get(1, field, s) = t.get(0, field, s);
+      for (int field = 0; field < kFields; ++field)
+        t.get(1, field, s) = t.get(0, field, s);
 }
 
-}  // namespace attn
+} // namespace attn

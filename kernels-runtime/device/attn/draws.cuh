@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Random numbers that follow from a seed and from a pair's place alone, so that any kernel may draw them again: Philox (Salmon et al., 2011), whose
-// rounds are a multiplication and an exclusive or. `attn.problem` says which numbers a pair has. A call is for four pairs, {q, q + 8} x {k, k + 8}: a
-// thread has all four in a fragment of queries by keys, and in one of keys by queries.
+// Random numbers that follow from a seed and from a pair's place alone, so that any kernel may draw them again: Philox
+// (Salmon et al., 2011), whose rounds are a multiplication and an exclusive or. `attn.problem` says which numbers a
+// pair has. A call is for four pairs, {q, q + 8} x {k, k + 8}: a thread has all four in a fragment of queries by keys,
+// and in one of keys by queries.
 #pragma once
 #include "attn/prelude.cuh"
 
@@ -44,7 +45,8 @@ struct Draws {
     return ((k & 8 ? pair.y : pair.x) >> (2 * (q & 8)) & 0x7fff) < below;
   }
 };
-// The same in all lanes, and worked out anew: what follows from it alone is in uniform registers and not kept around a loop.
+// The same in all lanes, and worked out anew: what follows from it alone is in uniform registers and not kept around a
+// loop.
 ATTN_INLINE Draws uniform(Draws draws) {
   return {unsigned(uniform(draws.key)), unsigned(uniform(draws.x)), unsigned(uniform(draws.y))};
 }
@@ -58,20 +60,26 @@ struct DrawsOfHeads {
     return {own.x, own.y, own.z};
   }
 };
-ATTN_INLINE DrawsOfHeads draws(const int *seed, int b) { return {{unsigned(seed[0]), unsigned(seed[1]), unsigned(seed[2]), unsigned(seed[3])}, b}; }
+ATTN_INLINE DrawsOfHeads draws(const int *seed, int b) {
+  return {{unsigned(seed[0]), unsigned(seed[1]), unsigned(seed[2]), unsigned(seed[3])}, b};
+}
 ATTN_INLINE Draws draws(const int *seed, int b, int head) { return draws(seed, b).of(head); }
 
 // Those of row r.
 ATTN_INLINE Draws draws_of(Draws draws, int, int) { return draws; }
-template <int H> ATTN_INLINE Draws draws_of(DrawsOfHeads draws, Pairs<H> first, int r) { return draws.of(first.head + r % H); }
+template <int H> ATTN_INLINE Draws draws_of(DrawsOfHeads draws, Pairs<H> first, int r) {
+  return draws.of(first.head + r % H);
+}
 
-// The 15 bits of either half of a word as positive halves, of which a larger number is larger, and so is no number if it is not ordered: one instruction
-// compares both. From 0x7c00 on, `below` would be no number itself.
+// The 15 bits of either half of a word as positive halves, of which a larger number is larger, and so is no number if
+// it is not ordered: one instruction compares both. From 0x7c00 on, `below` would be no number itself.
 ATTN_INLINE void kept(bool &low, bool &high, unsigned word, int below) {
   if (below <= 0x7c00) {
     unsigned a, b;
-    asm("{ .reg .pred p, q; .reg .b32 x; abs.f16x2 x, %2; setp.geu.f16x2 p|q, x, %3; selp.u32 %0, 1, 0, p; selp.u32 %1, 1, 0, q; }"
-        : "=r"(a), "=r"(b) : "r"(word), "r"(below << 16 | below));
+    asm("{ .reg .pred p, q; .reg .b32 x; abs.f16x2 x, %2; setp.geu.f16x2 p|q, x, %3; selp.u32 %0, 1, 0, p; selp.u32 "
+        "%1, 1, 0, q; }"
+        : "=r"(a), "=r"(b)
+        : "r"(word), "r"(below << 16 | below));
     low = a, high = b;
   } else {
     low = int(word & 0x7fff) >= below, high = int(word >> 16 & 0x7fff) >= below;
@@ -81,10 +89,12 @@ ATTN_INLINE void kept(bool &low, bool &high, unsigned word, int below) {
 ATTN_INLINE unsigned kept_mask(unsigned word, int below) {
   if (below <= 0x7c00) {
     unsigned mask;
-    asm("{ .reg .b32 x; abs.f16x2 x, %1; set.geu.u32.f16x2 %0, x, %2; }" : "=r"(mask) : "r"(word), "r"(below << 16 | below));
+    asm("{ .reg .b32 x; abs.f16x2 x, %1; set.geu.u32.f16x2 %0, x, %2; }"
+        : "=r"(mask)
+        : "r"(word), "r"(below << 16 | below));
     return mask;
   }
   return (int(word & 0x7fff) >= below ? 0xffff : 0) | (int(word >> 16 & 0x7fff) >= below ? 0xffff0000 : 0);
 }
 
-}  // namespace attn
+} // namespace attn

@@ -8,8 +8,11 @@
 namespace attn {
 
 // A number of a place, and what becomes of it where it is marked.
-template <int R, int N, int W> ATTN_INLINE float weight_at(const Frag<R, N, W> &p, int m, int n, int i) { return p.v[m][n][i]; }
-template <template <class, int, int, int> class Place, class T, int R, int N, int W> ATTN_INLINE float weight_at(Place<T, R, N, W> &p, int m, int n, int i) {
+template <int R, int N, int W> ATTN_INLINE float weight_at(const Frag<R, N, W> &p, int m, int n, int i) {
+  return p.v[m][n][i];
+}
+template <template <class, int, int, int> class Place, class T, int R, int N, int W>
+ATTN_INLINE float weight_at(Place<T, R, N, W> &p, int m, int n, int i) {
   const unsigned pair = pair_of(p, m, n, i);
   return i % 2 ? high_half<T>(pair) : low_half<T>(pair);
 }
@@ -19,18 +22,28 @@ template <int R, int N, int W> ATTN_INLINE void drop_marked(Frag<R, N, W> &p) {
 #pragma unroll
     for (int n = 0; n < p.Pieces; ++n)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) p.v[m][n][i] = __float_as_int(p.v[m][n][i]) < 0 ? 0 : p.v[m][n][i];
+      for (int i = 0; i < 4; ++i)
+        p.v[m][n][i] = __float_as_int(p.v[m][n][i]) < 0 ? 0 : p.v[m][n][i];
 }
 template <class T> ATTN_INLINE unsigned positive(unsigned pair);
-template <> ATTN_INLINE unsigned positive<bf16>(unsigned pair) { unsigned d; asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(d) : "r"(pair), "r"(0)); return d; }
-template <> ATTN_INLINE unsigned positive<fp16>(unsigned pair) { unsigned d; asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(d) : "r"(pair), "r"(0)); return d; }
+template <> ATTN_INLINE unsigned positive<bf16>(unsigned pair) {
+  unsigned d;
+  asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(d) : "r"(pair), "r"(0));
+  return d;
+}
+template <> ATTN_INLINE unsigned positive<fp16>(unsigned pair) {
+  unsigned d;
+  asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(d) : "r"(pair), "r"(0));
+  return d;
+}
 template <class T, int R, int N, int W> ATTN_INLINE void drop_marked(Held<T, R, N, W> &p) {
 #pragma unroll
   for (int m = 0; m < p.Blocks; ++m)
 #pragma unroll
     for (int k = 0; k < N / 16; ++k)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) p.v[m][k][i] = positive<T>(p.v[m][k][i]);
+      for (int i = 0; i < 4; ++i)
+        p.v[m][k][i] = positive<T>(p.v[m][k][i]);
 }
 
 // x becomes |weight| * (x * factor - delta), without the first term where p is marked, and p becomes 0 there.
@@ -55,4 +68,4 @@ ATTN_INLINE void drop_grads(Frag<R, N, W> &x, P &p, const Statistics<K> &stats, 
   drop_marked(p);
 }
 
-}  // namespace attn
+} // namespace attn

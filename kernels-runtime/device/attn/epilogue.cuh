@@ -6,7 +6,8 @@
 
 namespace attn {
 
-// In a quad: lane t's x[j] becomes lane j's x[t]. Turns four pieces of which every lane holds two columns into one piece a lane with all eight.
+// In a quad: lane t's x[j] becomes lane j's x[t]. Turns four pieces of which every lane holds two columns into one
+// piece a lane with all eight.
 ATTN_INLINE void transpose_quad(unsigned (&x)[4], int lane) {
 #pragma unroll
   for (int bit = 1; bit <= 2; bit *= 2)
@@ -19,16 +20,20 @@ ATTN_INLINE void transpose_quad(unsigned (&x)[4], int lane) {
       }
 }
 
-// 16 bytes, under a predicate: of a condition the compiler makes a branch, and what comes before and behind it is not mixed.
+// 16 bytes, under a predicate: of a condition the compiler makes a branch, and what comes before and behind it is not
+// mixed.
 ATTN_INLINE void store_if(bool some, void *to, const unsigned (&x)[4]) {
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %0, 0;\n@p st.global.v4.b32 [%1], {%2, %3, %4, %5};\n}" ::"r"((int)some), "l"(to), "r"(x[0]), "r"(x[1]),
-               "r"(x[2]), "r"(x[3])
-               : "memory");
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %0, 0;\n@p st.global.v4.b32 [%1], {%2, %3, %4, %5};\n}" ::"r"((int)some),
+      "l"(to), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3])
+      : "memory");
 }
 
-// Of a fragment's row i of this lane the columns of four pieces from n on, times a factor, rounded: eight columns for each lane of the quad, 16 bytes.
+// Of a fragment's row i of this lane the columns of four pieces from n on, times a factor, rounded: eight columns for
+// each lane of the quad, 16 bytes.
 template <class T, int R, int C, int W>
-ATTN_INLINE void quad_pieces(unsigned (&x)[4], const Frag<R, C, W> &acc, int i, int n, float factor = 1, unsigned kept = ~0u, int lane = lane_index()) {
+ATTN_INLINE void quad_pieces(unsigned (&x)[4], const Frag<R, C, W> &acc, int i, int n, float factor = 1,
+                             unsigned kept = ~0u, int lane = lane_index()) {
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     const float *const v = acc.v[i / 2][min(n + j, acc.Pieces - 1)] + i % 2 * 2;
@@ -39,9 +44,9 @@ ATTN_INLINE void quad_pieces(unsigned (&x)[4], const Frag<R, C, W> &acc, int i, 
 // Has lane t of a quad columns of a row of Dim there?
 template <int Dim> ATTN_INLINE bool is_inside(int n, int t) { return n + 4 <= Dim / 8 || n + t < Dim / 8; }
 
-// Rounded rows [0, rows), zero rows [rows, write_rows), 16 bytes a store. Without roles a row's address is opaque: else the compiler, short of registers, works
-// it out anew for each store; a mask for rows of zeros would take the registers that tiles of sequences' own lack. With roles registers are for something else,
-// and a store's predicate costs none.
+// Rounded rows [0, rows), zero rows [rows, write_rows), 16 bytes a store. Without roles a row's address is opaque: else
+// the compiler, short of registers, works it out anew for each store; a mask for rows of zeros would take the registers
+// that tiles of sequences' own lack. With roles registers are for something else, and a store's predicate costs none.
 template <int Dim, class T, class Stride, int R, int C, int W>
 ATTN_INLINE void store(T *dst, Stride stride, const Frag<R, C, W> &acc, int rows, int write_rows) {
   constexpr bool plain = Block<Dim * 0>::threads == 32 * W;
@@ -51,7 +56,8 @@ ATTN_INLINE void store(T *dst, Stride stride, const Frag<R, C, W> &acc, int rows
     const int r = acc.row(i);
     const unsigned kept = plain || r < rows ? ~0u : 0;
     T *to = dst + offset_of(stride, r) + t * 8;
-    if constexpr (plain) asm volatile("" : "+l"(to));
+    if constexpr (plain)
+      asm volatile("" : "+l"(to));
 #pragma unroll
     for (int n = 0; n < Dim / 8; n += 4) {
       unsigned x[4];
@@ -60,8 +66,10 @@ ATTN_INLINE void store(T *dst, Stride stride, const Frag<R, C, W> &acc, int rows
       if constexpr (!plain) {
         store_if(r < write_rows && inside, to + n * 8, x);
       } else if (inside) {
-        if (r < rows) *(uint4 *)(to + n * 8) = {x[0], x[1], x[2], x[3]};
-        else if (r < write_rows) *(uint4 *)(to + n * 8) = {0, 0, 0, 0};
+        if (r < rows)
+          *(uint4 *)(to + n * 8) = {x[0], x[1], x[2], x[3]};
+        else if (r < write_rows)
+          *(uint4 *)(to + n * 8) = {0, 0, 0, 0};
       }
     }
   }
@@ -73,7 +81,8 @@ ATTN_INLINE void store(float *dst, Stride stride, const Frag<R, C, W> &acc, int 
 #pragma unroll
   for (int i = 0; i < 2 * acc.Blocks; ++i) {
     const int r = acc.row(i);
-    if (r >= write_rows) continue;
+    if (r >= write_rows)
+      continue;
 #pragma unroll
     for (int n = 0; n < Dim / 8; ++n) {
       const float *v = acc.v[i / 2][n] + i % 2 * 2;
@@ -84,27 +93,37 @@ ATTN_INLINE void store(float *dst, Stride stride, const Frag<R, C, W> &acc, int 
 
 // ln(sum of exp(score)); -inf for a row without keys and for padding. The row's sum is complete after normalize().
 template <class Lse, class Stride, int R, int W>
-ATTN_INLINE void store_lse(const Lse &dst, Stride stride, const Rows<R, W> &row, float scale, int rows, int write_rows) {
-  if (lane_index() % 4 != 0) return;
+ATTN_INLINE void store_lse(const Lse &dst, Stride stride, const Rows<R, W> &row, float scale, int rows,
+                           int write_rows) {
+  if (lane_index() % 4 != 0)
+    return;
 #pragma unroll
   for (int i = 0; i < 2 * row.Blocks; ++i) {
     const int r = row.row(i);
     const bool empty = r >= rows || row.sum[i] == 0;
-    if (r < write_rows) store_row(dst, offset_of(stride, r), empty, reference_of(row, i), row.sum[i], scale);
+    if (r < write_rows)
+      store_row(dst, offset_of(stride, r), empty, reference_of(row, i), row.sum[i], scale);
   }
 }
-template <class Lse, int R, int W> ATTN_INLINE void store_lse(const Lse &dst, const Rows<R, W> &row, float scale, int rows, int write_rows) {
+template <class Lse, int R, int W>
+ATTN_INLINE void store_lse(const Lse &dst, const Rows<R, W> &row, float scale, int rows, int write_rows) {
   store_lse(dst, 1ll, row, scale, rows, write_rows);
 }
 
 // For tiles made of padding only.
-template <int Dim, int Rows, int Threads, class T, class Stride> ATTN_INLINE void store_zero(T *dst, Stride stride, int write_rows, int thread = threadIdx.x) {
+template <int Dim, int Rows, int Threads, class T, class Stride>
+ATTN_INLINE void store_zero(T *dst, Stride stride, int write_rows, int thread = threadIdx.x) {
   const int count = min(Rows, write_rows) * (Dim / 8);
-  for (int i = thread; i < count; i += Threads) *(uint4 *)(dst + offset_of(stride, i / (Dim / 8)) + i % (Dim / 8) * 8) = {0, 0, 0, 0};
+  for (int i = thread; i < count; i += Threads)
+    *(uint4 *)(dst + offset_of(stride, i / (Dim / 8)) + i % (Dim / 8) * 8) = {0, 0, 0, 0};
 }
-template <int Rows, int Threads, class Stride> ATTN_INLINE void store_minus_inf(float *dst, Stride stride, int write_rows) {
-  for (int r = threadIdx.x; r < min(Rows, write_rows); r += Threads) dst[offset_of(stride, r)] = -infinity();
+template <int Rows, int Threads, class Stride>
+ATTN_INLINE void store_minus_inf(float *dst, Stride stride, int write_rows) {
+  for (int r = threadIdx.x; r < min(Rows, write_rows); r += Threads)
+    dst[offset_of(stride, r)] = -infinity();
 }
-template <int Rows, int Threads> ATTN_INLINE void store_minus_inf(float *dst, int write_rows) { store_minus_inf<Rows, Threads>(dst, 1ll, write_rows); }
+template <int Rows, int Threads> ATTN_INLINE void store_minus_inf(float *dst, int write_rows) {
+  store_minus_inf<Rows, Threads>(dst, 1ll, write_rows);
+}
 
-}  // namespace attn
+} // namespace attn

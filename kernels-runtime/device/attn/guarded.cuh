@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// acc += P V where P has zeros that mean "may not see". A matrix unit computes 0 * NaN = NaN, so a NaN or Inf in a key's V would reach rows
-// that the mask keeps from it. Finite tiles, that is all but broken ones, pay one look at V and one barrier.
+// acc += P V where P has zeros that mean "may not see". A matrix unit computes 0 * NaN = NaN, so a NaN or Inf in a
+// key's V would reach rows that the mask keeps from it. Finite tiles, that is all but broken ones, pay one look at V
+// and one barrier.
 #pragma once
 #include "attn/copy.cuh"
 #include "attn/mma.cuh"
@@ -15,24 +16,29 @@ template <class T> ATTN_INLINE bool all_finite(uint4 x) {
 template <class T, int N, int C, int P> ATTN_INLINE bool row_is_bad(const Smem<T, N, C, P> &V, int k) {
   unsigned test = 0;
 #pragma unroll
-  for (int c = lane_index() * 2; c < C; c += 64) test = times_zero<T>(word_at(V.at(k, c)), test);
+  for (int c = lane_index() * 2; c < C; c += 64)
+    test = times_zero<T>(word_at(V.at(k, c)), test);
   return __any_sync(~0u, !is_zero(test));
 }
 
-// Adds p * v for the bad rows of V to the rows of acc with p > 0, key by key, and clears those rows of V. One key at a time keeps the code small; its
-// column of P comes from a product with the k-th unit vector, since registers have no run-time index.
+// Adds p * v for the bad rows of V to the rows of acc with p > 0, key by key, and clears those rows of V. One key at a
+// time keeps the code small; its column of P comes from a product with the k-th unit vector, since registers have no
+// run-time index.
 template <class T, int R, int N, int C, int P, int W>
-ATTN_INLINE void move_bad_rows(Frag<R, C, W> &acc, const unsigned (&p)[(N + 15) / 16][R / W / 16][4], const Smem<T, N, C, P> &V) {
+ATTN_INLINE void move_bad_rows(Frag<R, C, W> &acc, const unsigned (&p)[(N + 15) / 16][R / W / 16][4],
+                               const Smem<T, N, C, P> &V) {
 #pragma unroll 1
   for (int k = 0; k < N; ++k) {
-    if (!row_is_bad(V, k)) continue;
+    if (!row_is_bad(V, k))
+      continue;
     float x[R / W / 16][4] = {};
 #pragma unroll
     for (int d = 0; d < N; d += 16) {
       const int at = k - d - lane_index() % 4 * 2;
       const unsigned low = pack<T>(1, 0), one = at == 0 || at == 8 ? low : at == 1 || at == 9 ? low << 16 : 0;
 #pragma unroll
-      for (int m = 0; m < acc.Blocks; ++m) mma<T>(x[m], p[d / 16][m], at < 8 ? one : 0, at < 8 ? 0 : one);
+      for (int m = 0; m < acc.Blocks; ++m)
+        mma<T>(x[m], p[d / 16][m], at < 8 ? one : 0, at < 8 ? 0 : one);
     }
 #pragma unroll
     for (int n = 0; n < acc.Pieces; ++n) {
@@ -49,28 +55,34 @@ ATTN_INLINE void move_bad_rows(Frag<R, C, W> &acc, const unsigned (&p)[(N + 15) 
 #pragma unroll 1
   for (int k = warp_index(); k < N; k += W)
     if (row_is_bad(V, k))
-      for (int c = lane_index() * 2; c < C; c += 64) word_at(V.at(k, c)) = 0;
+      for (int c = lane_index() * 2; c < C; c += 64)
+        word_at(V.at(k, c)) = 0;
   __syncthreads();
 }
 
 template <class T, int R, int N, int C, int P, int W>
-ATTN_INLINE void mma_pv_guarded(Frag<R, C, W> &acc, const Frag<R, N, W> &s, const Smem<T, N, C, P> &V, bool when = true) {
+ATTN_INLINE void mma_pv_guarded(Frag<R, C, W> &acc, const Frag<R, N, W> &s, const Smem<T, N, C, P> &V,
+                                bool when = true) {
   // P is rounded first: half the registers while V is looked at.
   unsigned p[(N + 15) / 16][R / W / 16][4];
 #pragma unroll
   for (int k = 0; k < N; k += 16)
 #pragma unroll
-    for (int m = 0; m < s.Blocks; ++m) pack_depth<T>(p[k / 16][m], s, m, k);
-  if (when) {  // uniform in the block
+    for (int m = 0; m < s.Blocks; ++m)
+      pack_depth<T>(p[k / 16][m], s, m, k);
+  if (when) { // uniform in the block
     const Walk<Smem<T, N, C, P>> walk;
     bool bad = false;
-#pragma unroll 2  // a loop of its own, not mixed with the exponentials before it, for the same reason
+#pragma unroll 2 // a loop of its own, not mixed with the exponentials before it, for the same reason
     for (int pass = 0; pass < walk.Passes; ++pass)
-      if (walk.has(pass)) bad |= !all_finite<T>(chunk_at(V.at(walk.row + pass * walk.Step, walk.chunk * 8)));
-    if (__syncthreads_or(bad)) move_bad_rows(acc, p, V);
+      if (walk.has(pass))
+        bad |= !all_finite<T>(chunk_at(V.at(walk.row + pass * walk.Step, walk.chunk * 8)));
+    if (__syncthreads_or(bad))
+      move_bad_rows(acc, p, V);
   }
 #pragma unroll
-  for (int k = 0; k < N; k += 16) mma_depth(acc, p[k / 16], V, k);
+  for (int k = 0; k < N; k += 16)
+    mma_depth(acc, p[k / 16], V, k);
 }
 
-}  // namespace attn
+} // namespace attn

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradients of arrays that scores are made with: tiles of gradients of scores added up and reduced, and sums of what that leaves.
+// Gradients of arrays that scores are made with: tiles of gradients of scores added up and reduced, and sums of what
+// that leaves.
 #pragma once
 #include "attn/backward.cuh"
 #include "attn/fragment.cuh"
@@ -13,7 +14,8 @@ template <int R, int N, int W> ATTN_INLINE void accumulate(Frag<R, N, W> &acc, c
 #pragma unroll
     for (int n = 0; n < acc.Pieces; ++n)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) acc.v[m][n][i] += grad.v[m][n][i];
+      for (int i = 0; i < 4; ++i)
+        acc.v[m][n][i] += grad.v[m][n][i];
 }
 
 template <int R, int N, int W> ATTN_INLINE void store_row_sums(float *to, const Frag<R, N, W> &acc) {
@@ -21,20 +23,24 @@ template <int R, int N, int W> ATTN_INLINE void store_row_sums(float *to, const 
   for (int i = 0; i < 2 * acc.Blocks; ++i) {
     float sum = 0;
 #pragma unroll
-    for (int n = 0; n < acc.Pieces; ++n) sum += acc.v[i / 2][n][i % 2 * 2] + acc.v[i / 2][n][i % 2 * 2 + 1];
+    for (int n = 0; n < acc.Pieces; ++n)
+      sum += acc.v[i / 2][n][i % 2 * 2] + acc.v[i / 2][n][i % 2 * 2 + 1];
     sum = quad_sum(sum);
-    if (lane_index() % 4 == 0) to[acc.row(i)] = sum;
+    if (lane_index() % 4 == 0)
+      to[acc.row(i)] = sum;
   }
 }
 
-template <int R, int N, int W> ATTN_INLINE void store_block(float *to, long long stride, int rows, int cols, const Frag<R, N, W> &acc) {
+template <int R, int N, int W>
+ATTN_INLINE void store_block(float *to, long long stride, int rows, int cols, const Frag<R, N, W> &acc) {
 #pragma unroll
   for (int i = 0; i < 2 * acc.Blocks; ++i)
 #pragma unroll
     for (int n = 0; n < acc.Pieces; ++n)
 #pragma unroll
       for (int c = 0; c < 2; ++c)
-        if (acc.row(i) < rows && acc.col(n) + c < cols) to[acc.row(i) * stride + acc.col(n) + c] = acc.v[i / 2][n][i % 2 * 2 + c];
+        if (acc.row(i) < rows && acc.col(n) + c < cols)
+          to[acc.row(i) * stride + acc.col(n) + c] = acc.v[i / 2][n][i % 2 * 2 + c];
 }
 
 // Through shared memory, a thread for each diagonal.
@@ -45,32 +51,39 @@ ATTN_INLINE void store_diagonals(float *to, long long pitch, const Frag<N, N, W>
 #pragma unroll
   for (int i = 0; i < 2 * acc.Blocks; ++i)
 #pragma unroll
-    for (int n = 0; n < acc.Pieces; ++n) *(float2 *)(all + acc.row(i) * N + acc.col(n)) = {acc.v[i / 2][n][i % 2 * 2], acc.v[i / 2][n][i % 2 * 2 + 1]};
+    for (int n = 0; n < acc.Pieces; ++n)
+      *(float2 *)(all + acc.row(i) * N + acc.col(n)) = {acc.v[i / 2][n][i % 2 * 2], acc.v[i / 2][n][i % 2 * 2 + 1]};
   __syncthreads();
   for (int t = threadIdx.x; t < 2 * N; t += W * 32) {
     const int away = t - N;
     float sum = 0;
-    for (int r = max(0, -away); r < N - max(0, away); ++r) sum += all[r * N + r + away];
+    for (int r = max(0, -away); r < N - max(0, away); ++r)
+      sum += all[r * N + r + away];
     (away < 0 ? to : to + pitch)[t] = sum;
   }
   __syncthreads();
 }
 
 ATTN_INLINE void clear_entry(float *to) {
-  if (lane_index() == 0) *to = 0;
+  if (lane_index() == 0)
+    *to = 0;
 }
 ATTN_INLINE void add_total(float *to, const float *from, int count) {
   float sum = 0;
-  for (int i = lane_index(); i < count; i += 32) sum += from[i];
+  for (int i = lane_index(); i < count; i += 32)
+    sum += from[i];
   sum = warp_sum(sum);
-  if (lane_index() == 0 && count > 0) *to += sum;
+  if (lane_index() == 0 && count > 0)
+    *to += sum;
 }
 // A row that sees nothing has an lse of +inf here, and so no part.
 ATTN_INLINE void add_sink_total(float *to, const float *statistics, long long pitch, int count, float sink) {
   float sum = 0;
-  for (int i = lane_index(); i < count; i += 32) sum = fmaf(exp2(fmaf(sink, 1.442695041f, -statistics[i])), statistics[i + pitch], sum);
+  for (int i = lane_index(); i < count; i += 32)
+    sum = fmaf(exp2(fmaf(sink, 1.442695041f, -statistics[i])), statistics[i + pitch], sum);
   sum = warp_sum(sum);
-  if (lane_index() == 0 && count > 0) *to -= sum;
+  if (lane_index() == 0 && count > 0)
+    *to -= sum;
 }
 
-}  // namespace attn
+} // namespace attn

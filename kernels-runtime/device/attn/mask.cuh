@@ -7,8 +7,9 @@
 
 namespace attn {
 
-// Scores of pairs that f refuses become -inf. f is the mask's residual test as the compiler printed it, over absolute positions; it is inlined into
-// a loop with rows outside, so that what depends on the row alone is worked out once a row.
+// Scores of pairs that f refuses become -inf. f is the mask's residual test as the compiler printed it, over absolute
+// positions; it is inlined into a loop with rows outside, so that what depends on the row alone is worked out once a
+// row.
 template <int R, int N, int W, class First, class F> ATTN_INLINE void keep(Frag<R, N, W> &s, First q0, int k0, F f) {
   const float refused = -infinity();
 #pragma unroll
@@ -40,9 +41,9 @@ template <int R, int N, int W, class F> ATTN_INLINE void keep_turned(Frag<R, N, 
     }
 }
 
-
 // Columns that are pairs of a key and one of M kv heads: a row's keys are those of its own.
-template <int R, int N, int W, int H, int M, class F> ATTN_INLINE void keep(Frag<R, N, W> &s, Pairs<H> q0, Pairs<M> k0, F f) {
+template <int R, int N, int W, int H, int M, class F>
+ATTN_INLINE void keep(Frag<R, N, W> &s, Pairs<H> q0, Pairs<M> k0, F f) {
   const float refused = -infinity();
 #pragma unroll
   for (int i = 0; i < 2 * s.Blocks; ++i) {
@@ -58,4 +59,4 @@ template <int R, int N, int W, int H, int M, class F> ATTN_INLINE void keep(Frag
   }
 }
 
-}  // namespace attn
+} // namespace attn

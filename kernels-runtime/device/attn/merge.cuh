@@ -6,9 +6,10 @@
 
 namespace attn {
 
-// A warp for each row, a lane for every 32nd four columns. Weights are worked out 32 parts at a time, one a lane; o of a part whose weight is 0 is not
-// read, as a part without keys has none. Sums go over the parts in order. A NaN is in a part's sum, and so a weight. A part leaves its state and not its LSE:
-// that is a float32, which beside a large score holds nothing of the sum.
+// A warp for each row, a lane for every 32nd four columns. Weights are worked out 32 parts at a time, one a lane; o of
+// a part whose weight is 0 is not read, as a part without keys has none. Sums go over the parts in order. A NaN is in a
+// part's sum, and so a weight. A part leaves its state and not its LSE: that is a float32, which beside a large score
+// holds nothing of the sum.
 ATTN_INLINE Reference part_at(const float *max, const float *sum, long long at) {
   return max[at] == -infinity() ? Reference{-infinity(), true} : Reference{max[at], sum[at] < 0};
 }
@@ -16,13 +17,14 @@ ATTN_INLINE Reference larger(Reference a, Reference b, float scale) {
   return b.empty() ? a : a.empty() || step_to(a, b, scale) < 0 ? b : a;
 }
 template <int Dim, int Rows, int Threads, class T>
-ATTN_INLINE void merge(T *o, long long stride, float *lse, const float *partial_o, const float *partial_max, const float *partial_sum,
-                       float scale, int splits, long long pitch, int rows) {
+ATTN_INLINE void merge(T *o, long long stride, float *lse, const float *partial_o, const float *partial_max,
+                       const float *partial_sum, float scale, int splits, long long pitch, int rows) {
   constexpr int Own = (Dim / 4 + 31) / 32;
   const int lane = lane_index();
   for (int r = warp_index(); r < min(Rows, rows); r += Threads / 32) {
     Reference top = {-infinity(), true};
-    for (int s = lane; s < splits; s += 32) top = larger(top, part_at(partial_max, partial_sum, s * pitch + r), scale);
+    for (int s = lane; s < splits; s += 32)
+      top = larger(top, part_at(partial_max, partial_sum, s * pitch + r), scale);
 #pragma unroll
     for (int bit = 16; bit; bit /= 2)
       top = larger(top, {__shfl_xor_sync(~0u, top.max, bit), __shfl_xor_sync(~0u, int(top.raw), bit) != 0}, scale);
@@ -42,7 +44,8 @@ ATTN_INLINE void merge(T *o, long long stride, float *lse, const float *partial_
         for (int i = 0; i < Own; ++i)
           if (lane + i * 32 < Dim / 4) {
             float4 x = {0, 0, 0, 0};
-            if (w != 0) x = *(const float4 *)(from + (lane + i * 32) * 4);
+            if (w != 0)
+              x = *(const float4 *)(from + (lane + i * 32) * 4);
             out[i][0] = fmaf(w, x.x, out[i][0]), out[i][1] = fmaf(w, x.y, out[i][1]);
             out[i][2] = fmaf(w, x.z, out[i][2]), out[i][3] = fmaf(w, x.w, out[i][3]);
           }
@@ -52,9 +55,11 @@ ATTN_INLINE void merge(T *o, long long stride, float *lse, const float *partial_
 #pragma unroll
     for (int i = 0; i < Own; ++i)
       if (lane + i * 32 < Dim / 4)
-        *(uint2 *)(o + r * stride + (lane + i * 32) * 4) = {pack<T>(out[i][0] * factor, out[i][1] * factor), pack<T>(out[i][2] * factor, out[i][3] * factor)};
-    if (lse && lane == 0) store_row(lse, r, sum == 0, top, sum, scale);
+        *(uint2 *)(o + r * stride + (lane + i * 32) * 4) = {pack<T>(out[i][0] * factor, out[i][1] * factor),
+                                                            pack<T>(out[i][2] * factor, out[i][3] * factor)};
+    if (lse && lane == 0)
+      store_row(lse, r, sum == 0, top, sum, scale);
   }
 }
 
-}  // namespace attn
+} // namespace attn

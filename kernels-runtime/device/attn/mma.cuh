@@ -2,8 +2,8 @@
 //
 // Matrix products on fragments: mma.m16n8k16, operands from shared memory by ldmatrix.
 //
-// Each right-hand operand read from shared memory serves all row blocks of the warp. With two blocks (32 rows a warp) shared memory traffic
-// per product halves; that, not the matrix rate, decides between 16 and 32 rows.
+// Each right-hand operand read from shared memory serves all row blocks of the warp. With two blocks (32 rows a warp)
+// shared memory traffic per product halves; that, not the matrix rate, decides between 16 and 32 rows.
 #pragma once
 #include "attn/fragment.cuh"
 
@@ -12,11 +12,13 @@ namespace attn {
 // Four 8x8 matrices; lane l names row l % 8 of matrix l / 8. Volatile, so that no read moves across a barrier.
 ATTN_INLINE void load_matrices(unsigned (&d)[4], unsigned address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(address));
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+               : "r"(address));
 }
 ATTN_INLINE void load_matrices_transposed(unsigned (&d)[4], unsigned address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(address));
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+               : "r"(address));
 }
 
 // Two, of which lanes 0 to 15 name the rows.
@@ -24,20 +26,26 @@ ATTN_INLINE void load_matrices(unsigned (&d)[2], unsigned address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(d[0]), "=r"(d[1]) : "r"(address));
 }
 ATTN_INLINE void load_matrices_transposed(unsigned (&d)[2], unsigned address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(d[0]), "=r"(d[1]) : "r"(address));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+               : "=r"(d[0]), "=r"(d[1])
+               : "r"(address));
 }
 
 // d += a b, for 16 rows, 8 columns and a depth of 16, or of 8.
 template <class T> ATTN_INLINE void mma(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1);
 template <class T> ATTN_INLINE void mma(float (&d)[4], const unsigned (&a)[4], unsigned b0);
-#define ATTN_MMA(T, name)                                                                                                              \
-  template <> ATTN_INLINE void mma<T>(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {                              \
-    asm("mma.sync.aligned.m16n8k16.row.col.f32." name "." name ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));             \
-  }                                                                                                                                    \
-  template <> ATTN_INLINE void mma<T>(float (&d)[4], const unsigned (&a)[4], unsigned b0) {                                           \
-    asm("mma.sync.aligned.m16n8k8.row.col.f32." name "." name ".f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"               \
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(b0));                                            \
+#define ATTN_MMA(T, name)                                                                                              \
+  template <> ATTN_INLINE void mma<T>(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {               \
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." name "." name                                                         \
+        ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                         \
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                                               \
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));                                               \
+  }                                                                                                                    \
+  template <> ATTN_INLINE void mma<T>(float (&d)[4], const unsigned (&a)[4], unsigned b0) {                            \
+    asm("mma.sync.aligned.m16n8k8.row.col.f32." name "." name                                                          \
+        ".f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"                                                     \
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                                               \
+        : "r"(a[0]), "r"(a[1]), "r"(b0));                                                                              \
   }
 ATTN_MMA(bf16, "bf16")
 ATTN_MMA(fp16, "f16")
@@ -50,11 +58,12 @@ template <class T, int R, int C, int P, int W> ATTN_INLINE void hold(Held<T, R, 
 #pragma unroll
   for (int m = 0; m < q.Blocks; ++m)
 #pragma unroll
-    for (int k = 0; k < C / 16; ++k) load_matrices(q.v[m][k], from + (m * 16 * P + k * 16) * 2);
+    for (int k = 0; k < C / 16; ++k)
+      load_matrices(q.v[m][k], from + (m * 16 * P + k * 16) * 2);
 }
 
-// s = Q K^T. K's rows are keys, which is the "column major" right operand as it stands. Of Q's rows, some of the last warps' may not be there: any
-// others stand in for them.
+// s = Q K^T. K's rows are keys, which is the "column major" right operand as it stands. Of Q's rows, some of the last
+// warps' may not be there: any others stand in for them.
 template <class T, int R, int N, int RQ, int C, int PQ, int PK, int W>
 ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Smem<T, RQ, C, PQ> &Q, const Smem<T, N, C, PK> &K) {
   static_assert(RQ == R || (RQ < R && R == 16 * W));
@@ -66,7 +75,8 @@ ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Smem<T, RQ, C, PQ> &Q, const Sme
   for (int k = 0; k < C; k += 16) {
     unsigned a[R / W / 16][4];
 #pragma unroll
-    for (int m = 0; m < s.Blocks; ++m) load_matrices(a[m], q_from + (m * 16 * PQ + k) * 2);
+    for (int m = 0; m < s.Blocks; ++m)
+      load_matrices(a[m], q_from + (m * 16 * PQ + k) * 2);
 #pragma unroll
     for (int n = 0; n + 8 < N; n += 16) {
       unsigned b[4];
@@ -81,7 +91,8 @@ ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Smem<T, RQ, C, PQ> &Q, const Sme
       unsigned b[2];
       load_matrices(b, k_from + ((N - 8) * PK + k) * 2);
 #pragma unroll
-      for (int m = 0; m < s.Blocks; ++m) mma<T>(s.v[m][s.Pieces - 1], a[m], b[0], b[1]);
+      for (int m = 0; m < s.Blocks; ++m)
+        mma<T>(s.v[m][s.Pieces - 1], a[m], b[0], b[1]);
     }
   }
 }
@@ -134,17 +145,18 @@ ATTN_INLINE void mma_depth(Frag<R, C, W> &acc, const unsigned (&p)[R / W / 16][4
   }
 }
 
-// acc += P V. Between softmax_step() and here is no barrier and no branch: ptxas mixes the exponentials of later keys with the products of earlier ones,
-// which is all the overlap a warp needs.
+// acc += P V. Between softmax_step() and here is no barrier and no branch: ptxas mixes the exponentials of later keys
+// with the products of earlier ones, which is all the overlap a warp needs.
 template <class T, int R, int N, int C, int P, int W>
 ATTN_INLINE void mma_pv(Frag<R, C, W> &acc, const Frag<R, N, W> &s, const Smem<T, N, C, P> &V) {
 #pragma unroll
   for (int k = 0; k < N; k += 16) {
     unsigned p[R / W / 16][4];
 #pragma unroll
-    for (int m = 0; m < s.Blocks; ++m) pack_depth<T>(p[m], s, m, k);
+    for (int m = 0; m < s.Blocks; ++m)
+      pack_depth<T>(p[m], s, m, k);
     mma_depth(acc, p, V, k);
   }
 }
 
-}  // namespace attn
+} // namespace attn

@@ -8,21 +8,28 @@ namespace attn {
 
 // Of pairs A, B, A, B ... of tiles, where those of a piece begin.
 template <int N> ATTN_INLINE void find_pair(unsigned (&)[2], int) {}
-template <int N, class A, class B, class... More> ATTN_INLINE void find_pair(unsigned (&at)[2], int piece, const A &a, const B &b, const More &...more) {
+template <int N, class A, class B, class... More>
+ATTN_INLINE void find_pair(unsigned (&at)[2], int piece, const A &a, const B &b, const More &...more) {
   constexpr int Chunks = N / 64;
   static_assert(A::Rows == B::Rows && A::Chunks == 1 && B::Chunks % Chunks == 0);
-  if (piece >= 0) at[0] = a.address, at[1] = b.address + piece * Chunks * B::ChunkBytes;
+  if (piece >= 0)
+    at[0] = a.address, at[1] = b.address + piece * Chunks * B::ChunkBytes;
   find_pair<N>(at, piece - B::Chunks / Chunks, more...);
 }
 // Blocks of 64 rows, the last with what is left: those from `from` on to ahead of `to`.
-template <int Block, class A, int N> ATTN_INLINE void tn_blocks(Frag<64, N, 4> &acc, int from, int to, unsigned long long a, unsigned long long b) {
-  if (from <= Block && Block < to) tn_steps<Block * 4, typename A::T, min(Block * 64 + 64, A::Rows), N>(acc.v[0], a, b, true);
-  if constexpr (Block * 64 + 64 < A::Rows) tn_blocks<Block + 1, A>(acc, from, to, a, b);
+template <int Block, class A, int N>
+ATTN_INLINE void tn_blocks(Frag<64, N, 4> &acc, int from, int to, unsigned long long a, unsigned long long b) {
+  if (from <= Block && Block < to)
+    tn_steps<Block * 4, typename A::T, min(Block * 64 + 64, A::Rows), N>(acc.v[0], a, b, true);
+  if constexpr (Block * 64 + 64 < A::Rows)
+    tn_blocks<Block + 1, A>(acc, from, to, a, b);
 }
-template <int N, class A, class... More> ATTN_INLINE void mma_piece(Frag<64, N, 4> &acc, int piece, int from, int to, const A &a, const More &...more) {
+template <int N, class A, class... More>
+ATTN_INLINE void mma_piece(Frag<64, N, 4> &acc, int piece, int from, int to, const A &a, const More &...more) {
   unsigned at[2];
   find_pair<N>(at, piece, a, more...);
-  clear(acc);  // added to by all blocks: if the first of them began it, ptxas would take its registers for in use ahead of that
+  clear(acc); // added to by all blocks: if the first of them began it, ptxas would take its registers for in use ahead
+              // of that
   settle(acc);
   begin_products();
   tn_blocks<0, A>(acc, from, to, describe(at[0], A::ChunkBytes), describe(at[1], A::ChunkBytes));
@@ -36,16 +43,24 @@ template <int Columns, class T> struct Result {
   long long stride;
   float factor;
 };
-template <int Dim, class T> ATTN_INLINE Result<Dim, T> result(T *at, long long stride, float factor) { return {at, stride, factor}; }
-template <int N, class T> struct PieceOfResult : Result<N, T> { int columns; };
+template <int Dim, class T> ATTN_INLINE Result<Dim, T> result(T *at, long long stride, float factor) {
+  return {at, stride, factor};
+}
+template <int N, class T> struct PieceOfResult : Result<N, T> {
+  int columns;
+};
 template <int N, class T> ATTN_INLINE void find_result(PieceOfResult<N, T> &, int) {}
-template <int N, class T, class R, class... More> ATTN_INLINE void find_result(PieceOfResult<N, T> &found, int piece, const R &result, const More &...more) {
-  if (piece >= 0) found.at = result.at + piece * N, found.stride = result.stride, found.factor = result.factor, found.columns = R::Dim - piece * N;
+template <int N, class T, class R, class... More>
+ATTN_INLINE void find_result(PieceOfResult<N, T> &found, int piece, const R &result, const More &...more) {
+  if (piece >= 0)
+    found.at = result.at + piece * N, found.stride = result.stride, found.factor = result.factor,
+    found.columns = R::Dim - piece * N;
   find_result(found, piece - (R::Dim + N - 1) / N, more...);
 }
 // Rounded rows [0, rows), zero rows [rows, write_rows).
 template <int N, int Dim, class T, class... More>
-ATTN_INLINE void store_piece(const Frag<64, N, 4> &acc, int piece, int rows, int write_rows, const Result<Dim, T> &first, const More &...more) {
+ATTN_INLINE void store_piece(const Frag<64, N, 4> &acc, int piece, int rows, int write_rows,
+                             const Result<Dim, T> &first, const More &...more) {
   PieceOfResult<N, T> to;
   find_result(to, piece, first, more...);
   const unsigned thread = thread_here(), t = thread % 4;
@@ -61,4 +76,4 @@ ATTN_INLINE void store_piece(const Frag<64, N, 4> &acc, int piece, int rows, int
   }
 }
 
-}  // namespace attn
+} // namespace attn

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What every other file needs: element types, the shape of the block, rounding. No header is included from here on, neither CUDA's nor the
-// standard library's: NVRTC would spend more time in them than in the kernel.
+// What every other file needs: element types, the shape of the block, rounding. No header is included from here on,
+// neither CUDA's nor the standard library's: NVRTC would spend more time in them than in the kernel.
 #pragma once
 
 #define ATTN_INLINE __device__ __forceinline__
@@ -9,15 +9,21 @@
 namespace attn {
 
 // Storage of one element. Arithmetic is done in float or by the matrix units, so these need no operators.
-struct bf16 { unsigned short bits; };
-struct fp16 { unsigned short bits; };
+struct bf16 {
+  unsigned short bits;
+};
+struct fp16 {
+  unsigned short bits;
+};
 
-// The block's number of threads, known where verbs are instantiated: ATTN_KERNEL specialises Block<0>. Loops over a tile's
-// chunks unroll completely because of it. NOTE: this makes it one kernel per source text.
+// The block's number of threads, known where verbs are instantiated: ATTN_KERNEL specialises Block<0>. Loops over a
+// tile's chunks unroll completely because of it. NOTE: this makes it one kernel per source text.
 template <int> struct Block;
 
-#define ATTN_KERNEL(name, block_threads, blocks_per_sm)                                                                                 \
-  template <> struct attn::Block<0> { static constexpr int threads = block_threads; };                                                 \
+#define ATTN_KERNEL(name, block_threads, blocks_per_sm)                                                                \
+  template <> struct attn::Block<0> {                                                                                  \
+    static constexpr int threads = block_threads;                                                                      \
+  };                                                                                                                   \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks_per_sm) name
 
 // What a launch gives a block of it; places have their offsets.
@@ -27,7 +33,8 @@ ATTN_INLINE int block_index() { return blockIdx.x; }
 ATTN_INLINE int lane_index() { return threadIdx.x & 31; }
 ATTN_INLINE int warp_index() { return threadIdx.x >> 5; }
 
-// The same value in all lanes, and known to the compiler to be: addresses made of it are then computed once a warp, in uniform registers.
+// The same value in all lanes, and known to the compiler to be: addresses made of it are then computed once a warp, in
+// uniform registers.
 ATTN_INLINE int uniform(int x) { return __reduce_or_sync(~0u, x); }
 
 template <class T> ATTN_INLINE constexpr T min(T a, T b) { return b < a ? b : a; }
@@ -40,14 +47,21 @@ ATTN_INLINE unsigned bits_between(int begin, int end) {
   return end <= 0 || begin >= 32 || begin >= end ? 0u : ~0u >> (32 - min(end, 32)) & ~0u << max(begin, 0);
 }
 
-// The rows of a tile are consecutive queries, or pairs of a query and one of Heads heads that share keys: row r is then query r / Heads and head
-// r % Heads from the first on. Verbs take either: where rows begin, and how far apart they lie in memory.
-template <int Heads> struct Pairs { int query, head; };
-template <int Heads> struct PairStride { long long query, head; };
+// The rows of a tile are consecutive queries, or pairs of a query and one of Heads heads that share keys: row r is then
+// query r / Heads and head r % Heads from the first on. Verbs take either: where rows begin, and how far apart they lie
+// in memory.
+template <int Heads> struct Pairs {
+  int query, head;
+};
+template <int Heads> struct PairStride {
+  long long query, head;
+};
 ATTN_INLINE int query_of(int first, int r) { return first + r; }
 template <int H> ATTN_INLINE int query_of(Pairs<H> first, int r) { return first.query + r / H; }
 ATTN_INLINE long long offset_of(long long stride, int r) { return r * stride; }
-template <int H> ATTN_INLINE long long offset_of(PairStride<H> stride, int r) { return r / H * stride.query + r % H * stride.head; }
+template <int H> ATTN_INLINE long long offset_of(PairStride<H> stride, int r) {
+  return r / H * stride.query + r % H * stride.head;
+}
 
 // The same number, which a compiler does not know to be that: it works nothing out ahead of a loop.
 ATTN_INLINE int here(int x) {
@@ -68,22 +82,47 @@ ATTN_INLINE float not_a_number() { return __int_as_float(0x7fffffff); }
 ATTN_INLINE float infinity() { return __int_as_float(0x7f800000); }
 
 // One instruction each; about 2 ulp, denormal results flushed. exp2(-inf) is 0.
-ATTN_INLINE float exp2(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
-ATTN_INLINE float log2(float x) { float y; asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+ATTN_INLINE float exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+ATTN_INLINE float log2(float x) {
+  float y;
+  asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 
-ATTN_INLINE float sqrt(float x) { float y; asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
-ATTN_INLINE float reciprocal(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+ATTN_INLINE float sqrt(float x) {
+  float y;
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+ATTN_INLINE float reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 
 ATTN_INLINE float to_float(bf16 x) { return __uint_as_float(unsigned(x.bits) << 16); }
-ATTN_INLINE float to_float(fp16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); return y; }
+ATTN_INLINE float to_float(fp16 x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+  return y;
+}
 
-// Two floats, rounded to nearest even, in one register: the first in the low half, as the matrix units and memory want it.
+// Two floats, rounded to nearest even, in one register: the first in the low half, as the matrix units and memory want
+// it.
 template <class T> ATTN_INLINE unsigned pack(float low, float high);
 template <> ATTN_INLINE unsigned pack<bf16>(float low, float high) {
-  unsigned d; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low)); return d;
+  unsigned d;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low));
+  return d;
 }
 template <> ATTN_INLINE unsigned pack<fp16>(float low, float high) {
-  unsigned d; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low)); return d;
+  unsigned d;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low));
+  return d;
 }
 // One element.
 template <class T> ATTN_INLINE void round_to(T &to, float x) { to = {(unsigned short)pack<T>(x, 0)}; }
@@ -94,27 +133,38 @@ template <class T> ATTN_INLINE float high_half(unsigned x) { return to_float(T{(
 // Both halves of a register: of two elements, rounded once.
 template <class T> ATTN_INLINE unsigned fma_pair(unsigned a, unsigned b, unsigned c);
 template <> ATTN_INLINE unsigned fma_pair<bf16>(unsigned a, unsigned b, unsigned c) {
-  unsigned d; asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c)); return d;
+  unsigned d;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
 }
 template <> ATTN_INLINE unsigned fma_pair<fp16>(unsigned a, unsigned b, unsigned c) {
-  unsigned d; asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c)); return d;
+  unsigned d;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
 }
-template <class T> ATTN_INLINE unsigned multiply_pair(unsigned a, unsigned b) { return fma_pair<T>(a, b, pack<T>(-0.f, -0.f)); }
+template <class T> ATTN_INLINE unsigned multiply_pair(unsigned a, unsigned b) {
+  return fma_pair<T>(a, b, pack<T>(-0.f, -0.f));
+}
 
 // x * 0 + sum on both halves: stays zero exactly as long as every x was finite.
 template <class T> ATTN_INLINE unsigned times_zero(unsigned x, unsigned sum);
 template <> ATTN_INLINE unsigned times_zero<bf16>(unsigned x, unsigned sum) {
-  unsigned d; asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(x), "r"(0), "r"(sum)); return d;
+  unsigned d;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(x), "r"(0), "r"(sum));
+  return d;
 }
 template <> ATTN_INLINE unsigned times_zero<fp16>(unsigned x, unsigned sum) {
-  unsigned d; asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(x), "r"(0), "r"(sum)); return d;
+  unsigned d;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(x), "r"(0), "r"(sum));
+  return d;
 }
 ATTN_INLINE bool is_zero(unsigned pair) { return (pair & 0x7fff7fff) == 0; }
 
 // Sums over groups of lanes that follow each other, and over a warp.
 template <int Lanes> ATTN_INLINE float sum_of_group(float x) {
 #pragma unroll
-  for (int bit = Lanes / 2; bit; bit /= 2) x += __shfl_xor_sync(~0u, x, bit);
+  for (int bit = Lanes / 2; bit; bit /= 2)
+    x += __shfl_xor_sync(~0u, x, bit);
   return x;
 }
 ATTN_INLINE float warp_sum(float x) { return sum_of_group<32>(x); }
@@ -123,7 +173,8 @@ template <class T> ATTN_INLINE T sum_up_to_lane(T x) {
 #pragma unroll
   for (int d = 1; d < 32; d *= 2) {
     const T y = __shfl_up_sync(~0u, x, d);
-    if (lane_index() >= d) x += y;
+    if (lane_index() >= d)
+      x += y;
   }
   return x;
 }
@@ -133,13 +184,15 @@ template <int N> ATTN_INLINE int sum_before_thread(int x, int &all) {
   __shared__ int sums[warps];
   const int up_to = sum_up_to_lane(x);
   __syncthreads();
-  if (lane_index() == 31) sums[warp_index()] = up_to;
+  if (lane_index() == 31)
+    sums[warp_index()] = up_to;
   __syncthreads();
   int before = up_to - x;
   all = 0;
 #pragma unroll
-  for (int w = 0; w < warps; ++w) before += w < warp_index() ? sums[w] : 0, all += sums[w];
+  for (int w = 0; w < warps; ++w)
+    before += w < warp_index() ? sums[w] : 0, all += sums[w];
   return before;
 }
 
-}  // namespace attn
+} // namespace attn

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradients of a sequence that is one tile: all keys of a row are in its fragment, so delta is a sum over it, and what keys get from rows is a
-// product with the transpose of what rows got from keys.
+// Gradients of a sequence that is one tile: all keys of a row are in its fragment, so delta is a sum over it, and what
+// keys get from rows is a product with the transpose of what rows got from keys.
 #pragma once
 #include "attn/backward.cuh"
 #include "attn/mma.cuh"
@@ -11,7 +11,8 @@ namespace attn {
 
 // As of strips, by the whole block into shared memory. Ends with a barrier.
 template <int N, class Stride, class GradStride>
-ATTN_INLINE void load_statistics(const Statistics<N> &stats, const float *lse, Stride stride, const float *known, GradStride known_stride, float sign, int rows) {
+ATTN_INLINE void load_statistics(const Statistics<N> &stats, const float *lse, Stride stride, const float *known,
+                                 GradStride known_stride, float sign, int rows) {
   for (int r = threadIdx.x; r < N; r += Block<N * 0>::threads) {
     word_at(stats.lse(r)) = __float_as_uint(lse_in_base_2(r < rows ? lse[offset_of(stride, r)] : -infinity()));
     word_at(stats.delta(r)) = __float_as_uint(known && r < rows ? sign * known[offset_of(known_stride, r)] : 0);
@@ -27,39 +28,46 @@ template <int R, int N, int W> ATTN_INLINE bool is_finite(const Frag<R, N, W> &x
 #pragma unroll
     for (int n = 0; n < x.Pieces; ++n)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) test = fmaf(x.v[m][n][i], 0.f, test);
+      for (int i = 0; i < 4; ++i)
+        test = fmaf(x.v[m][n][i], 0.f, test);
   return test == 0;
 }
 ATTN_INLINE bool barrier_all(bool own) { return __syncthreads_and(own); }
 
 // x becomes weighted * (x - delta), delta being what is known and the row's sum of p * x.
 template <int R, int N, int W>
-ATTN_INLINE void row_grads(Frag<R, N, W> &x, const Frag<R, N, W> &p, const Statistics<R> &stats, const Frag<R, N, W> &weighted) {
+ATTN_INLINE void row_grads(Frag<R, N, W> &x, const Frag<R, N, W> &p, const Statistics<R> &stats,
+                           const Frag<R, N, W> &weighted) {
 #pragma unroll
   for (int i = 0; i < 2 * x.Blocks; ++i) {
     float sum = 0;
 #pragma unroll
     for (int n = 0; n < x.Pieces; ++n)
 #pragma unroll
-      for (int c = i % 2 * 2; c < i % 2 * 2 + 2; ++c) sum = fmaf(p.v[i / 2][n][c], x.v[i / 2][n][c], sum);
+      for (int c = i % 2 * 2; c < i % 2 * 2 + 2; ++c)
+        sum = fmaf(p.v[i / 2][n][c], x.v[i / 2][n][c], sum);
     const float delta = quad_sum(sum) + shared_float(stats.delta(x.row(i)));
 #pragma unroll
     for (int n = 0; n < x.Pieces; ++n)
 #pragma unroll
-      for (int c = i % 2 * 2; c < i % 2 * 2 + 2; ++c) x.v[i / 2][n][c] = weighted.v[i / 2][n][c] * (x.v[i / 2][n][c] - delta);
+      for (int c = i % 2 * 2; c < i % 2 * 2 + 2; ++c)
+        x.v[i / 2][n][c] = weighted.v[i / 2][n][c] * (x.v[i / 2][n][c] - delta);
   }
 }
-template <int R, int N, int W> ATTN_INLINE void row_grads(Frag<R, N, W> &x, const Frag<R, N, W> &p, const Statistics<R> &stats) {
+template <int R, int N, int W>
+ATTN_INLINE void row_grads(Frag<R, N, W> &x, const Frag<R, N, W> &p, const Statistics<R> &stats) {
   row_grads(x, p, stats, p);
 }
 
 // Rounded, for whoever reads it transposed: the rows that are there. Ends with a barrier.
-template <class T, int RT, int NT, int P, int R, int N, int W> ATTN_INLINE void round(const Smem<T, RT, NT, P> &to, const Frag<R, N, W> &x) {
+template <class T, int RT, int NT, int P, int R, int N, int W>
+ATTN_INLINE void round(const Smem<T, RT, NT, P> &to, const Frag<R, N, W> &x) {
 #pragma unroll
   for (int i = 0; i < 2 * x.Blocks; ++i)
 #pragma unroll
     for (int n = 0; n < x.Pieces; ++n)
-      if (RT == R || x.row(i) < RT) word_at(to.at(x.row(i), x.col(n))) = pack<T>(x.v[i / 2][n][i % 2 * 2], x.v[i / 2][n][i % 2 * 2 + 1]);
+      if (RT == R || x.row(i) < RT)
+        word_at(to.at(x.row(i), x.col(n))) = pack<T>(x.v[i / 2][n][i % 2 * 2], x.v[i / 2][n][i % 2 * 2 + 1]);
   __syncthreads();
 }
 
@@ -75,11 +83,13 @@ ATTN_INLINE void mma_tn(Frag<R, C, W> &acc, const Smem<T, K, R, PA> &A, const Sm
 #pragma unroll
     for (int m = 0; m < acc.Blocks; ++m) {
       const unsigned at = from + (k * PA + m * 16) * 2;
-      if (k + 16 <= K) load_matrices_transposed(a[m], at);
-      else load_matrices_transposed((unsigned(&)[2])a[m], at);
+      if (k + 16 <= K)
+        load_matrices_transposed(a[m], at);
+      else
+        load_matrices_transposed((unsigned (&)[2])a[m], at);
     }
     mma_depth(acc, a, B, k);
   }
 }
 
-}  // namespace attn
+} // namespace attn

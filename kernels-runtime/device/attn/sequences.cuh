@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From the segments of all rows to the sequences of a packed layout, and the order in which their tiles are best computed. One block does it, that
-// which is ready last: all there is to do is a sum over places and a sort of tiles.
+// From the segments of all rows to the sequences of a packed layout, and the order in which their tiles are best
+// computed. One block does it, that which is ready last: all there is to do is a sum over places and a sort of tiles.
 #pragma once
 #include "attn/queue.cuh"
 #include "attn/segments.cuh"
@@ -14,7 +14,8 @@ template <class Table> ATTN_INLINE bool is_last_row(Table &t, unsigned *queue, i
   if (threadIdx.x == 0) {
     __threadfence();
     t.at.last = atomicAdd(queue, 1) == unsigned(rows - 1);
-    if (t.at.last) *queue = 0;
+    if (t.at.last)
+      *queue = 0;
     __threadfence();
   }
   __syncthreads();
@@ -22,33 +23,42 @@ template <class Table> ATTN_INLINE bool is_last_row(Table &t, unsigned *queue, i
 }
 
 template <class Table>
-ATTN_INLINE void pair_segments(Table &t, const Tokens &q, const Tokens &kv, unsigned *queue, int rows, int *cu_q, int *offsets_q, int *cu_kv,
-                               int *offsets_kv) {
+ATTN_INLINE void pair_segments(Table &t, const Tokens &q, const Tokens &kv, unsigned *queue, int rows, int *cu_q,
+                               int *offsets_q, int *cu_kv, int *offsets_kv) {
   constexpr int S = Table::Segments;
-  if (cluster_rank<Table::Cluster>() != 0) return;
+  if (cluster_rank<Table::Cluster>() != 0)
+    return;
   const int row = row_index<Table::Cluster>(), size = rows * S;
-  struct Sequence { int length_q, length_kv, at_q, at_kv; };
-  auto sequence_of = [&](int i) {  // of this row; some have no tokens
+  struct Sequence {
+    int length_q, length_kv, at_q, at_kv;
+  };
+  auto sequence_of = [&](int i) { // of this row; some have no tokens
     const int s = t.order(0, i);
     return s < 0 || t.is_bad(s) ? Sequence{0, 0, 0, 0}
-                 : Sequence{t.get(0, kCount, s), t.get(1, kCount, s), row * q.count + t.get(0, kFirst, s), row * kv.count + t.get(1, kFirst, s)};
+                                : Sequence{t.get(0, kCount, s), t.get(1, kCount, s),
+                                           row * q.count + t.get(0, kFirst, s), row * kv.count + t.get(1, kFirst, s)};
   };
   t.at.last = true;
   if (rows > 1) {
-    // Where sequences will be, first as many places a row as it may have segments: lengths one place on, where sums up to here will be.
+    // Where sequences will be, first as many places a row as it may have segments: lengths one place on, where sums up
+    // to here will be.
     for (int i = threadIdx.x; i < S; i += blockDim.x) {
       const Sequence sequence = sequence_of(i);
       const int place = row * S + i;
-      cu_q[place + 1] = sequence.length_q, cu_kv[place + 1] = sequence.length_kv, offsets_q[place] = sequence.at_q, offsets_kv[place] = sequence.at_kv;
+      cu_q[place + 1] = sequence.length_q, cu_kv[place + 1] = sequence.length_kv, offsets_q[place] = sequence.at_q,
+                   offsets_kv[place] = sequence.at_kv;
     }
-    if (!is_last_row(t, queue, rows)) return;
+    if (!is_last_row(t, queue, rows))
+      return;
   }
   int used = 0, sum_q = 0, sum_kv = 0;
   for (int base = 0; base < size; base += blockDim.x) {
     const int i = base + threadIdx.x;
     Sequence sequence = {0, 0, 0, 0};
     if (i < size)
-      sequence = rows == 1 ? sequence_of(i) : Sequence{__ldcg(cu_q + i + 1), __ldcg(cu_kv + i + 1), __ldcg(offsets_q + i), __ldcg(offsets_kv + i)};
+      sequence = rows == 1 ? sequence_of(i)
+                           : Sequence{__ldcg(cu_q + i + 1), __ldcg(cu_kv + i + 1), __ldcg(offsets_q + i),
+                                      __ldcg(offsets_kv + i)};
     const int x[3] = {sequence.length_q > 0, sequence.length_q, sequence.length_kv};
     int before[3], total[3];
     sums_before(t, x, before, total);
@@ -61,22 +71,27 @@ ATTN_INLINE void pair_segments(Table &t, const Tokens &q, const Tokens &kv, unsi
   }
   for (int i = used + threadIdx.x; i <= size; i += blockDim.x) {
     offsets_q[i] = rows * q.count, offsets_kv[i] = rows * kv.count;
-    if (i < size) cu_q[i + 1] = sum_q, cu_kv[i + 1] = sum_kv;
+    if (i < size)
+      cu_q[i + 1] = sum_q, cu_kv[i + 1] = sum_kv;
   }
-  if (threadIdx.x == 0) cu_q[0] = cu_kv[0] = 0;
+  if (threadIdx.x == 0)
+    cu_q[0] = cu_kv[0] = 0;
 }
 
-// A stable sort into 256 buckets: each warp has a part of the slots, in order, and says first how many of them go where.
+// A stable sort into 256 buckets: each warp has a part of the slots, in order, and says first how many of them go
+// where.
 template <int QTile, class Table, class Cost>
-ATTN_INLINE void list_tiles(Table &t, const Tokens &q, const Tokens &kv, int rows, const int *cu_q, const int *offsets_q, const int *cu_kv, int *list,
-                            int *listed, Cost cost) {
-  if (!t.at.last) return;
+ATTN_INLINE void list_tiles(Table &t, const Tokens &q, const Tokens &kv, int rows, const int *cu_q,
+                            const int *offsets_q, const int *cu_kv, int *list, int *listed, Cost cost) {
+  if (!t.at.last)
+    return;
   auto &counts = t.at.sort.counts;
   auto &begins = t.at.sort.begins;
-  const int sequences = rows * Table::Segments, total = rows * q.count, slots = total / QTile + sequences + 2, warps = blockDim.x / 32;
+  const int sequences = rows * Table::Segments, total = rows * q.count, slots = total / QTile + sequences + 2,
+            warps = blockDim.x / 32;
   const int each = (slots + warps - 1) / warps, from = warp_index() * each, to = min(from + each, slots);
   const long long longest = max(kv.count, 1);
-  auto bucket_of = [&](int slot) {  // -1: nothing to write
+  auto bucket_of = [&](int slot) { // -1: nothing to write
     int low = -1, high = sequences + 1;
     auto bound = [&](int b) { return b < 0 ? 0 : b > sequences ? total : offsets_q[b]; };
     while (high - low > 1) {
@@ -84,13 +99,16 @@ ATTN_INLINE void list_tiles(Table &t, const Tokens &q, const Tokens &kv, int row
       (bound(b) / QTile + b + 1 <= slot ? low : high) = b;
     }
     const int b = low, q0 = (slot - (bound(b) / QTile + b + 1)) * QTile;
-    if (bound(b + 1) - bound(b) - q0 <= 0) return -1;
+    if (bound(b + 1) - bound(b) - q0 <= 0)
+      return -1;
     const int len_q = b >= 0 && b < sequences ? cu_q[b + 1] - cu_q[b] : 0;
-    if (len_q <= q0) return kBuckets - 1;
+    if (len_q <= q0)
+      return kBuckets - 1;
     const long long c = cost(len_q, cu_kv[b + 1] - cu_kv[b]);
     return int(kBuckets - 1 - min(max((c * (kBuckets - 1) + longest - 1) / longest, 0ll), kBuckets - 1ll));
   };
-  for (int i = threadIdx.x; i < warps * kBuckets; i += blockDim.x) counts[0][i] = 0;
+  for (int i = threadIdx.x; i < warps * kBuckets; i += blockDim.x)
+    counts[0][i] = 0;
   __syncthreads();
   for (int pass = 0; pass < 2; ++pass) {
     for (int base = from; base < to; base += 32) {
@@ -98,13 +116,16 @@ ATTN_INLINE void list_tiles(Table &t, const Tokens &q, const Tokens &kv, int row
       const unsigned same = __match_any_sync(~0u, bucket);
       int *const count = &counts[warp_index()][max(bucket, 0)];
       const int place = *count + __popc(same & ((1u << lane_index()) - 1));
-      if (pass && bucket >= 0) list[begins[bucket] + place] = slot;
+      if (pass && bucket >= 0)
+        list[begins[bucket] + place] = slot;
       __syncwarp();
-      if (bucket >= 0 && same >> lane_index() == 1) *count = place + 1;
+      if (bucket >= 0 && same >> lane_index() == 1)
+        *count = place + 1;
       __syncwarp();
     }
     __syncthreads();
-    if (pass) break;
+    if (pass)
+      break;
     int x[1] = {0}, before[1], sum[1];
     if (threadIdx.x < kBuckets)
       for (int w = 0; w < warps; ++w) {
@@ -112,10 +133,12 @@ ATTN_INLINE void list_tiles(Table &t, const Tokens &q, const Tokens &kv, int row
         counts[w][threadIdx.x] = x[0], x[0] += n;
       }
     sums_before(t, x, before, sum);
-    if (threadIdx.x < kBuckets) begins[threadIdx.x] = before[0];
-    if (threadIdx.x == 0) *listed = sum[0];
+    if (threadIdx.x < kBuckets)
+      begins[threadIdx.x] = before[0];
+    if (threadIdx.x == 0)
+      *listed = sum[0];
     __syncthreads();
   }
 }
 
-}  // namespace attn
+} // namespace attn

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The verbs of a printed kernel, for NVIDIA GPUs from sm_80 on. A kernel includes this file and nothing else; the same text includes
-// host/attn/tile.h when it is compiled for a CPU. One verb is one operation of the tile dialect; how it is done is decided here.
+// The verbs of a printed kernel, for NVIDIA GPUs from sm_80 on. A kernel includes this file and nothing else; the same
+// text includes host/attn/tile.h when it is compiled for a CPU. One verb is one operation of the tile dialect; how it
+// is done is decided here.
 //
 //   prelude.cuh    element types, the block, rounding        copy.cuh       tiles from global to shared memory
 //   fragment.cuh   places: Smem, Frag, Held, Rows            mma.cuh        matrix products on fragments
@@ -12,18 +13,18 @@
 //   visit.cuh      which key tiles a query tile visits       blocks.cuh     block maps
 //   round_sum.cuh  dQ from its sums
 #pragma once
-#include "attn/prelude.cuh"
-#include "attn/fragment.cuh"
+#include "attn/backward.cuh"
 #include "attn/copy.cuh"
+#include "attn/drop_grads.cuh"
+#include "attn/epilogue.cuh"
+#include "attn/fragment.cuh"
+#include "attn/guarded.cuh"
+#include "attn/mask.cuh"
+#include "attn/merge.cuh"
 #include "attn/mma.cuh"
 #include "attn/modify.cuh"
-#include "attn/mask.cuh"
-#include "attn/softmax.cuh"
-#include "attn/guarded.cuh"
-#include "attn/epilogue.cuh"
-#include "attn/merge.cuh"
-#include "attn/sequence.cuh"
-#include "attn/visit.cuh"
-#include "attn/backward.cuh"
+#include "attn/prelude.cuh"
 #include "attn/round_sum.cuh"
-#include "attn/drop_grads.cuh"
+#include "attn/sequence.cuh"
+#include "attn/softmax.cuh"
+#include "attn/visit.cuh"

@@ -6,10 +6,14 @@
 
 namespace attn {
 
-struct EntryRange { int least, largest, whole; };
+struct EntryRange {
+  int least, largest, whole;
+};
 
-// Least and largest of entries, at most so many, each By behind the one before, without those that hide. Of a whole tile all loads are under way at once.
-template <int Most, int By, bool Hides> ATTN_INLINE EntryRange entry_range_of(const int *entries, int count, int hidden) {
+// Least and largest of entries, at most so many, each By behind the one before, without those that hide. Of a whole
+// tile all loads are under way at once.
+template <int Most, int By, bool Hides>
+ATTN_INLINE EntryRange entry_range_of(const int *entries, int count, int hidden) {
   constexpr int Each = (Most + 31) / 32;
   const int *const own = entries + lane_index() * By;
   int least = 0x7fffffff, largest = -0x7fffffff - 1;
@@ -22,12 +26,15 @@ template <int Most, int By, bool Hides> ATTN_INLINE EntryRange entry_range_of(co
   if (count == 32 * Each) {
     int x[Each];
 #pragma unroll
-    for (int i = 0; i < Each; ++i) x[i] = own[32 * i * By];
+    for (int i = 0; i < Each; ++i)
+      x[i] = own[32 * i * By];
 #pragma unroll
-    for (int i = 0; i < Each; ++i) join(x[i]);
+    for (int i = 0; i < Each; ++i)
+      join(x[i]);
   } else {
 #pragma unroll 1
-    for (int i = 0; i < count - lane_index(); i += 32) join(own[i * By]);
+    for (int i = 0; i < count - lane_index(); i += 32)
+      join(own[i * By]);
   }
   return {__reduce_min_sync(~0u, least), __reduce_max_sync(~0u, largest), __all_sync(~0u, whole)};
 }
@@ -39,7 +46,9 @@ template <int Most, int By = 1> ATTN_INLINE EntryRange entry_range(const int *en
 }
 
 // What was left of a tile, in one or two loads, or a few.
-template <int N> struct Ranges { int of[N]; };
+template <int N> struct Ranges {
+  int of[N];
+};
 template <int N> ATTN_INLINE Ranges<N> ranges(const int *array, int at) {
   Ranges<N> result;
   const int *const from = array + (long long)at * N;
@@ -60,56 +69,73 @@ template <int N> ATTN_INLINE Ranges<N> ranges(const int *array, int at) {
 }
 
 ATTN_INLINE void set(int *array, long long index, int value) {
-  if (lane_index() == 0) array[index] = value;
+  if (lane_index() == 0)
+    array[index] = value;
 }
 
 ATTN_INLINE void begin_lists(int *list, int *taken, int across) {
   const int own = block_index() * blockDim.x + threadIdx.x;
-  if (own < 4) taken[own] = 0;
-  for (int i = own; i < across; i += gridDim.x * blockDim.x) list[i] = i;
+  if (own < 4)
+    taken[own] = 0;
+  for (int i = own; i < across; i += gridDim.x * blockDim.x)
+    list[i] = i;
 }
 ATTN_INLINE void begin_lists(int *list, int *taken, int across, int piece) {
-  if (piece == 0 && threadIdx.x < 4) taken[threadIdx.x] = 0;
-  for (int i = piece * 512 + threadIdx.x; i < min(piece * 512 + 512, across); i += blockDim.x) list[i] = i;
+  if (piece == 0 && threadIdx.x < 4)
+    taken[threadIdx.x] = 0;
+  for (int i = piece * 512 + threadIdx.x; i < min(piece * 512 + 512, across); i += blockDim.x)
+    list[i] = i;
 }
 
 // May some pair of a tile be visible, and are all?
-struct TileTruth { bool some, all; };
-// Of a group: may some pair be visible? If `settled`, its tiles' truths are these bits; if `inside`, they follow from arrays alone.
-struct GroupTruth { bool some, settled, inside; int some_bits, all_bits; };
+struct TileTruth {
+  bool some, all;
+};
+// Of a group: may some pair be visible? If `settled`, its tiles' truths are these bits; if `inside`, they follow from
+// arrays alone.
+struct GroupTruth {
+  bool some, settled, inside;
+  int some_bits, all_bits;
+};
 
 constexpr int Group = 32;        // tiles: one a lane, one a bit
 constexpr int ChunkGroups = 512; // whose bits a block holds at once
 
 // What is known of a chunk's tiles, a bit each: those that are visited, and of these those that need no test.
-struct ChunkBits { unsigned some[ChunkGroups], all[ChunkGroups]; };
+struct ChunkBits {
+  unsigned some[ChunkGroups], all[ChunkGroups];
+};
 
 // How many tiles of a kind there are, the first and the last of them.
 struct TileSpan {
   int count, first, last;
   ATTN_INLINE void add(unsigned bits, int tile) {
-    if (!bits) return;
+    if (!bits)
+      return;
     count += __popc(bits);
     first = min(first, tile + __ffs(bits) - 1), last = max(last, tile + 31 - __clz(bits));
   }
   ATTN_INLINE TileSpan of_warp() const {
     return {__reduce_add_sync(~0u, count), __reduce_min_sync(~0u, first), __reduce_max_sync(~0u, last)};
   }
-  ATTN_INLINE void add(const TileSpan &more) { count += more.count, first = min(first, more.first), last = max(last, more.last); }
+  ATTN_INLINE void add(const TileSpan &more) {
+    count += more.count, first = min(first, more.first), last = max(last, more.last);
+  }
   ATTN_INLINE bool is_run() const { return last - first + 1 == count; }
 };
 constexpr TileSpan NoTiles = {0, 0x7fffffff, -1};
 
-// Fills in the bits of groups `begin`, a multiple of four, to `end`, and adds them to what there is of either kind: each lane those of a group that is
-// settled, and all lanes together, a tile each, those of the others. Four groups are looked at together, whose loads are under way at once, and warps take
-// these in turns: what is not settled lies close together.
+// Fills in the bits of groups `begin`, a multiple of four, to `end`, and adds them to what there is of either kind:
+// each lane those of a group that is settled, and all lanes together, a tile each, those of the others. Four groups are
+// looked at together, whose loads are under way at once, and warps take these in turns: what is not settled lies close
+// together.
 constexpr int GroupsAtOnce = 4;
 template <class P, class F, class I, class G>
-ATTN_INLINE void mark_chunk(ChunkBits &bits, TileSpan &full, TileSpan &partial, int begin, int end, int run_begin, int run_end, int first, F truth,
-                            I inner_truth, G group_truth, P prepare) {
+ATTN_INLINE void mark_chunk(ChunkBits &bits, TileSpan &full, TileSpan &partial, int begin, int end, int run_begin,
+                            int run_end, int first, F truth, I inner_truth, G group_truth, P prepare) {
   constexpr int warps = Block<0 * sizeof(P)>::threads / 32;
   prepare(max(begin * Group - first, 0), min(end * Group - first, run_end));
-  __syncthreads();  // what was prepared, and bits of the chunk before, which are read no longer
+  __syncthreads(); // what was prepared, and bits of the chunk before, which are read no longer
   const int lane = lane_index();
 #pragma unroll 1
   for (int base = begin + warp_index() * GroupsAtOnce; base < end; base += 32 * warps) {
@@ -121,16 +147,20 @@ ATTN_INLINE void mark_chunk(ChunkBits &bits, TileSpan &full, TileSpan &partial, 
     unsigned asked = __ballot_sync(~0u, asks), inside = __ballot_sync(~0u, !asks | known.inside);
     int ahead = asks ? lane : -1, at = base * Group - first + lane;
 #pragma unroll 1
-    for (; asked; asked >>= GroupsAtOnce, inside >>= GroupsAtOnce, ahead -= GroupsAtOnce, at += GroupsAtOnce * warps * Group) {
+    for (; asked;
+         asked >>= GroupsAtOnce, inside >>= GroupsAtOnce, ahead -= GroupsAtOnce, at += GroupsAtOnce * warps * Group) {
       constexpr unsigned each = (1u << GroupsAtOnce) - 1;
-      if (!(asked & each)) continue;
+      if (!(asked & each))
+        continue;
       TileTruth t[GroupsAtOnce];
       if (!(~inside & each)) {
 #pragma unroll
-        for (int i = 0; i < GroupsAtOnce; ++i) t[i] = inner_truth(at + i * Group);
+        for (int i = 0; i < GroupsAtOnce; ++i)
+          t[i] = inner_truth(at + i * Group);
       } else {
 #pragma unroll
-        for (int i = 0; i < GroupsAtOnce; ++i) t[i] = truth(at + i * Group);
+        for (int i = 0; i < GroupsAtOnce; ++i)
+          t[i] = truth(at + i * Group);
       }
 #pragma unroll
       for (int i = 0; i < GroupsAtOnce; ++i) {
@@ -146,27 +176,33 @@ ATTN_INLINE void mark_chunk(ChunkBits &bits, TileSpan &full, TileSpan &partial, 
   }
 }
 
-// Writes the numbers of the bits that are set in a warp's words to `list`: `before` are so many in words before a lane's own. They are put in
-// order in shared memory, as memory is written a line at a time.
+// Writes the numbers of the bits that are set in a warp's words to `list`: `before` are so many in words before a
+// lane's own. They are put in order in shared memory, as memory is written a line at a time.
 ATTN_INLINE void list_bits(unsigned short *staged, unsigned word, int before, int count, int tile, int *list) {
-  if (count == 0) return;
+  if (count == 0)
+    return;
   __syncwarp();
-  for (int behind = before + __popc(word), tile = lane_index() * Group; word;) {  // from both ends
+  for (int behind = before + __popc(word), tile = lane_index() * Group; word;) { // from both ends
     const int last = 31 - __clz(word);
     staged[before++] = tile + __ffs(word) - 1, staged[--behind] = tile + last;
     word &= word - 1, word &= ~(1u << last);
   }
   __syncwarp();
 #pragma unroll 2
-  for (int i = lane_index(); i < count; i += 32) list[i] = tile + staged[i];
+  for (int i = lane_index(); i < count; i += 32)
+    list[i] = tile + staged[i];
 }
 
 // Where a row's entries stand in the list; -1: some of those that are their own numbers, or none.
-struct RowPlace { int full, partial; };
+struct RowPlace {
+  int full, partial;
+};
 
-// Lists the tiles of a chunk; `next` is where those of the chunk behind it stand. Each warp has groups that follow each other.
+// Lists the tiles of a chunk; `next` is where those of the chunk behind it stand. Each warp has groups that follow each
+// other.
 template <int Zero = 0>
-ATTN_INLINE void list_chunk(const ChunkBits &bits, int groups, int tile, int *list, const RowPlace &place, RowPlace &next) {
+ATTN_INLINE void list_chunk(const ChunkBits &bits, int groups, int tile, int *list, const RowPlace &place,
+                            RowPlace &next) {
   constexpr int warps = Block<Zero>::threads / 32;
   __shared__ unsigned sums[warps];
   __shared__ unsigned short staged[warps][32 * Group];
@@ -174,55 +210,71 @@ ATTN_INLINE void list_chunk(const ChunkBits &bits, int groups, int tile, int *li
   // Of both kinds: a chunk has fewer than 2^16 tiles.
   auto counts_of = [](unsigned some, unsigned all) { return unsigned(__popc(all) << 16 | __popc(some & ~all)); };
   unsigned own = 0;
-  for (int i = begin + lane_index(); i < end; i += 32) own += counts_of(bits.some[i], bits.all[i]);
+  for (int i = begin + lane_index(); i < end; i += 32)
+    own += counts_of(bits.some[i], bits.all[i]);
   own = __reduce_add_sync(~0u, own);
-  if (lane_index() == 0) sums[warp_index()] = own;
-  __syncthreads();  // the row's place too
+  if (lane_index() == 0)
+    sums[warp_index()] = own;
+  __syncthreads(); // the row's place too
   const int full = place.full, partial = place.partial;
-  if ((full & partial) < 0) return;
+  if ((full & partial) < 0)
+    return;
   unsigned ahead = 0, total = 0;
 #pragma unroll
-  for (int w = 0; w < warps; ++w) ahead += w < warp_index() ? sums[w] : 0, total += sums[w];
-  if (threadIdx.x == 0) next = {full < 0 ? -1 : full + int(total >> 16), partial < 0 ? -1 : partial + int(total & 0xffff)};
+  for (int w = 0; w < warps; ++w)
+    ahead += w < warp_index() ? sums[w] : 0, total += sums[w];
+  if (threadIdx.x == 0)
+    next = {full < 0 ? -1 : full + int(total >> 16), partial < 0 ? -1 : partial + int(total & 0xffff)};
 #pragma unroll 1
   for (int base = begin; base < end; base += 32) {
     const int i = base + lane_index();
     const unsigned some = i < end ? bits.some[i] : 0, all = i < end ? bits.all[i] : 0;
-    const unsigned counts = counts_of(some, all), upto = sum_up_to_lane(counts), before = upto - counts, of_warp = __shfl_sync(~0u, upto, 31);
+    const unsigned counts = counts_of(some, all), upto = sum_up_to_lane(counts), before = upto - counts,
+                   of_warp = __shfl_sync(~0u, upto, 31);
     const int first = tile + base * Group;
-    if (full >= 0) list_bits(staged[warp_index()], all, before >> 16, of_warp >> 16, first, list + full + (ahead >> 16));
-    if (partial >= 0) list_bits(staged[warp_index()], some & ~all, before & 0xffff, of_warp & 0xffff, first, list + partial + (ahead & 0xffff));
+    if (full >= 0)
+      list_bits(staged[warp_index()], all, before >> 16, of_warp >> 16, first, list + full + (ahead >> 16));
+    if (partial >= 0)
+      list_bits(staged[warp_index()], some & ~all, before & 0xffff, of_warp & 0xffff, first,
+                list + partial + (ahead & 0xffff));
     ahead += of_warp;
   }
 }
 
-// NOTE: two passes, since the place of a row's entries follows from how many they are; the second finds the bits where the first left
-// them, unless there are several chunks.
+// NOTE: two passes, since the place of a row's entries follows from how many they are; the second finds the bits where
+// the first left them, unless there are several chunks.
 template <class F, class I, class G, class P>
-ATTN_INLINE void select_tiles(int *visits, int *list, int *taken, long long row, int entries, int across, int begin, int end, int first, F truth,
-                              I inner_truth, G group_truth, P prepare) {
+ATTN_INLINE void select_tiles(int *visits, int *list, int *taken, long long row, int entries, int across, int begin,
+                              int end, int first, F truth, I inner_truth, G group_truth, P prepare) {
   constexpr int warps = Block<0 * sizeof(P)>::threads / 32;
   __shared__ ChunkBits bits;
   __shared__ TileSpan spans[warps][2];
-  __shared__ RowPlace places[2];  // of every other chunk; alike where nothing is listed
-  const int group_begin = (first + begin) / Group / GroupsAtOnce * GroupsAtOnce, group_end = begin < end ? (first + end - 1) / Group + 1 : group_begin;
+  __shared__ RowPlace places[2]; // of every other chunk; alike where nothing is listed
+  const int group_begin = (first + begin) / Group / GroupsAtOnce * GroupsAtOnce,
+            group_end = begin < end ? (first + end - 1) / Group + 1 : group_begin;
   const bool one = group_end - group_begin <= ChunkGroups;
   TileSpan full = NoTiles, partial = NoTiles;
   auto mark = [&](int at) {
-    mark_chunk(bits, full, partial, at, min(at + ChunkGroups, group_end), begin, end, first, truth, inner_truth, group_truth, prepare);
-    if (!one) __syncthreads();
+    mark_chunk(bits, full, partial, at, min(at + ChunkGroups, group_end), begin, end, first, truth, inner_truth,
+               group_truth, prepare);
+    if (!one)
+      __syncthreads();
   };
-  for (int at = group_begin; at < group_end; at += ChunkGroups) mark(at);
+  for (int at = group_begin; at < group_end; at += ChunkGroups)
+    mark(at);
   full = full.of_warp(), partial = partial.of_warp();
-  if (lane_index() == 0) spans[warp_index()][0] = full, spans[warp_index()][1] = partial;
+  if (lane_index() == 0)
+    spans[warp_index()][0] = full, spans[warp_index()][1] = partial;
   __syncthreads();
   if (threadIdx.x == 0) {
 #pragma unroll
-    for (int w = 1; w < warps; ++w) full.add(spans[w][0]), partial.add(spans[w][1]);
+    for (int w = 1; w < warps; ++w)
+      full.add(spans[w][0]), partial.add(spans[w][1]);
     const int own_full = full.is_run() ? 0 : full.count, own = own_full + (partial.is_run() ? 0 : partial.count);
     const unsigned long long at = own ? across + atomicAdd((unsigned long long *)taken, (unsigned long long)own) : 0;
-    const bool fits = at + own < (unsigned)entries;  // one more is read ahead of its use
-    if (!fits) taken[2] = 1;
+    const bool fits = at + own < (unsigned)entries; // one more is read ahead of its use
+    if (!fits)
+      taken[2] = 1;
     places[0] = places[1] = {own_full && fits ? (int)at : -1, own > own_full && fits ? (int)at + own_full : -1};
     const int hull = min(full.first, partial.first), count = full.count + partial.count;
     const int full_at = own_full ? (int)at : full.count ? full.first : 0;
@@ -232,10 +284,11 @@ ATTN_INLINE void select_tiles(int *visits, int *list, int *taken, long long row,
     of_row[1] = make_int4(count ? hull : 0, count ? max(full.last, partial.last) - hull + 1 : 0, own != 0, 0);
   }
   for (int at = group_begin; at < group_end; at += ChunkGroups) {
-    if (!one) mark(at);
+    if (!one)
+      mark(at);
     const int other = (at - group_begin) / ChunkGroups % 2;
     list_chunk(bits, min(at + ChunkGroups, group_end) - at, at * Group - first, list, places[other], places[!other]);
   }
 }
 
-}  // namespace attn
+} // namespace attn

@@ -32,9 +32,8 @@ ATTN_HELPER float atMostZero(float x) { return x > 0.f ? 0.f : x; }
 
 // A row that sees nothing, or that is none, has an lse of +Inf: its probabilities are 0.
 template <int Dim, int M, int Threads, class T>
-ATTN_VERB void prepare(float *to, long long pitch, const T *out, long long outStride,
-                       const T *grad, long long gradStride, const float *lse,
-                       const float *gradLse, int rows) {
+ATTN_VERB void prepare(float *to, long long pitch, const T *out, long long outStride, const T *grad,
+                       long long gradStride, const float *lse, const float *gradLse, int rows) {
   for (int r = 0; r < M; ++r) {
     const bool sees = r < rows && lse[r] != -infinity;
     float sum = 0.f;
@@ -45,24 +44,20 @@ ATTN_VERB void prepare(float *to, long long pitch, const T *out, long long outSt
   }
 }
 
-template <int N>
-ATTN_VERB void copy_statistics(Statistics<N> &to, const float *from,
-                               long long pitch) {
+template <int N> ATTN_VERB void copy_statistics(Statistics<N> &to, const float *from, long long pitch) {
   for (int r = 0; r < N; ++r) {
     to.lse[r] = from[r];
     to.delta[r] = from[r + pitch];
   }
 }
 
-template <bool Turned>
-ATTN_HELPER Lanes known(const float *values, int row, int column) {
+template <bool Turned> ATTN_HELPER Lanes known(const float *values, int row, int column) {
   return Turned ? splat(values[column]) : at(values + row);
 }
 
 // `scale` is positive, so hidden pairs, which are -Inf, become 0.
 template <bool Turned, int M, int N, int W, int K>
-ATTN_VERB void probabilities(Frag<M, N, W> &scores, const Statistics<K> &stats,
-                             float scale) {
+ATTN_VERB void probabilities(Frag<M, N, W> &scores, const Statistics<K> &stats, float scale) {
   for (int r = 0; r < scores.live; r += lanes)
     for (int n = 0; n < N; ++n) {
       float *s = scores.data + n * M + r;
@@ -72,8 +67,7 @@ ATTN_VERB void probabilities(Frag<M, N, W> &scores, const Statistics<K> &stats,
 
 // The same of modified scores; `weighted` gets probability times derivative.
 template <bool Turned, int M, int N, int W, int K, class First, class F>
-ATTN_VERB void probabilities(Frag<M, N, W> &scores, Frag<M, N, W> &weighted,
-                             const Statistics<K> &stats, float scale,
+ATTN_VERB void probabilities(Frag<M, N, W> &scores, Frag<M, N, W> &weighted, const Statistics<K> &stats, float scale,
                              First row0, int column0, F f) {
   weighted.live = scores.live;
   for (int n = 0; n < N; ++n)
@@ -91,8 +85,8 @@ ATTN_VERB void probabilities(Frag<M, N, W> &scores, Frag<M, N, W> &weighted,
     }
 }
 template <bool Turned, int M, int N, int W, int K, class First, class F>
-ATTN_VERB void probabilities(Frag<M, N, W> &scores, const Statistics<K> &stats,
-                             float scale, First row0, int column0, F f) {
+ATTN_VERB void probabilities(Frag<M, N, W> &scores, const Statistics<K> &stats, float scale, First row0, int column0,
+                             F f) {
   for (int n = 0; n < N; ++n)
     for (int r = 0; r < scores.live; ++r) {
       float &s = scores.data[n * M + r];
@@ -103,8 +97,7 @@ ATTN_VERB void probabilities(Frag<M, N, W> &scores, const Statistics<K> &stats,
 
 // x becomes p * (x - delta).
 template <bool Turned, int M, int N, int W, int K>
-ATTN_VERB void grad_scores(Frag<M, N, W> &grad, const Frag<M, N, W> &p,
-                           const Statistics<K> &stats) {
+ATTN_VERB void grad_scores(Frag<M, N, W> &grad, const Frag<M, N, W> &p, const Statistics<K> &stats) {
   for (int r = 0; r < grad.live; r += lanes)
     for (int n = 0; n < N; ++n) {
       float *x = grad.data + n * M + r;
@@ -112,8 +105,7 @@ ATTN_VERB void grad_scores(Frag<M, N, W> &grad, const Frag<M, N, W> &p,
     }
 }
 
-template <int M, int N, int W>
-ATTN_VERB void scale(Frag<M, N, W> &frag, float by) {
+template <int M, int N, int W> ATTN_VERB void scale(Frag<M, N, W> &frag, float by) {
   for (int i = 0; i < M * N; i += lanes)
     at(frag.data + i) *= by;
 }

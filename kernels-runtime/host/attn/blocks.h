@@ -8,9 +8,8 @@
 
 namespace attn {
 
-ATTN_HELPER void mark_blocks(int *bits, int rows, int words, const int *offsets,
-                             const int *columns, int entries, int lines,
-                             int first, int step) {
+ATTN_HELPER void mark_blocks(int *bits, int rows, int words, const int *offsets, const int *columns, int entries,
+                             int lines, int first, int step) {
   for (long long row = first; row < (long long)lines * rows; row += step) {
     unsigned *const own = (unsigned *)bits + row * words;
     for (int i = 0; i < words; ++i)
@@ -24,16 +23,11 @@ ATTN_HELPER void mark_blocks(int *bits, int rows, int words, const int *offsets,
   }
 }
 
-ATTN_HELPER bool listed(const int *bits, int rows, int words, int row,
-                        int column) {
-  return row < rows && column / 32 < words &&
-         ((unsigned)bits[(long long)row * words + column / 32] >>
-              column % 32 &
-          1);
+ATTN_HELPER bool listed(const int *bits, int rows, int words, int row, int column) {
+  return row < rows && column / 32 < words && ((unsigned)bits[(long long)row * words + column / 32] >> column % 32 & 1);
 }
 
-ATTN_HELPER bool listed_near(const int *bits, int rows, int words, int row,
-                             int column, int first) {
+ATTN_HELPER bool listed_near(const int *bits, int rows, int words, int row, int column, int first) {
   return column - first < 32 && listed(bits, rows, words, row, column);
 }
 
@@ -48,16 +42,15 @@ ATTN_HELPER bool has(const BlockList &list, int column) {
       return true;
   return false;
 }
-ATTN_HELPER BlockList list_of(const int *offsets, int rows, const int *columns,
-                              int entries, int row) {
+ATTN_HELPER BlockList list_of(const int *offsets, int rows, const int *columns, int entries, int row) {
   if (row >= rows)
     return {columns, 0, 0};
   return {columns, max(offsets[row], 0), min(offsets[row + 1], entries)};
 }
 
 // Is a block on its row's list, if that is asked?
-ATTN_HELPER bool on_list(const int *offsets, int rows, const int *columns,
-                         int entries, int row, int column, bool asked) {
+ATTN_HELPER bool on_list(const int *offsets, int rows, const int *columns, int entries, int row, int column,
+                         bool asked) {
   return !asked || has(list_of(offsets, rows, columns, entries, row), column);
 }
 
@@ -75,15 +68,12 @@ template <int Number> ATTN_HELPER GatheredBlocks &gathered_blocks() {
 }
 
 template <int Number, int Tile, int Size, bool Turned>
-ATTN_HELPER void gather_blocks(const int *bits, int rows, int words, int begin,
-                               int end, int, int) {
+ATTN_HELPER void gather_blocks(const int *bits, int rows, int words, int begin, int end, int, int) {
   gathered_blocks<Number>() = {bits, rows, words, begin, end, Tile, Size, Turned, {}};
 }
 template <int Number, int Tile, int Size>
-ATTN_HELPER void gather_listed(const int *offsets, int rows, const int *columns,
-                               int entries, int row, int, int) {
-  gathered_blocks<Number>() = {nullptr, 0, 0, 0, 0, Tile, Size, false,
-                               list_of(offsets, rows, columns, entries, row)};
+ATTN_HELPER void gather_listed(const int *offsets, int rows, const int *columns, int entries, int row, int, int) {
+  gathered_blocks<Number>() = {nullptr, 0, 0, 0, 0, Tile, Size, false, list_of(offsets, rows, columns, entries, row)};
 }
 
 struct Listed {

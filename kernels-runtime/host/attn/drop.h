@@ -9,8 +9,7 @@
 namespace attn {
 
 template <int M, int N, int W, class First, class Column, class D>
-ATTN_VERB void drop(Frag<M, N, W> &s, First row0, Column column0, D draws,
-                    int below, float factor = 1.f) {
+ATTN_VERB void drop(Frag<M, N, W> &s, First row0, Column column0, D draws, int below, float factor = 1.f) {
   for (int r = 0; r < s.live; ++r) {
     const Draws own = draws_of(draws, row0, r);
     const int q = query_of(row0, r);
@@ -21,8 +20,7 @@ ATTN_VERB void drop(Frag<M, N, W> &s, First row0, Column column0, D draws,
   }
 }
 template <int M, int N, int W>
-ATTN_VERB void drop_turned(Frag<M, N, W> &s, int row0, int column0, Draws draws,
-                           int below, float factor = 1.f) {
+ATTN_VERB void drop_turned(Frag<M, N, W> &s, int row0, int column0, Draws draws, int below, float factor = 1.f) {
   for (int r = 0; r < s.live; ++r)
     for (int n = 0; n < N; ++n) {
       float &x = s.data[n * M + r];
@@ -32,8 +30,7 @@ ATTN_VERB void drop_turned(Frag<M, N, W> &s, int row0, int column0, Draws draws,
 
 // Those of dropped pairs become negative.
 template <int M, int N, int W>
-ATTN_VERB void mark_dropped_turned(Frag<M, N, W> &s, int row0, int column0,
-                                   Draws draws, int below) {
+ATTN_VERB void mark_dropped_turned(Frag<M, N, W> &s, int row0, int column0, Draws draws, int below) {
   for (int r = 0; r < s.live; ++r)
     for (int n = 0; n < N; ++n)
       if (draws.drops(column0 + n, row0 + r, below))
@@ -42,8 +39,7 @@ ATTN_VERB void mark_dropped_turned(Frag<M, N, W> &s, int row0, int column0,
 
 // Gradients of scores from probabilities that are marked, which become 0.
 template <bool Turned, int M, int N, int W, int K>
-ATTN_VERB void drop_grads(Frag<M, N, W> &grad, Frag<M, N, W> &p,
-                          const Frag<M, N, W> &weighted,
+ATTN_VERB void drop_grads(Frag<M, N, W> &grad, Frag<M, N, W> &p, const Frag<M, N, W> &weighted,
                           const Statistics<K> &stats, float factor) {
   for (int r = 0; r < grad.live; ++r)
     for (int n = 0; n < N; ++n) {
@@ -56,8 +52,7 @@ ATTN_VERB void drop_grads(Frag<M, N, W> &grad, Frag<M, N, W> &p,
     }
 }
 template <bool Turned, int M, int N, int W, int K>
-ATTN_VERB void drop_grads(Frag<M, N, W> &grad, Frag<M, N, W> &p,
-                          const Statistics<K> &stats, float factor) {
+ATTN_VERB void drop_grads(Frag<M, N, W> &grad, Frag<M, N, W> &p, const Statistics<K> &stats, float factor) {
   drop_grads<Turned>(grad, p, p, stats, factor);
 }
 

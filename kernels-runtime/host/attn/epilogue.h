@@ -10,16 +10,14 @@
 
 namespace attn {
 
-template <int Dim, class T, class Stride>
-ATTN_HELPER void zeroRows(T *to, Stride stride, int from, int end) {
+template <int Dim, class T, class Stride> ATTN_HELPER void zeroRows(T *to, Stride stride, int from, int end) {
   for (int r = from; r < end; ++r)
     for (int c = 0; c < Dim; ++c)
       to[offset_of(stride, r) + c] = T{};
 }
 
 template <int Dim, class T, class Stride, int M, int D, int W>
-ATTN_VERB void store(T *to, Stride stride, const Frag<M, D, W> &out,
-                     int rows, int writeRows) {
+ATTN_VERB void store(T *to, Stride stride, const Frag<M, D, W> &out, int rows, int writeRows) {
   const int live = min(rows, M);
   for (int r = 0; r < live; ++r) {
     T *__restrict dst = to + offset_of(stride, r);
@@ -34,12 +32,10 @@ ATTN_VERB void store(T *to, Stride stride, const Frag<M, D, W> &out,
 struct Partial {
   float *maximum, *sum;
 };
-ATTN_HELPER void storeRow(float *lse, long long at, bool empty, float maximum,
-                          float sum, float scale) {
+ATTN_HELPER void storeRow(float *lse, long long at, bool empty, float maximum, float sum, float scale) {
   lse[at] = empty ? -infinity : logSumExp(maximum, sum, scale);
 }
-ATTN_HELPER void storeRow(const Partial &to, long long at, bool empty,
-                          float maximum, float sum, float) {
+ATTN_HELPER void storeRow(const Partial &to, long long at, bool empty, float maximum, float sum, float) {
   // Where a row's only scores are NaN, there is no maximum, and the sum is NaN.
   to.maximum[at] = empty ? -infinity : maximum == -infinity ? 0.f : maximum;
   to.sum[at] = sum;
@@ -47,8 +43,7 @@ ATTN_HELPER void storeRow(const Partial &to, long long at, bool empty,
 
 // The maximum is raw. With no visible key the sum is 0.
 template <class Lse, class Stride, int M, int W>
-ATTN_VERB void store_lse(const Lse &to, Stride stride, const Rows<M, W> &row,
-                         float scale, int rows, int writeRows) {
+ATTN_VERB void store_lse(const Lse &to, Stride stride, const Rows<M, W> &row, float scale, int rows, int writeRows) {
   const int live = min(rows, M), end = min(writeRows, M);
   for (int r = 0; r < end; ++r) {
     const bool empty = r >= live || row.sum[r] == 0.f;
@@ -56,8 +51,7 @@ ATTN_VERB void store_lse(const Lse &to, Stride stride, const Rows<M, W> &row,
   }
 }
 template <class Lse, int M, int W>
-ATTN_HELPER void store_lse(const Lse &to, const Rows<M, W> &row, float scale,
-                           int rows, int writeRows) {
+ATTN_HELPER void store_lse(const Lse &to, const Rows<M, W> &row, float scale, int rows, int writeRows) {
   store_lse(to, 1ll, row, scale, rows, writeRows);
 }
 
@@ -67,13 +61,11 @@ ATTN_VERB void store_zero(T *to, Stride stride, int writeRows) {
   zeroRows<Dim>(to, stride, 0, min(writeRows, M));
 }
 
-template <int M, int Threads, class Stride>
-ATTN_VERB void store_minus_inf(float *to, Stride stride, int writeRows) {
+template <int M, int Threads, class Stride> ATTN_VERB void store_minus_inf(float *to, Stride stride, int writeRows) {
   for (int r = 0; r < min(writeRows, M); ++r)
     to[offset_of(stride, r)] = -infinity;
 }
-template <int M, int Threads>
-ATTN_HELPER void store_minus_inf(float *to, int writeRows) {
+template <int M, int Threads> ATTN_HELPER void store_minus_inf(float *to, int writeRows) {
   store_minus_inf<M, Threads>(to, 1ll, writeRows);
 }
 

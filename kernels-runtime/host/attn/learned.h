@@ -10,15 +10,13 @@
 
 namespace attn {
 
-template <int M, int N, int W>
-ATTN_VERB void accumulate(Frag<M, N, W> &acc, const Frag<M, N, W> &grad) {
+template <int M, int N, int W> ATTN_VERB void accumulate(Frag<M, N, W> &acc, const Frag<M, N, W> &grad) {
   for (int n = 0; n < N; ++n)
     for (int r = 0; r < grad.live; ++r)
       acc.data[n * M + r] += grad.data[n * M + r];
 }
 
-template <int M, int N, int W>
-ATTN_VERB void store_row_sums(float *to, const Frag<M, N, W> &acc) {
+template <int M, int N, int W> ATTN_VERB void store_row_sums(float *to, const Frag<M, N, W> &acc) {
   for (int r = 0; r < M; ++r) {
     float sum = 0.f;
     for (int n = 0; n < N; ++n)
@@ -28,16 +26,14 @@ ATTN_VERB void store_row_sums(float *to, const Frag<M, N, W> &acc) {
 }
 
 template <int M, int N, int W>
-ATTN_VERB void store_block(float *to, long long stride, int rows, int cols,
-                           const Frag<M, N, W> &acc) {
+ATTN_VERB void store_block(float *to, long long stride, int rows, int cols, const Frag<M, N, W> &acc) {
   for (int r = 0; r < min(rows, M); ++r)
     for (int n = 0; n < min(cols, N); ++n)
       to[r * stride + n] = acc.data[n * M + r];
 }
 
 template <int N, int W, class Place>
-ATTN_VERB void store_diagonals(float *to, long long pitch,
-                               const Frag<N, N, W> &acc, const Place &) {
+ATTN_VERB void store_diagonals(float *to, long long pitch, const Frag<N, N, W> &acc, const Place &) {
   for (int t = 0; t < 2 * N; ++t) {
     const int away = t - N;
     float sum = 0.f;
@@ -55,8 +51,7 @@ ATTN_VERB void add_total(float *to, const float *from, int count) {
   *to += sum;
 }
 // A row that sees nothing has an lse of +Inf here, and so no part.
-ATTN_VERB void add_sink_total(float *to, const float *statistics,
-                              long long pitch, int count, float sink) {
+ATTN_VERB void add_sink_total(float *to, const float *statistics, long long pitch, int count, float sink) {
   float sum = 0.f;
   for (int i = 0; i < count; ++i)
     sum += exp2(atMostZero(sink * 1.442695041f - statistics[i])) * statistics[i + pitch];

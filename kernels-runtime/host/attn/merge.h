@@ -10,10 +10,8 @@ namespace attn {
 // A part without keys has a maximum of -Inf and no output: what lies there is not
 // read. A NaN is in a part's sum, and so a weight.
 template <int Dim, int M, int Threads, class T>
-ATTN_VERB void merge(T *to, long long stride, float *lse,
-                     const float *partialOut, const float *partialMax,
-                     const float *partialSum, float scale, int splits,
-                     long long pitch, int rows) {
+ATTN_VERB void merge(T *to, long long stride, float *lse, const float *partialOut, const float *partialMax,
+                     const float *partialSum, float scale, int splits, long long pitch, int rows) {
   for (int r = 0; r < min(M, rows); ++r) {
     float top = -infinity;
     for (int s = 0; s < splits; ++s) {

@@ -28,12 +28,10 @@ struct Changed {
   float score, slope;
 };
 // What f makes of a score of row r. Of pairs it gets the head, too.
-template <class F>
-ATTN_HELPER auto apply(F f, float score, int first, int r, int key) {
+template <class F> ATTN_HELPER auto apply(F f, float score, int first, int r, int key) {
   return f(score, query_of(first, r), key, key, 0.f);
 }
-template <class F, int H>
-ATTN_HELPER auto apply(F f, float score, Pairs<H> first, int r, int key) {
+template <class F, int H> ATTN_HELPER auto apply(F f, float score, Pairs<H> first, int r, int key) {
   return f(score, query_of(first, r), key, key, 0.f, first.head + r % H);
 }
 
@@ -54,8 +52,7 @@ ATTN_VERB void modify(Frag<M, N, W> &scores, First q0, int k0, F f) {
 // The same with a formula for scores below `within`, which is right where all
 // of the tile's are.
 template <int M, int N, int W, class First, class Small, class F>
-ATTN_VERB void modify(Frag<M, N, W> &scores, First q0, int k0, float within,
-                      Small small, F f) {
+ATTN_VERB void modify(Frag<M, N, W> &scores, First q0, int k0, float within, Small small, F f) {
   float largest = 0.f;
   for (int n = 0; n < N; ++n)
 #pragma omp simd reduction(max : largest)

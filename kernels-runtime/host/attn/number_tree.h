@@ -7,14 +7,11 @@
 
 namespace attn {
 
-ATTN_HELPER void number_tree(int *node, int *first, int *end, int *work,
-                             const int *parents, long long queries, int len_q,
-                             long long keys, int len_kv) {
+ATTN_HELPER void number_tree(int *node, int *first, int *end, int *work, const int *parents, long long queries,
+                             int len_q, long long keys, int len_kv) {
   parents += keys, first += keys, end += keys, node += queries;
   int *const next = work + 5 * keys; // the number of each key's next child
-  const auto parent_of = [&](int k) {
-    return (unsigned)parents[k] < (unsigned)k ? parents[k] : -1;
-  };
+  const auto parent_of = [&](int k) { return (unsigned)parents[k] < (unsigned)k ? parents[k] : -1; };
   for (int k = 0; k < len_kv; ++k)
     end[k] = 1;
   for (int k = len_kv - 1; k >= 0; --k) // so many there are of it

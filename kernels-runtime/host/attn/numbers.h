@@ -91,9 +91,7 @@ ATTN_HELPER Lanes exp2(Lanes x) {
   p = 1.f + f * p;
   return p * Lanes(IntLanes(shifted) << 23);
 }
-ATTN_HELPER float exp2(float x) {
-  return x >= 128.f ? infinity : exp2(splat(x))[0];
-}
+ATTN_HELPER float exp2(float x) { return x >= 128.f ? infinity : exp2(splat(x))[0]; }
 
 // ln(x) in double: once per row, so plain and exact rather than fast. The
 // mantissa is centred on 1 and the series is that of 2 atanh((m-1)/(m+1)).
@@ -105,8 +103,7 @@ ATTN_HELPER double naturalLog(float x) {
     x *= 0x1p32f;
     exponent = -32;
   }
-  const int offset =
-      int(asBits(x) - 0x3f3504f3u) >> 23; // mantissa in [sqrt(1/2), sqrt(2))
+  const int offset = int(asBits(x) - 0x3f3504f3u) >> 23; // mantissa in [sqrt(1/2), sqrt(2))
   exponent += offset;
   const double m = float_of(asBits(x) - (unsigned(offset) << 23));
   const double t = (m - 1) / (m + 1), t2 = t * t;
@@ -116,8 +113,6 @@ ATTN_HELPER double naturalLog(float x) {
   return exponent * 0.6931471805599453 + 2 * t * sum;
 }
 ATTN_HELPER float sqrt(float x) { return __builtin_sqrtf(x); }
-ATTN_HELPER float log2(float x) {
-  return float(naturalLog(x) * 1.4426950408889634);
-}
+ATTN_HELPER float log2(float x) { return float(naturalLog(x) * 1.4426950408889634); }
 
 } // namespace attn

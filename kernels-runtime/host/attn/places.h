@@ -28,9 +28,7 @@ template <int Heads> struct PairStride {
   long long query, head;
 };
 ATTN_HELPER int query_of(int first, int r) { return first + r; }
-template <int H> ATTN_HELPER int query_of(Pairs<H> first, int r) {
-  return first.query + r / H;
-}
+template <int H> ATTN_HELPER int query_of(Pairs<H> first, int r) { return first.query + r / H; }
 ATTN_HELPER long long offset_of(long long stride, int r) { return r * stride; }
 template <int H> ATTN_HELPER long long offset_of(PairStride<H> stride, int r) {
   return r / H * stride.query + r % H * stride.head;
@@ -75,9 +73,7 @@ ATTN_HELPER void fill(float *to, int count, float value) {
     to[i] = value;
 }
 
-template <int R, int C, int W> ATTN_VERB void clear(Frag<R, C, W> &frag) {
-  fill(frag.data, R * C, 0.f);
-}
+template <int R, int C, int W> ATTN_VERB void clear(Frag<R, C, W> &frag) { fill(frag.data, R * C, 0.f); }
 
 template <int R, int W> ATTN_VERB void clear(Rows<R, W> &row) {
   fill(row.maximum, R, -infinity);
@@ -93,8 +89,7 @@ template <int R, int W> ATTN_VERB void clear(Rows<R, W> &row) {
 // that is the next tile, and past the end of the tensor a prefetch does
 // nothing.
 template <int Dim, class T, int R, int C, int P, class Stride>
-ATTN_VERB void copy_async(Smem<T, R, C, P> &to, const T *from, Stride stride,
-                          int rows) {
+ATTN_VERB void copy_async(Smem<T, R, C, P> &to, const T *from, Stride stride, int rows) {
   static_assert(Dim % 8 == 0 && Dim <= C, "copies move 16 bytes at a time");
   to.live = clamp(rows, 0, R);
   to.dim = Dim;

@@ -51,9 +51,7 @@ typedef float Lanes __attribute__((vector_size(lanes * 4), may_alias));
 typedef int IntLanes __attribute__((vector_size(lanes * 4), may_alias));
 
 ATTN_HELPER Lanes &at(float *p) { return *reinterpret_cast<Lanes *>(p); }
-ATTN_HELPER const Lanes &at(const float *p) {
-  return *reinterpret_cast<const Lanes *>(p);
-}
+ATTN_HELPER const Lanes &at(const float *p) { return *reinterpret_cast<const Lanes *>(p); }
 
 // `x - 0` is x for every x, which compilers know; `x + 0` is not (-0), and
 // stays an addition.
@@ -82,18 +80,10 @@ ATTN_HELPER void hold(Lanes &x) {
 // `maxps`.)
 ATTN_HELPER Lanes larger(Lanes x, Lanes old) { return x > old ? x : old; }
 
-template <class T> ATTN_HELPER constexpr T min(T a, T b) {
-  return b < a ? b : a;
-}
-template <class T> ATTN_HELPER constexpr T max(T a, T b) {
-  return a < b ? b : a;
-}
-ATTN_HELPER constexpr int clamp(int x, int lo, int hi) {
-  return min(max(x, lo), hi);
-}
-ATTN_HELPER constexpr int roundUp(int x, int to) {
-  return (x + to - 1) / to * to;
-}
+template <class T> ATTN_HELPER constexpr T min(T a, T b) { return b < a ? b : a; }
+template <class T> ATTN_HELPER constexpr T max(T a, T b) { return a < b ? b : a; }
+ATTN_HELPER constexpr int clamp(int x, int lo, int hi) { return min(max(x, lo), hi); }
+ATTN_HELPER constexpr int roundUp(int x, int to) { return (x + to - 1) / to * to; }
 
 constexpr float infinity = __builtin_inff();
 

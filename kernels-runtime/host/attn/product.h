@@ -13,29 +13,24 @@ namespace attn {
 // Scores of `Keys` keys and `Vecs` vectors of query rows; both operands advance
 // by one head-dim element per step.
 template <int Keys, int Vecs>
-ATTN_HELPER void scoreTile(float *scores, int scorePitch, const float *turnedQ,
-                           const float *k, int pitchK, int dim) {
+ATTN_HELPER void scoreTile(float *scores, int scorePitch, const float *turnedQ, const float *k, int pitchK, int dim) {
   Lanes sum[Keys][Vecs];
-  ATTN_UNROLL for (int i = 0; i < Keys; ++i)
-      ATTN_UNROLL for (int j = 0; j < Vecs; ++j) sum[i][j] = Lanes{};
+  ATTN_UNROLL for (int i = 0; i < Keys; ++i) ATTN_UNROLL for (int j = 0; j < Vecs; ++j) sum[i][j] = Lanes{};
   for (int d = 0; d < dim; ++d) {
     Lanes q[Vecs];
-    ATTN_UNROLL for (int j = 0; j < Vecs; ++j)
-        hold(q[j] = at(turnedQ + d * scorePitch + j * lanes));
+    ATTN_UNROLL for (int j = 0; j < Vecs; ++j) hold(q[j] = at(turnedQ + d * scorePitch + j * lanes));
     ATTN_UNROLL for (int i = 0; i < Keys; ++i) {
       const Lanes key = splat(k[i * pitchK + d]);
       ATTN_UNROLL for (int j = 0; j < Vecs; ++j) sum[i][j] += key * q[j];
     }
   }
-  ATTN_UNROLL for (int i = 0; i < Keys; ++i)
-      ATTN_UNROLL for (int j = 0; j < Vecs; ++j)
-          at(scores + i * scorePitch + j * lanes) = sum[i][j];
+  ATTN_UNROLL for (int i = 0; i < Keys; ++i) ATTN_UNROLL for (int j = 0; j < Vecs; ++j)
+      at(scores + i * scorePitch + j * lanes) = sum[i][j];
 }
 
 // Scores = Q K^T. Scores have rows in whole vectors, Q those that are there.
 template <int M, int N, int There, int D, int W, class T, int PQ, int PK>
-ATTN_VERB void mma_qk(Frag<M, N, W> &scores, const Smem<T, There, D, PQ> &Q,
-                      const Smem<T, N, D, PK> &K) {
+ATTN_VERB void mma_qk(Frag<M, N, W> &scores, const Smem<T, There, D, PQ> &Q, const Smem<T, N, D, PK> &K) {
   static_assert(M == Smem<T, There, D, PQ>::Lanes);
   scores.live = Q.live;
   // With few rows most lanes would be idle: then the head dim goes into the
@@ -63,57 +58,47 @@ ATTN_VERB void mma_qk(Frag<M, N, W> &scores, const Smem<T, There, D, PQ> &Q,
   int r = 0;
   for (; r + lanes < Q.live && r + wide * lanes <= M; r += wide * lanes)
     for (int n = 0; n < N; n += keys)
-      scoreTile<keys, wide>(scores.data + n * M + r, M, Q.turned + r,
-                            K.rows + n * D, D, Q.dim);
+      scoreTile<keys, wide>(scores.data + n * M + r, M, Q.turned + r, K.rows + n * D, D, Q.dim);
   for (; r < Q.live; r += lanes)
     for (int n = 0; n < N; n += keys)
-      scoreTile<keys, 1>(scores.data + n * M + r, M, Q.turned + r,
-                         K.rows + n * D, D, Q.dim);
+      scoreTile<keys, 1>(scores.data + n * M + r, M, Q.turned + r, K.rows + n * D, D, Q.dim);
 }
 
 // `Count` rows by `Vecs` vectors of the output. A row's probabilities for one
 // key are neighbours in the scores, so the broadcasts of a step come from one
 // cache line.
 template <int Count, int Vecs>
-ATTN_HELPER void outputTile(float *out, int pitch, const float *p, int pitchP,
-                            const float *v, int keys) {
+ATTN_HELPER void outputTile(float *out, int pitch, const float *p, int pitchP, const float *v, int keys) {
   Lanes sum[Count][Vecs];
-  ATTN_UNROLL for (int i = 0; i < Count; ++i)
-      ATTN_UNROLL for (int j = 0; j < Vecs; ++j) sum[i][j] =
-          at(out + i * pitch + j * lanes);
+  ATTN_UNROLL for (int i = 0; i < Count; ++i) ATTN_UNROLL for (int j = 0; j < Vecs; ++j) sum[i][j] =
+      at(out + i * pitch + j * lanes);
   for (int n = 0; n < keys; ++n) {
     Lanes value[Vecs];
-    ATTN_UNROLL for (int j = 0; j < Vecs; ++j)
-        hold(value[j] = at(v + n * pitch + j * lanes));
+    ATTN_UNROLL for (int j = 0; j < Vecs; ++j) hold(value[j] = at(v + n * pitch + j * lanes));
     ATTN_UNROLL for (int i = 0; i < Count; ++i) {
       const Lanes weight = splat(p[n * pitchP + i]);
       ATTN_UNROLL for (int j = 0; j < Vecs; ++j) sum[i][j] += weight * value[j];
     }
   }
-  ATTN_UNROLL for (int i = 0; i < Count; ++i)
-      ATTN_UNROLL for (int j = 0; j < Vecs; ++j)
-          at(out + i * pitch + j * lanes) = sum[i][j];
+  ATTN_UNROLL for (int i = 0; i < Count; ++i) ATTN_UNROLL for (int j = 0; j < Vecs; ++j)
+      at(out + i * pitch + j * lanes) = sum[i][j];
 }
 
 // A panel of columns for all live rows: the panel of V stays in the nearest
 // cache. Rows past the last live one may be computed to fill a tile; nobody
 // reads them.
 template <int Vecs, int M, int N, int D, int W, class T, int P>
-ATTN_HELPER void outputPanel(Frag<M, D, W> &out, const Frag<M, N, W> &p,
-                             const Smem<T, N, D, P> &V, int column) {
+ATTN_HELPER void outputPanel(Frag<M, D, W> &out, const Frag<M, N, W> &p, const Smem<T, N, D, P> &V, int column) {
   constexpr int count = 4;
   if (p.live == 1)
-    return outputTile<1, Vecs>(out.data + column, D, p.data, M, V.rows + column,
-                               N);
+    return outputTile<1, Vecs>(out.data + column, D, p.data, M, V.rows + column, N);
   for (int r = 0; r < p.live; r += count)
-    outputTile<count, Vecs>(out.data + r * D + column, D, p.data + r, M,
-                            V.rows + column, N);
+    outputTile<count, Vecs>(out.data + r * D + column, D, p.data + r, M, V.rows + column, N);
 }
 
 // Output += P V.
 template <int M, int N, int D, int W, class T, int P>
-ATTN_VERB void mma_pv(Frag<M, D, W> &out, const Frag<M, N, W> &p,
-                      const Smem<T, N, D, P> &V) {
+ATTN_VERB void mma_pv(Frag<M, D, W> &out, const Frag<M, N, W> &p, const Smem<T, N, D, P> &V) {
   constexpr int wide = accumulators / 4, rest = D / lanes % wide;
   int column = 0;
   for (; column + wide * lanes <= D; column += wide * lanes)
@@ -127,8 +112,7 @@ ATTN_VERB void mma_pv(Frag<M, D, W> &out, const Frag<M, N, W> &p,
 // tiles are rare and found by a scan (x * 0 is 0 unless x is not finite), so
 // the exact path that skips zero weights need not be fast.
 template <int M, int N, int D, int W, class T, int P>
-ATTN_VERB void mma_pv_guarded(Frag<M, D, W> &out, const Frag<M, N, W> &p,
-                              const Smem<T, N, D, P> &V, bool when = true) {
+ATTN_VERB void mma_pv_guarded(Frag<M, D, W> &out, const Frag<M, N, W> &p, const Smem<T, N, D, P> &V, bool when = true) {
   if (!when)
     return mma_pv(out, p, V);
   Lanes zero = Lanes{};

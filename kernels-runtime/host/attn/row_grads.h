@@ -11,20 +11,17 @@
 namespace attn {
 
 template <int N, class Stride, class GradStride>
-ATTN_VERB void load_statistics(Statistics<N> &stats, const float *lse,
-                               Stride stride, const float *known,
+ATTN_VERB void load_statistics(Statistics<N> &stats, const float *lse, Stride stride, const float *known,
                                GradStride knownStride, float sign, int rows) {
   for (int r = 0; r < N; ++r) {
     const float x = r < rows ? lse[offset_of(stride, r)] : -infinity;
     stats.lse[r] = lseInBase2(x);
-    stats.delta[r] =
-        known && r < rows ? sign * known[offset_of(knownStride, r)] : 0.f;
+    stats.delta[r] = known && r < rows ? sign * known[offset_of(knownStride, r)] : 0.f;
   }
 }
 
 // Of the rows that are there, in whole vectors.
-template <int M, int N, int W>
-ATTN_VERB bool is_finite(const Frag<M, N, W> &x) {
+template <int M, int N, int W> ATTN_VERB bool is_finite(const Frag<M, N, W> &x) {
   float zero = 0.f;
   for (int n = 0; n < N; ++n)
     for (int r = 0; r < x.live; ++r)
@@ -34,8 +31,7 @@ ATTN_VERB bool is_finite(const Frag<M, N, W> &x) {
 ATTN_HELPER bool barrier_all(bool own) { return own; }
 
 template <int M, int N, int W>
-ATTN_VERB void row_grads(Frag<M, N, W> &grad, const Frag<M, N, W> &p,
-                         const Statistics<M> &stats,
+ATTN_VERB void row_grads(Frag<M, N, W> &grad, const Frag<M, N, W> &p, const Statistics<M> &stats,
                          const Frag<M, N, W> &weighted) {
   for (int r = 0; r < grad.live; r += lanes) {
     Lanes delta = at(stats.delta + r);
@@ -48,8 +44,7 @@ ATTN_VERB void row_grads(Frag<M, N, W> &grad, const Frag<M, N, W> &p,
   }
 }
 template <int M, int N, int W>
-ATTN_VERB void row_grads(Frag<M, N, W> &grad, const Frag<M, N, W> &p,
-                         const Statistics<M> &stats) {
+ATTN_VERB void row_grads(Frag<M, N, W> &grad, const Frag<M, N, W> &p, const Statistics<M> &stats) {
   row_grads(grad, p, stats, p);
 }
 
@@ -64,8 +59,7 @@ ATTN_VERB void round(Smem<T, There, Cols, P> &to, const Frag<M, N, W> &x) {
 
 // acc = A^T B
 template <class T, int K, int M, int D, int PA, int PB, int W>
-ATTN_VERB void mma_tn(Frag<M, D, W> &acc, const Smem<T, K, M, PA> &A,
-                      const Smem<T, K, D, PB> &B) {
+ATTN_VERB void mma_tn(Frag<M, D, W> &acc, const Smem<T, K, M, PA> &A, const Smem<T, K, D, PB> &B) {
   fill(acc.data, M * D, 0.f);
   for (int k = 0; k < A.live; ++k)
     for (int m = 0; m < M; ++m)

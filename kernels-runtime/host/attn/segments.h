@@ -28,7 +28,9 @@ struct Bounds {
 struct Claim {
   int diagonal, shift;
 };
-template <int N> struct Claims { Claim claim[N]; };
+template <int N> struct Claims {
+  Claim claim[N];
+};
 
 // What is known of the tokens of an id on one side.
 struct Seen {

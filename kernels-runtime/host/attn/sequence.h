@@ -26,11 +26,8 @@ struct Sequence {
 };
 
 template <int QTile>
-ATTN_VERB Sequence find_sequence(int slot, const int *cu, const int *offsets,
-                                 int batch, int total) {
-  const auto bound = [=](int b) {
-    return b < 0 ? 0 : b > batch ? total : offsets[b];
-  };
+ATTN_VERB Sequence find_sequence(int slot, const int *cu, const int *offsets, int batch, int total) {
+  const auto bound = [=](int b) { return b < 0 ? 0 : b > batch ? total : offsets[b]; };
   // Invariant: start(lo) <= slot, and hi is past the last or starts behind the
   // slot.
   int lo = -1, hi = batch + 1;

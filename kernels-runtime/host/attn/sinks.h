@@ -7,8 +7,9 @@
 
 namespace attn {
 
-ATTN_VERB void store_sinks(float *lse, int row0, int rows, const int *ids, int tokens, int segments, const int *cu_seqlens,
-                           const int *offsets, int batch, float sink, const int *positions = nullptr, int position_rows = 1) {
+ATTN_VERB void store_sinks(float *lse, int row0, int rows, const int *ids, int tokens, int segments,
+                           const int *cu_seqlens, const int *offsets, int batch, float sink,
+                           const int *positions = nullptr, int position_rows = 1) {
   constexpr int far = 1 << 29;
   int b = -1; // the last sequence that begins at the token or before
   for (int t = row0; t < row0 + rows; ++t) {

@@ -8,8 +8,7 @@
 namespace attn {
 
 template <int Rows, class F>
-ATTN_HELPER void list_slots(int *list, int *count, const int *offsets,
-                            int batch, F listed) {
+ATTN_HELPER void list_slots(int *list, int *count, const int *offsets, int batch, F listed) {
   if (block_index() != 0)
     return;
   int used = 0;

@@ -21,16 +21,14 @@ ATTN_VERB void keep(Frag<M, N, W> &scores, First q0, int k0, F keeps) {
   }
 }
 // Keys in rows, queries in columns.
-template <int M, int N, int W, class F>
-ATTN_VERB void keep_turned(Frag<M, N, W> &scores, int k0, int q0, F keeps) {
+template <int M, int N, int W, class F> ATTN_VERB void keep_turned(Frag<M, N, W> &scores, int k0, int q0, F keeps) {
   keep(scores, k0, q0, keeps);
 }
 
 // Columns that are pairs of a key and one of `Heads` kv heads: a row's keys are
 // those of its own.
 template <int M, int N, int W, int H, int Heads, class F>
-ATTN_VERB void keep(Frag<M, N, W> &scores, Pairs<H> q0, Pairs<Heads> k0,
-                    F keeps) {
+ATTN_VERB void keep(Frag<M, N, W> &scores, Pairs<H> q0, Pairs<Heads> k0, F keeps) {
   for (int n = 0; n < N; ++n)
     for (int r = 0; r < scores.live; ++r) {
       float &s = scores.data[n * M + r];
@@ -51,8 +49,7 @@ ATTN_VERB void keep(Frag<M, N, W> &scores, Pairs<H> q0, Pairs<Heads> k0,
 // is visible yet; 0 stands in for it, so that exp2(-Inf - 0) is 0 where -Inf -
 // -Inf would be NaN.
 template <int M, int N, int D, int W>
-ATTN_VERB void softmax_step(Frag<M, N, W> &scores, Rows<M, W> &row,
-                            Frag<M, D, W> &out, float scale) {
+ATTN_VERB void softmax_step(Frag<M, N, W> &scores, Rows<M, W> &row, Frag<M, D, W> &out, float scale) {
   row.live = scores.live;
   // `scale` is positive: hidden keys are -Inf and have to stay it.
   for (int r = 0; r < scores.live; r += lanes) {
@@ -86,9 +83,7 @@ ATTN_VERB void softmax_step(Frag<M, N, W> &scores, Rows<M, W> &row,
 
 // What `f` says of the head of row r, which of pairs it gets.
 template <class F> ATTN_HELPER float sink_of(F f, int, int) { return f(); }
-template <int H, class F> ATTN_HELPER float sink_of(F f, Pairs<H> first, int r) {
-  return f(first.head + r % H);
-}
+template <int H, class F> ATTN_HELPER float sink_of(F f, Pairs<H> first, int r) { return f(first.head + r % H); }
 
 // A score in natural units, whose float must not overflow to what says that
 // nothing was seen.
@@ -99,9 +94,7 @@ ATTN_HELPER float finite(double x) {
 
 // What `scale` was before it was multiplied by log2(e) and rounded. NOTE: a
 // float again, so that 1 is 1: beside a score of 1e9, 1e-8 of it is 10.
-ATTN_HELPER double naturalScale(float scale) {
-  return float(scale * 0.6931471805599453);
-}
+ATTN_HELPER double naturalScale(float scale) { return float(scale * 0.6931471805599453); }
 
 // ln(sum of exp(score)) of a row that saw a key; its maximum is raw.
 ATTN_HELPER float logSumExp(float maximum, float sum, float scale) {
@@ -122,11 +115,9 @@ ATTN_HELPER float joinSink(float score, float &maximum, float &sum, float scale)
   return factor;
 }
 template <int M, int D, int W, class First, class F>
-ATTN_VERB void add_sink(Frag<M, D, W> &out, Rows<M, W> &row, float scale,
-                        First first, F f) {
+ATTN_VERB void add_sink(Frag<M, D, W> &out, Rows<M, W> &row, float scale, First first, F f) {
   for (int r = 0; r < M; ++r) {
-    const float factor =
-        joinSink(sink_of(f, first, r), row.maximum[r], row.sum[r], scale);
+    const float factor = joinSink(sink_of(f, first, r), row.maximum[r], row.sum[r], scale);
     for (int c = 0; c < D; c += lanes)
       at(out.data + r * D + c) *= factor;
   }
@@ -134,13 +125,11 @@ ATTN_VERB void add_sink(Frag<M, D, W> &out, Rows<M, W> &row, float scale,
 
 // Output / sum. A sum of 0 means that no key was visible and the result is 0; a
 // NaN sum is not equal to 0 and gives NaN.
-template <int M, int D, int W>
-ATTN_VERB void normalize(Frag<M, D, W> &out, const Rows<M, W> &row) {
+template <int M, int D, int W> ATTN_VERB void normalize(Frag<M, D, W> &out, const Rows<M, W> &row) {
   for (int r = 0; r < row.live; ++r) {
     const float sum = row.sum[r], inverse = 1.f / sum;
     for (int c = 0; c < D; c += lanes)
-      at(out.data + r * D + c) =
-          sum == 0.f ? Lanes{} : at(out.data + r * D + c) * inverse;
+      at(out.data + r * D + c) = sum == 0.f ? Lanes{} : at(out.data + r * D + c) * inverse;
   }
 }
 

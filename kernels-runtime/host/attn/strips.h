@@ -32,8 +32,7 @@ template <int Count, int Lanes_> struct StripRows {
 };
 
 template <class E, class T, int R, int C, int L, class Stride>
-ATTN_VERB void fetch(Strip<E, R, C, L> &to, const T *from, Stride stride,
-                     int rows) {
+ATTN_VERB void fetch(Strip<E, R, C, L> &to, const T *from, Stride stride, int rows) {
   for (int r = 0; r < R; ++r) {
     float *__restrict dst = to.rows + r * to.Cols;
     for (int c = r < rows ? C : 0; c < to.Cols; ++c)
@@ -45,8 +44,7 @@ ATTN_VERB void fetch(Strip<E, R, C, L> &to, const T *from, Stride stride,
   }
 }
 
-template <class E, int R, int C, int L>
-ATTN_HELPER void clear(Strip<E, R, C, L> &x) {
+template <class E, int R, int C, int L> ATTN_HELPER void clear(Strip<E, R, C, L> &x) {
   for (int i = 0; i < R * x.Cols; ++i)
     x.rows[i] = 0.f;
 }
@@ -56,8 +54,7 @@ template <int R, int L> ATTN_HELPER void clear(StripRows<R, L> &row) {
 }
 
 template <bool Negated = false, class E, class T, int R, int N, int C, int L>
-ATTN_VERB void mma_qk(Scores<R, N, L> &scores, const Strip<E, R, C, L> &q,
-                      const Strip<T, N, C, L> &k) {
+ATTN_VERB void mma_qk(Scores<R, N, L> &scores, const Strip<E, R, C, L> &q, const Strip<T, N, C, L> &k) {
   for (int r = 0; r < R; ++r)
     for (int n = 0; n < N; ++n) {
       Lanes sums = Lanes{};
@@ -85,8 +82,7 @@ ATTN_VERB void modify(Scores<R, N, L> &scores, First q0, int k0, F f) {
       scores.v[r][n] = apply(f, scores.v[r][n], q0, r, k0 + n);
 }
 template <int R, int N, int L, class First, class Small, class F>
-ATTN_VERB void modify(Scores<R, N, L> &scores, First q0, int k0, float within,
-                      Small small, F f) {
+ATTN_VERB void modify(Scores<R, N, L> &scores, First q0, int k0, float within, Small small, F f) {
   float largest = 0.f;
   for (int r = 0; r < R; ++r)
     for (int n = 0; n < N; ++n)
@@ -100,8 +96,7 @@ ATTN_VERB void modify(Scores<R, N, L> &scores, First q0, int k0, float within,
 // As that of tiles: maxima are those of raw scores, a NaN is no maximum but a
 // weight, and a maximum of -Inf means that nothing is visible yet.
 template <class E, int R, int N, int C, int L>
-ATTN_VERB void softmax_step(Scores<R, N, L> &scores, StripRows<R, L> &row,
-                            Strip<E, R, C, L> &acc, float scale) {
+ATTN_VERB void softmax_step(Scores<R, N, L> &scores, StripRows<R, L> &row, Strip<E, R, C, L> &acc, float scale) {
   for (int r = 0; r < R; ++r) {
     const float old = row.maximum[r];
     float top = old;
@@ -120,8 +115,7 @@ ATTN_VERB void softmax_step(Scores<R, N, L> &scores, StripRows<R, L> &row,
 }
 
 template <int R, int N, int L, class First, class D>
-ATTN_VERB void drop(Scores<R, N, L> &scores, First q0, int k0, D draws, int below,
-                    float factor = 1.f) {
+ATTN_VERB void drop(Scores<R, N, L> &scores, First q0, int k0, D draws, int below, float factor = 1.f) {
   for (int r = 0; r < R; ++r) {
     const Draws own = draws_of(draws, q0, r);
     for (int n = 0; n < N; ++n) {
@@ -130,8 +124,7 @@ ATTN_VERB void drop(Scores<R, N, L> &scores, First q0, int k0, D draws, int belo
     }
   }
 }
-template <int R, int C, int L>
-ATTN_VERB void scale(Strip<float, R, C, L> &x, float factor) {
+template <int R, int C, int L> ATTN_VERB void scale(Strip<float, R, C, L> &x, float factor) {
   for (int i = 0; i < R * x.Cols; i += lanes)
     at(x.rows + i) *= factor;
 }
@@ -139,8 +132,8 @@ ATTN_VERB void scale(Strip<float, R, C, L> &x, float factor) {
 // acc += P V; a weight of 0 may stand for "may not see", and 0 * NaN is not
 // computed.
 template <class E, class T, int R, int N, int C, int L>
-ATTN_VERB void mma_pv_guarded(Strip<E, R, C, L> &acc, const Scores<R, N, L> &p,
-                              const Strip<T, N, C, L> &v, bool = true) {
+ATTN_VERB void mma_pv_guarded(Strip<E, R, C, L> &acc, const Scores<R, N, L> &p, const Strip<T, N, C, L> &v,
+                              bool = true) {
   for (int r = 0; r < R; ++r)
     for (int n = 0; n < N; ++n)
       if (const float weight = p.v[r][n]; weight != 0.f)
@@ -148,24 +141,20 @@ ATTN_VERB void mma_pv_guarded(Strip<E, R, C, L> &acc, const Scores<R, N, L> &p,
           at(acc.rows + r * acc.Cols + c) += weight * at(v.rows + n * v.Cols + c);
 }
 template <class E, class T, int R, int N, int C, int L>
-ATTN_HELPER void mma_pv(Strip<E, R, C, L> &acc, const Scores<R, N, L> &p,
-                        const Strip<T, N, C, L> &v) {
+ATTN_HELPER void mma_pv(Strip<E, R, C, L> &acc, const Scores<R, N, L> &p, const Strip<T, N, C, L> &v) {
   mma_pv_guarded(acc, p, v);
 }
 
 template <class E, int R, int C, int L, class First, class F>
-ATTN_VERB void add_sink(Strip<E, R, C, L> &acc, StripRows<R, L> &row,
-                        float scale, First first, F f) {
+ATTN_VERB void add_sink(Strip<E, R, C, L> &acc, StripRows<R, L> &row, float scale, First first, F f) {
   for (int r = 0; r < R; ++r) {
-    const float factor =
-        joinSink(sink_of(f, first, r), row.maximum[r], row.sum[r], scale);
+    const float factor = joinSink(sink_of(f, first, r), row.maximum[r], row.sum[r], scale);
     for (int c = 0; c < acc.Cols; c += lanes)
       at(acc.rows + r * acc.Cols + c) *= factor;
   }
 }
 
-template <class E, int R, int C, int L>
-ATTN_VERB void normalize(Strip<E, R, C, L> &acc, const StripRows<R, L> &row) {
+template <class E, int R, int C, int L> ATTN_VERB void normalize(Strip<E, R, C, L> &acc, const StripRows<R, L> &row) {
   for (int r = 0; r < R; ++r) {
     const float sum = row.sum[r], inverse = 1.f / sum;
     for (int c = 0; c < acc.Cols; c += lanes) {
@@ -176,8 +165,7 @@ ATTN_VERB void normalize(Strip<E, R, C, L> &acc, const StripRows<R, L> &row) {
 }
 
 template <int Dim, class T, class Stride, class E, int R, int C, int L>
-ATTN_VERB void store(T *to, Stride stride, const Strip<E, R, C, L> &acc,
-                     int rows, int writeRows) {
+ATTN_VERB void store(T *to, Stride stride, const Strip<E, R, C, L> &acc, int rows, int writeRows) {
   static_assert(Dim == C, "a strip is as wide as its rows");
   for (int r = 0; r < min(writeRows, R); ++r) {
     T *__restrict dst = to + offset_of(stride, r);
@@ -191,32 +179,24 @@ ATTN_VERB void store(T *to, Stride stride, const Strip<E, R, C, L> &acc,
   }
 }
 template <class Stride, int R, int L>
-ATTN_VERB void store_lse(float *to, Stride stride, const StripRows<R, L> &row,
-                         float scale, int rows, int writeRows) {
+ATTN_VERB void store_lse(float *to, Stride stride, const StripRows<R, L> &row, float scale, int rows, int writeRows) {
   for (int r = 0; r < min(writeRows, R); ++r)
     to[offset_of(stride, r)] =
-        r >= rows || row.sum[r] == 0.f
-            ? -infinity
-            : logSumExp(row.maximum[r], row.sum[r], scale);
+        r >= rows || row.sum[r] == 0.f ? -infinity : logSumExp(row.maximum[r], row.sum[r], scale);
 }
 template <int R, int L>
-ATTN_HELPER void store_lse(float *to, const StripRows<R, L> &row, float scale,
-                           int rows, int writeRows) {
+ATTN_HELPER void store_lse(float *to, const StripRows<R, L> &row, float scale, int rows, int writeRows) {
   store_lse(to, 1ll, row, scale, rows, writeRows);
 }
 
 // Rows that belong to no sequence: every `step`th query of [begin, end), with
 // all heads that a row's pair may have.
 ATTN_HELPER long long query_stride(long long stride) { return stride; }
-template <int H> ATTN_HELPER long long query_stride(PairStride<H> stride) {
-  return stride.query;
-}
+template <int H> ATTN_HELPER long long query_stride(PairStride<H> stride) { return stride.query; }
 template <class Stride> constexpr int headsOf = 1;
 template <int H> constexpr int headsOf<PairStride<H>> = H;
 // One column is that of an LSE.
-template <int Dim, class T> ATTN_HELPER void clearElement(T &x) {
-  fromFloat(x, Dim == 1 ? -infinity : 0.f);
-}
+template <int Dim, class T> ATTN_HELPER void clearElement(T &x) { fromFloat(x, Dim == 1 ? -infinity : 0.f); }
 
 template <int Dim, int Lanes_, class T, class Stride>
 ATTN_VERB void pad_rows(T *to, Stride stride, int begin, int end, int step) {

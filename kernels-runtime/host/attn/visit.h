@@ -11,8 +11,7 @@ struct EntryRange {
   int least, largest, whole;
 };
 
-template <int Most, int By = 1>
-ATTN_HELPER EntryRange entry_range(const int *entries, int count) {
+template <int Most, int By = 1> ATTN_HELPER EntryRange entry_range(const int *entries, int count) {
   EntryRange range = {0x7fffffff, -0x7fffffff - 1, 1};
   for (int i = 0; i < count; ++i) {
     range.least = min(range.least, entries[i * By]);
@@ -21,8 +20,7 @@ ATTN_HELPER EntryRange entry_range(const int *entries, int count) {
   return range;
 }
 
-template <int Most, int By = 1>
-ATTN_HELPER EntryRange entry_range(const int *entries, int count, int hidden) {
+template <int Most, int By = 1> ATTN_HELPER EntryRange entry_range(const int *entries, int count, int hidden) {
   EntryRange range = {0x7fffffff, -0x7fffffff - 1, 1};
   for (int i = 0; i < count; ++i) {
     if (entries[i * By] == hidden) {
@@ -46,9 +44,7 @@ template <int N> ATTN_HELPER Ranges<N> ranges(const int *array, int at) {
   return result;
 }
 
-ATTN_HELPER void set(int *array, long long index, int value) {
-  array[index] = value;
-}
+ATTN_HELPER void set(int *array, long long index, int value) { array[index] = value; }
 
 // May some pair of a tile be visible, and are all?
 struct TileTruth {
@@ -79,14 +75,11 @@ ATTN_HELPER void begin_lists(int *list, int *taken, int across, int piece) {
 
 // The same in one thread: counted first, then listed.
 template <class F, class I, class G, class P>
-ATTN_HELPER void select_tiles(int *visits, int *list, int *taken, long long row,
-                              int entries, int across, int begin, int end,
-                              int first, F truth, I inner_truth,
-                              G group_truth, P prepare) {
+ATTN_HELPER void select_tiles(int *visits, int *list, int *taken, long long row, int entries, int across, int begin,
+                              int end, int first, F truth, I inner_truth, G group_truth, P prepare) {
   auto visit = [&](auto full, auto partial) {
     for (int tile = begin; tile < end;) {
-      const int group = (first + tile) / 32,
-                next = min((group + 1) * 32 - first, end);
+      const int group = (first + tile) / 32, next = min((group + 1) * 32 - first, end);
       const GroupTruth known = group_truth(group);
       if (!known.some) {
         tile = next;
@@ -95,8 +88,7 @@ ATTN_HELPER void select_tiles(int *visits, int *list, int *taken, long long row,
       for (; tile < next; ++tile) {
         const int bit = first + tile - group * 32;
         const TileTruth t = known.settled
-                                ? TileTruth{(known.some_bits >> bit & 1) != 0,
-                                            (known.all_bits >> bit & 1) != 0}
+                                ? TileTruth{(known.some_bits >> bit & 1) != 0, (known.all_bits >> bit & 1) != 0}
                             : known.inside ? inner_truth(tile)
                                            : truth(tile);
         if (t.some && t.all)
@@ -115,15 +107,12 @@ ATTN_HELPER void select_tiles(int *visits, int *list, int *taken, long long row,
     prepare(begin, end);
   visit([&](int tile) { fulls.add(tile); }, [&](int tile) { partials.add(tile); });
   const int own = fulls.own() + partials.own(), count = fulls.count + partials.count;
-  const long long at =
-      own ? across + __atomic_fetch_add((long long *)taken, (long long)own, __ATOMIC_RELAXED) : 0;
+  const long long at = own ? across + __atomic_fetch_add((long long *)taken, (long long)own, __ATOMIC_RELAXED) : 0;
   const bool fits = at + own < entries; // one more is read ahead of its use
   if (!fits)
     __atomic_store_n(taken + 2, 1, __ATOMIC_RELAXED);
   const int full_at = fulls.own() ? (int)at : fulls.count ? fulls.first : 0;
-  const int partial_at = partials.own()  ? (int)at + fulls.own()
-                         : partials.count ? partials.first
-                                          : 0;
+  const int partial_at = partials.own() ? (int)at + fulls.own() : partials.count ? partials.first : 0;
   const int hull = min(fulls.first, partials.first);
   int *const of_row = visits + row * 8;
   of_row[0] = full_at, of_row[1] = fulls.count;

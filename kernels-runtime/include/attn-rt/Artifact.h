@@ -51,10 +51,11 @@ struct Artifact {
   int minBlocks = 1; ///< per multiprocessor, as promised to the compiler
   int clusters = 1;  ///< blocks per cluster, compiled into the kernel
                      ///< (`__cluster_dims__`); the launch only rounds to it
-  bool follows = false; ///< blocks wait in themselves for what is ahead of them in the stream, and may begin before it is over
+  bool follows =
+      false; ///< blocks wait in themselves for what is ahead of them in the stream, and may begin before it is over
   bool persistent = false;      ///< fewer CTAs than blocks of work, which share them
   bool clusterPerBlock = false; ///< a block of work is a whole cluster's
-  /// Free key/value pairs for tools ("tile.config", "mask", ...); nobody
+  /// Free key/value pairs for tools ("tile.schedule", "mask", ...); nobody
   /// decides anything by them.
   std::vector<std::pair<std::string, std::string>> notes;
 

@@ -53,10 +53,10 @@
 namespace attn::rt {
 
 struct CacheOptions {
-  std::string root;               ///< absolute or relative directory; empty: no disk, memory only
-  uint64_t maxBytes = 1ull << 30; ///< of all entries together; least recently
-                                  ///< used go first. 0: no disk
-  std::string libraryBuild;       ///< part of the key; empty: the build id of attn_rt
+  std::string root;                       ///< absolute or relative directory; empty: no disk, memory only
+  uint64_t maxBytes = 1ull << 30;         ///< of all entries together; least recently
+                                          ///< used go first. 0: no disk
+  std::string libraryBuild;               ///< part of the key; empty: the build id of attn_rt
   std::vector<std::string> readOnlyRoots; ///< looked in after `root`, in order; one that
                                           ///< is `root` itself does not count
 

@@ -28,15 +28,18 @@ struct ResourceReport {
   int spillStores = -1; ///< per thread
   int spillLoads = -1;  ///< per thread
   int smem = -1;        ///< static shared memory per block
-  /// Do matrix products wait for one another, where they were to run beside other work? ptxas makes them if it runs out of registers for
-  /// their places.
+  /// Do matrix products wait for one another, where they were to run beside other work? ptxas makes them if it runs out
+  /// of registers for their places.
   bool serialized = false;
 
   bool known() const { return registers >= 0; }
   /// Nothing spilled or serialized and no stack frame, as far as is known.
   bool fits() const { return excess() == 0; }
   /// How far it is from that: bytes of stack and spills, and for serialized products more than any kernel spills.
-  int64_t excess() const { return int64_t(std::max(stack, 0)) + std::max(spillStores, 0) + std::max(spillLoads, 0) + (serialized ? 1 << 24 : 0); }
+  int64_t excess() const {
+    return int64_t(std::max(stack, 0)) + std::max(spillStores, 0) + std::max(spillLoads, 0) +
+           (serialized ? 1 << 24 : 0);
+  }
   /// "168 registers, 0 bytes stack, 0 bytes spill stores, 0 bytes spill loads,
   /// 0 bytes static smem", and ", products serialized" if they are; or "not reported".
   std::string str() const;

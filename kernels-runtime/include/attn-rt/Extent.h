@@ -26,8 +26,9 @@ namespace attn::rt {
 ///
 /// Text: integers below 2^63, names of sizes, `+ - *`, parentheses, numbers of tables (`visits[step + 1]`), and the
 /// functions `floor_div(a, b)`, `ceil_div(a, b)`, `mod(a, b)` (from 0 to b - 1), `round_up(a, b)` (for a >= 0), all of
-/// them for b > 0 (a number b below 1 is refused), `min(a, b)`, `max(a, b)` and `splits(tiles, keys, at_once)` (`splitsFor`). Values are 64-bit; what
-/// overflows is INT64_MAX or INT64_MIN, and a table has 0 where it has no number.
+/// them for b > 0 (a number b below 1 is refused), `min(a, b)`, `max(a, b)` and `splits(tiles, keys, at_once)`
+/// (`splitsFor`). Values are 64-bit; what overflows is INT64_MAX or INT64_MIN, and a table has 0 where it has no
+/// number.
 class Extent {
 public:
   enum class Op { Constant, Symbol, Lookup, Add, Sub, Mul, FloorDiv, CeilDiv, Mod, RoundUp, Min, Max, Splits };

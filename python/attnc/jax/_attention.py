@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """attention() on arrays of JAX, with gradients."""
 import functools
-import operator
+import reprlib
 import typing
 
 import jax
@@ -9,14 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
-from .. import errors, masks
-from .._calls import AXES, SEED, SINK, collect, extents, hashable, put_both
+from .. import errors
+from .._calls import (AXES, SEED, SINK, as_mask, as_scores, as_written, collect, extents, given_by, hashable,
+                      put_both)
 from .._text import apart, merged, number
 from ..errors import ProblemError, TensorError, UnsupportedError
 from ..masks import Mask
 from ..problem import Problem, gradient_text
 from ..scores import Score
 from . import _ops, _segments
+from ._arrays import int32, is_array, platform_of
 
 _DTYPES = {np.dtype(jnp.bfloat16): "bf16", np.dtype(jnp.float16): "f16", np.dtype(jnp.float32): "f32"}
 
@@ -136,11 +138,13 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
     sink: a number or a float32 array [heads]: one key more for each row, without a value.
     cu_seqlens_q, cu_seqlens_kv: packed layouts: int32 [sequences + 1], prefix sums of lengths from 0; of one alone,
         both sides have it. Tokens behind the last are padding. padded_offsets_q, padded_offsets_kv: where sequences
-        begin ("thd padded").
+        begin, [sequences + 1] as well ("thd padded").
     segment_ids: attnc.jax.SegmentIds of rows [batch, tokens] (layout "bshd") or [tokens] ("thd"): the tokens of an id
-        are one run, a sequence.
+        are one run, a sequence. Ids that are not so are an error on the CPU where their contents are known (not as
+        arguments of jit), and else rows of zeros, with a `status` in lengths_and_offsets.
     arrays: other arrays by name; integers become int32.
-    dropout: a probability; seed: int32 [4] that says which pairs are dropped, or a key of jax.random.
+    dropout: a probability; seed: int32 [4] that says which pairs are dropped, or a key of jax.random (typed, or uint32
+        [2]).
     deterministic: gradients have equal bits each time.
     expected_seqlen, max_seqlen: hints, (queries, keys) or one for both, which choose kernels and change no result.
     return_lse: also return the logarithms of the softmax's sums, float32 [batch, heads, seqlen] or [heads, tokens].
@@ -150,22 +154,20 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
     UnsupportedError; what only a compiler finds, and bad contents of arrays, is an error of XLA with attnc's text.
     There is never a fallback to another implementation.
     """
-    layouts = (layout,) * 4 if isinstance(layout, str) else tuple(layout)
+    layouts = _layouts(layout)
     q, k, v = (_operand(name, array, own) for name, array, own in zip("qkv", (q, k, v), layouts))
     heads = (q.shape[AXES[layouts[0]][1]], k.shape[AXES[layouts[1]][1]])
     if heads[1] == 0 or heads[0] % heads[1]:
         raise TensorError(f"expected heads of q in multiples of those of k, got: {heads[0]} and {heads[1]}")
-    score = (score,) if isinstance(score, Score) else tuple(score)
-    if not isinstance(mask, Mask):
-        mask = masks.mask(mask)
+    mask, score = as_mask(mask), as_scores(score)
     if score:
         mask, *score = apart(mask, *score)
-    given = dict(arrays or {})
+    given, written = given_by(arrays), {SINK: "sink", SEED: "seed"}
     sink_key = None if sink is None else SINK if np.ndim(sink) else number(sink, "a sink")
     if sink_key == SINK:
         given[SINK] = sink
-    put_both(given, "cu_seqlens", cu_seqlens_q, cu_seqlens_kv, layout)
-    put_both(given, "padded_offsets", padded_offsets_q, padded_offsets_kv, layout)
+    put_both(given, written, "cu_seqlens", cu_seqlens_q, cu_seqlens_kv, layout)
+    put_both(given, written, "padded_offsets", padded_offsets_q, padded_offsets_kv, layout)
     dropout = number(dropout, "a probability of dropout")
     if dropout:
         if seed is None:
@@ -181,46 +183,53 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
     listed = [t for t in _ops.signature(Pass(options)(heads), _ops.NAME).inputs
               if t["role"] == "array" and not (segments and t["name"] in _ops.Rows.OFFSETS)]
     names, dtypes = tuple(t["name"] for t in listed), tuple(t["dtype"] for t in listed)
+    if dropout and SEED not in names:  # a probability that is rounded to none
+        del given[SEED]
 
-    def convert(name, value, dtype):
+    def convert(what, value, dtype):
         if hasattr(value, "evaluate"):  # of a traced function
             value = _evaluated(value, given, q, k, layout, segment_ids)
-        return _array(name, value, dtype)
-    read = collect(names, dtypes, given, merged(mask, *score), convert)
+        return _array(what, value, dtype)
+    bound = merged(mask, *score)
+    read = collect(names, dtypes, given, bound, written, convert)
     plan = Plan(options, heads, names, dtypes, bool(deterministic), segments)
     q, k, v, ids, read = _alike(q, k, v, ids, tuple(read))
-    o, lse = _jitted(plan, q, k, v, ids, read)
+    try:
+        o, lse = _jitted(plan, q, k, v, ids, read)
+    except errors.Error as error:
+        raise as_written(error, names, given, bound, written) from None
     return (o, lse) if return_lse else o
 
 
 def _operand(name, array, layout):
-    if layout not in AXES:
-        raise ProblemError(f"expected a layout of {', '.join(map(repr, AXES))}, got: {layout!r}")
-    if not isinstance(array, (jax.Array, np.ndarray)):
+    if not is_array(array):
         raise TensorError(f"expected an array as {name!r}, got: {type(array).__name__}")
     rank = 3 if layout.startswith("thd") else 4
     if array.ndim != rank:
         raise TensorError(f"expected {name!r} of {rank} dimensions in the layout {layout!r}, got: {tuple(array.shape)}")
-    dtype, platform = np.dtype(array.dtype), _platform(array)
+    dtype, platform = array.dtype, platform_of(array)
     if dtype not in _DTYPES or (dtype == np.float32 and platform != "cpu"):
         raise TensorError(f"expected {name!r} to be bfloat16 or float16 (on the CPU also float32), got: {dtype} on "
                           f"{platform}")
     return jnp.asarray(array)
 
 
-def _platform(array):
-    """Where an array is: a traced one, or numpy's, where JAX computes by default."""
-    if isinstance(array, jax.Array) and not isinstance(array, jax.core.Tracer):
-        return next(iter(array.devices())).platform
-    device = jax.config.jax_default_device or jax.devices()[0]
-    return device if isinstance(device, str) else device.platform
+def _layouts(layout):
+    layouts = (layout,) * 4 if isinstance(layout, str) else layout
+    if not isinstance(layouts, (tuple, list)) or len(layouts) != 4 or any(own not in list(AXES) for own in layouts):
+        raise ProblemError(f"expected a layout of {', '.join(map(repr, AXES))}, or four for q, k, v and o, got: "
+                           f"{layout!r}")
+    return tuple(layouts)
 
 
 def _seed(seed):
-    """Four words, of a key of jax.random as well."""
-    if hasattr(seed, "dtype") and jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
-        return jax.lax.bitcast_convert_type(jax.random.bits(seed, (4,), jnp.uint32), jnp.int32)
-    return seed
+    """Four words, of a key of jax.random as well: a typed one, or uint32 [2] of jax.random.PRNGKey."""
+    if not is_array(seed):
+        raise TensorError("expected int32 [4] or a key of jax.random, as jax.random.key(0), as 'seed', got: "
+                          f"{reprlib.repr(seed)}")
+    if jnp.issubdtype(seed.dtype, jax.dtypes.prng_key) or (seed.dtype == jnp.uint32 and seed.shape == (2,)):
+        seed = jax.random.bits(jnp.asarray(seed), (4,), jnp.uint32)
+    return jax.lax.bitcast_convert_type(jnp.asarray(seed), jnp.int32) if seed.dtype == jnp.uint32 else seed
 
 
 def _segment_ids(segment_ids, mask, q, k, layout, given):
@@ -235,8 +244,9 @@ def _segment_ids(segment_ids, mask, q, k, layout, given):
     segment_ids = segment_ids.ids(q.shape[-3], k.shape[-3])
     text, ids = _segments.checked(segment_ids, mask)
     for name, side, tensor in (("q", segment_ids.q, q), ("kv", segment_ids.kv, k)):
-        if tuple(side.shape) != tensor.shape[:-2]:
-            raise TensorError(f"expected segment ids of {name} of shape {tensor.shape[:-2]}, got: {tuple(side.shape)}")
+        if np.shape(side) != tensor.shape[:-2]:
+            raise TensorError(f"expected segment_ids.{name} of shape {tensor.shape[:-2]}, got: {np.shape(side)}")
+    _segments.check_contents(segment_ids, mask)
     return (text, tuple(a.ndim for a in ids)), tuple(ids)
 
 
@@ -251,15 +261,15 @@ def _evaluated(hoisted, given, q, k, layout, segment_ids):
     return jnp.asarray(hoisted.evaluate(*sizes, packed=packed))
 
 
-def _array(name, value, dtype):
-    if not isinstance(value, (jax.Array, np.ndarray)):
-        raise TensorError(f"expected an array as {name!r}, got: {type(value).__name__}")
+def _array(what, value, dtype):
+    if not is_array(value):
+        raise TensorError(f"expected an array as {what}, got: {type(value).__name__}")
+    if dtype == "i32":
+        return int32(what, value)
     array = jnp.asarray(value)
-    if dtype == "i32" and jnp.issubdtype(array.dtype, jnp.integer):
-        array = array.astype(jnp.int32)
     wanted = np.dtype(_ops.DTYPES[dtype])
     if np.dtype(array.dtype) != wanted:
-        raise TensorError(f"expected {name!r} to be {wanted}, got: {array.dtype}")
+        raise TensorError(f"expected {what} to be {wanted}, got: {array.dtype}")
     return array
 
 

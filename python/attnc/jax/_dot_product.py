@@ -15,7 +15,8 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
                           implementation=None, return_residual=False):
     """JAX's call on [batch, seqlen, heads, dim] or [seqlen, heads, dim], bfloat16 or float16 (on the CPU also float32).
     Causal masks and windows are aligned to the first query and key. A bias that broadcasts to [batch, heads, seqlen_q,
-    seqlen_kv] is never expanded; a bool mask has to vary along queries or along keys alone. A row that sees no key is 0.
+    seqlen_kv] is never expanded; a bool mask has to vary along queries or along keys alone. A row that sees no key is
+    0.
 
     return_residual: also the logarithms of the sums, [batch, seqlen, heads] in the dtype of key, without a gradient.
     """
@@ -31,16 +32,16 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
     seen, score, arrays = masks.causal() if is_causal else masks.full(), [], {}
     if local_window_size is not None:
         left, right = local_window_size if isinstance(local_window_size, (tuple, list)) else (local_window_size,) * 2
-        seen = seen & masks.band(int(left), int(right))
-    for name, letter, lengths in (("query_lengths", "q", query_seq_lengths),
-                                  ("key_value_lengths", "k", key_value_seq_lengths)):
+        seen = seen & masks.band(left, right)
+    for name, letter, lengths in (("query_seq_lengths", "q", query_seq_lengths),
+                                  ("key_value_seq_lengths", "k", key_value_seq_lengths)):
         if lengths is not None:
             seen = seen & masks.where(f"{letter} < {name}[b]")
             arrays[name] = jnp.asarray(lengths)
             if arrays[name].shape != sizes[:1]:
-                raise TensorError(f"expected lengths of shape [{sizes[0]}], got: {arrays[name].shape}")
+                raise TensorError(f"expected {name} of shape [{sizes[0]}], got: {arrays[name].shape}")
     if mask is not None:
-        of_mask, arrays["visible_end"] = _bool_mask(jnp.asarray(mask), sizes)
+        of_mask, arrays["mask"] = _bool_mask(jnp.asarray(mask), sizes)
         seen = seen & of_mask
     if bias is not None:
         score, arrays["bias"] = _bias(jnp.asarray(bias), sizes)
@@ -69,7 +70,7 @@ def _bool_mask(mask, sizes):
                                "queries times keys; say it as a mask (attnc.jax.attention(mask=...)), or as a bias")
     of_keys = keys != 1 or rows == 1
     flat = jnp.broadcast_to(mask.reshape(batch, rows * keys), (sizes[0], sizes[3] if of_keys else sizes[2]))
-    return (masks.columns if of_keys else masks.rows)(end="visible_end"), jnp.where(flat, _VISIBLE, 0).astype(jnp.int32)
+    return (masks.columns if of_keys else masks.rows)(end="mask"), jnp.where(flat, _VISIBLE, 0).astype(jnp.int32)
 
 
 def _bias(bias, sizes):

@@ -129,14 +129,12 @@ def run(text, name, tensors):
 
 def _rule(axes):
     """The rule of Shardy for a pass, as its arguments: heads of q are the factors (g r)."""
-    groups = axes.heads[0] // axes.heads[1]
+    groups, kv_heads = axes.heads[0] // axes.heads[1], axes.heads[1]
+    of_heads = [name for name, size in (("g", kv_heads), ("r", groups)) if size > 1] or ["g"]  # no factor (g r) of 1
     unique, order = iter(range(10**6)), []
 
     def factor(name):
-        if name == "h" and groups > 1:
-            listed = ["g", "r"]
-        else:
-            listed = ["g" if name == "h" else name or f"x{next(unique)}"]
+        listed = of_heads if name == "h" else [name or f"x{next(unique)}"]
         order.extend(f for f in listed if f not in order)
         return f"({' '.join(listed)})" if len(listed) > 1 else listed[0]
 
@@ -145,7 +143,7 @@ def _rule(axes):
     local = set(filter(is_batch, order)) if axes.by_batch else set()
     if axes.by_head:
         local |= {"g", "r"}
-    sizes = {"r": groups, "g": axes.heads[1]} if "r" in order else {}
+    sizes = {"r": groups, "g": kv_heads} if "r" in order and len(of_heads) > 1 else {}
     if any("g" in tensor for tensor in axes.inputs + axes.results):
         sizes.pop("g", None)  # known by an axis of its own
     return dict(sharding_rule=f"{sides[0]} -> {sides[1]}",
@@ -281,11 +279,11 @@ class Dense:
 
         @function.def_vmap
         def rule(size, batched, *tensors):
-            for own, axis in zip(spec.inputs, plain.inputs):
-                if own["role"] == "operand" and "b" not in axis:
-                    raise errors.UnsupportedError(
-                        f"vmap over `{own['name']}` is not possible, since it has no batch of its own: pack the "
-                        "sequences (layout thd, cu_seqlens) in place of vmap")
+            if any(own["role"] == "operand" and "b" not in axis for own, axis in zip(spec.inputs, plain.inputs)):
+                mapped_one = next(own["name"] for own, b in zip(spec.inputs, batched) if b)
+                raise errors.UnsupportedError(
+                    f"vmap over `{mapped_one}` is not possible in a packed layout, whose arrays have no batch: pack "
+                    "the sequences (layout thd, cu_seqlens) in place of vmap")
             if not plain.by_batch or any("b" not in axis for axis in plain.results) or any(
                     b and "b" not in axis for b, axis in zip(batched, plain.inputs)):
                 results = sequential(function, size, batched, tensors)  # has no batch axis, or is summed over it

@@ -5,14 +5,20 @@ import typing
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .. import errors
 from ..errors import ProblemError, TensorError, UnsupportedError
 from ..masks import Mask, full
 from .._text import integer
 from . import _ops
+from ._arrays import int32, is_array, is_at_hand, platform_of
 
 _MOST = 2048  # segments of a row
+
+
+def _side(value, what):
+    return int32(f"{what} of segments", value if is_array(value) else jnp.asarray(value))
 
 
 def _pair(value):
@@ -52,13 +58,14 @@ class SegmentIds:
     def from_seqlens(cls, seqlens):
         """Of the lengths of rows, int32 [...], an array or a pair: one segment each, padding behind it."""
         q, kv = _pair(seqlens)
-        return _Lengths(*(jnp.asarray(side)[..., None] for side in (q, kv)), None, None)
+        return _Lengths(*(_side(side, "lengths")[..., None] for side in (q, kv)), None, None)
 
     @classmethod
     def from_seqlens_and_offsets(cls, seqlens, seq_offsets):
         """Of lengths [..., segments] and starts [..., segments] or [..., segments + 1] (the last one is not read), each
         an array or a pair. Entries below 0 are unused; length number i starts at offset number i."""
-        return _Lengths(*map(jnp.asarray, (*_pair(seqlens), *_pair(seq_offsets))))
+        return _Lengths(*(_side(side, "lengths") for side in _pair(seqlens)),
+                        *(_side(side, "offsets") for side in _pair(seq_offsets)))
 
     def ids(self, tokens_q, tokens_kv):
         return self
@@ -88,12 +95,10 @@ def _ids_of(lengths, starts, tokens):
 
 
 def _int32(name, value):
-    array = jnp.asarray(value)
-    if not jnp.issubdtype(array.dtype, jnp.integer):
-        raise TensorError(f"expected {name!r} to be int32, got: {array.dtype}")
+    array = int32(f"segment_ids.{name}", value if is_array(value) else jnp.asarray(value))
     if array.ndim == 0:
-        raise TensorError(f"expected {name!r} of shape [..., tokens], got: a scalar")
-    return array.astype(jnp.int32)
+        raise TensorError(f"expected segment_ids.{name} of shape [..., tokens], got: a scalar")
+    return array
 
 
 def checked(segment_ids, mask):
@@ -130,6 +135,20 @@ def checked(segment_ids, mask):
                                    f"({error})") from None
     of = {"ids_q": "q", "ids_kv": "kv"}
     return text, [arrays[of.get(t["name"], t["name"])] for t in _ops.signature(text, _ops.SEGMENTS).inputs]
+
+
+def check_contents(segment_ids, mask):
+    """Raises TensorError for ids and positions on the CPU that cannot be said as lengths and offsets, where their
+    contents are known."""
+    given = [t for t in (segment_ids.q, segment_ids.kv, segment_ids.positions_q, segment_ids.positions_kv)
+             if t is not None]
+    if not all(is_at_hand(t) and platform_of(t) == "cpu" for t in given):
+        return
+    with jax.ensure_compile_time_eval():
+        status = np.asarray(lengths_and_offsets(segment_ids, mask=mask).status)
+    if (status > 1).any():
+        raise TensorError("expected one run of tokens for each id, and positions that mean one diagonal (docs/Thd.md, "
+                          f"\"What they cannot say\"), got: status {int(status.max())}")
 
 
 class Lengths(typing.NamedTuple):

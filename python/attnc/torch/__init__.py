@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""attnc for PyTorch 2.10 and later: attention on tensors, with gradients, torch.compile, vmap, autocast and CUDA graphs."""
+"""attnc for PyTorch 2.10 and later: attention on tensors, with gradients, torch.compile, vmap, autocast and CUDA
+graphs."""
+from . import _flops
 from ._attention import attention
 from ._segments import Lengths, lengths_and_offsets
 from .module import Attention

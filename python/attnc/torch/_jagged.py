@@ -19,8 +19,8 @@ def of_jagged(attention, q, k, v, *, layout, offsets, return_lse, **options):
             raise TensorError(f"expected q, k and v with the layout torch.jagged, got {name!r}: "
                               f"{getattr(tensor, 'layout', type(tensor).__name__)}")
         if tensor.dim() != 4 or tensor._ragged_idx != axis:
-            raise TensorError(f"expected {name!r} of 4 dimensions with sequences of any length as dimension {axis} in the "
-                              f"layout {layout!r}, got: {tuple(tensor.shape)}")
+            raise TensorError(f"expected {name!r} of 4 dimensions with sequences of any length as dimension {axis} in "
+                              f"the layout {layout!r}, got: {tuple(tensor.shape)}")
     if k.shape[axis] != v.shape[axis]:
         raise TensorError(f"expected 'v' with the sequences of 'k', got: {v.shape[axis]} and {k.shape[axis]}")
     if q.shape[0] != k.shape[0]:
@@ -33,7 +33,8 @@ def of_jagged(attention, q, k, v, *, layout, offsets, return_lse, **options):
         for side, t in zip(("q", "kv"), sides):
             starts, lengths = t.offsets(), t.lengths()
             own[f"padded_offsets_{side}"] = starts
-            own[f"cu_seqlens_{side}"] = starts if lengths is None else torch.cat([starts[:1], lengths.cumsum(0)])
+            sums = None if lengths is None else torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
+            own[f"cu_seqlens_{side}"] = starts if lengths is None else sums
     values = ((t if axis == 1 else t.transpose(1, 2)).values() for t in (q, k, v))
     o, lse = attention(*values, layout=packed, return_lse=True, **own, **options)
     o = torch.nested.nested_tensor_from_jagged(o, q.offsets(), q.lengths(), jagged_dim=1)

@@ -45,7 +45,8 @@ _PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
 
 
 def _is_plain(tensors):
-    """Whether nothing but the kernel itself has to see the call: no mode, transform, profiler, subclass or lazy sign."""
+    """Whether nothing but the kernel itself has to see the call: no mode, transform, profiler, subclass or lazy
+    sign."""
     first = tensors[0]
     watched = (torch._C._len_torch_dispatch_stack() or torch._C._are_functorch_transforms_active() or
                torch.autograd._profiler_enabled() or torch._C._is_tracing())

@@ -4,17 +4,20 @@ import typing
 
 import torch
 
+from .._calls import reworded
+from .._text import integer
 from ..errors import ProblemError, TensorError, UnsupportedError
 from ..masks import full
-from .._text import integer
 from . import _ops
 
 _NAME = "segments"
+_WORDS = {f"{name}_{side}": ("", name, f" of {of}") for name in ("ids", "positions")
+          for side, of in (("q", "queries"), ("kv", "keys"))}  # for errors
 
 
 class Lengths(typing.NamedTuple):
-    """int32: cu_seqlens_q, cu_seqlens_kv, padded_offsets_q and padded_offsets_kv [sequences + 1], which attention() takes
-    in the layout "thd padded"; status [...]: 0, or why a row cannot be said so (docs/Thd.md)."""
+    """int32: cu_seqlens_q, cu_seqlens_kv, padded_offsets_q and padded_offsets_kv [sequences + 1], which attention()
+    takes in the layout "thd padded"; status [...]: 0, or why a row cannot be said so (docs/Thd.md)."""
     cu_seqlens_q: torch.Tensor
     cu_seqlens_kv: torch.Tensor
     padded_offsets_q: torch.Tensor
@@ -25,26 +28,29 @@ class Lengths(typing.NamedTuple):
 def lengths_and_offsets(ids, positions=None, *, mask, segments):
     """The `Lengths` of segments under a mask: for layers that share ids.
 
-    ids: int32 or int64 [..., tokens], from 1 on, 0 being padding; the tokens of an id are one run of the row. A tensor, or
-        a pair for queries and keys.
-    positions: of tokens in their segments, with the last of the dimensions of ids; a tensor or a pair. Without them tokens
-        count from the start of their run. With them the mask is full, causal or a window, and tokens that cannot see or be
-        seen under it are left out.
+    ids: int32 or int64 [..., tokens], from 1 on, 0 being padding; the tokens of an id are one run of the row. A tensor,
+        or a pair for queries and keys.
+    positions: of tokens in their segments, with the last of the dimensions of ids; a tensor or a pair. Without them
+        tokens count from the start of their run. With them the mask is full, causal or a window, and tokens that cannot
+        see or be seen under it are left out.
     segments: ids are at most this, up to 2048; tokens with others are as padding.
     Raises TensorError, ProblemError, UnsupportedError.
     """
     if segments is None:
         raise ProblemError("expected `segments`, how many ids a row has at most, beside ids")
-    named = {"ids_q": ids, "ids_kv": ids} if not isinstance(ids, (tuple, list)) else dict(zip(("ids_q", "ids_kv"), ids))
+    named = dict(zip(("ids_q", "ids_kv"), _pair("ids", ids)))
     if positions is not None:
-        pair = positions if isinstance(positions, (tuple, list)) else (positions, positions)
-        named |= dict(zip(("positions_q", "positions_kv"), pair))
+        named |= dict(zip(("positions_q", "positions_kv"), _pair("positions", positions)))
     text, inputs, results = _pass(None if positions is None else str(mask), segments)
-    found = _ops.run([_given(name, named) for name in inputs], text, _NAME)
+    tensors = [_given(name, named[name], named["ids_q"].device) for name in inputs]
+    try:
+        found = _ops.run(tensors, text, _NAME)
+    except TensorError as error:
+        raise reworded(error, _WORDS) from None
     made = Lengths(*(found[results.index(name)] for name in Lengths._fields))
     if made.status.device.type == "cpu" and _may_read() and (made.status > 1).any():
-        raise TensorError("expected one run of tokens for each id, and positions that mean one diagonal (docs/Thd.md, \"What "
-                          f"they cannot say\"), got: status {int(made.status.max())}")
+        raise TensorError("expected one run of tokens for each id, and positions that mean one diagonal (docs/Thd.md, "
+                          f"\"What they cannot say\"), got: status {int(made.status.max())}")
     return made
 
 
@@ -62,15 +68,24 @@ def _pass(mask, segments):
     return text, tuple(t["name"] for t in spec.inputs), tuple(t["name"] for t in spec.results)
 
 
-def _given(name, named):
-    value = named.get(name)
-    if name not in named:
-        raise TensorError(f"expected {', '.join(named)} and {name}: of both queries and keys, or of neither")
-    if not isinstance(value, torch.Tensor):
-        raise TensorError(f"expected a torch.Tensor as {name!r}, got: {type(value).__name__}")
+def _pair(what, value):
+    """Tensors of queries and of keys."""
+    pair = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    if len(pair) != 2 or not all([isinstance(own, torch.Tensor) for own in pair]):
+        got = type(value).__name__
+        if isinstance(value, (tuple, list)):
+            got += f" of {len(pair)}: {', '.join([type(own).__name__ for own in pair[:3]])}"
+        raise TensorError(f"expected a torch.Tensor or a pair of them as {what!r}, got: {got}")
+    return pair
+
+
+def _given(name, value, device):
+    what = f"'{_WORDS[name][1]}'{_WORDS[name][2]}"
     if value.dim() == 0:
-        raise TensorError(f"expected {name!r} of shape [..., tokens], got: a scalar")
-    return int32(name, value)
+        raise TensorError(f"expected {what} of shape [..., tokens], got: a scalar")
+    if value.device != device:
+        raise TensorError(f"expected {what} on {device}, got: {value.device}")
+    return int32(what, value)
 
 
 def _may_read():
@@ -79,13 +94,15 @@ def _may_read():
                 torch._C._len_torch_dispatch_stack())
 
 
-def int32(name, value):
-    """A contiguous int32 tensor of one of int32 or int64, whose numbers are checked where that does not wait for a GPU."""
+def int32(what, value):
+    """A contiguous int32 tensor of one of int32 or int64, whose numbers are checked where that does not wait for a
+    GPU."""
     if value.dtype not in (torch.int32, torch.int64):
-        raise TensorError(f"expected {name!r} to be torch.int32 or torch.int64, got: {value.dtype}")
+        raise TensorError(f"expected {what} to be torch.int32 or torch.int64, got: {value.dtype}")
     narrow = value.to(torch.int32)
-    if value.dtype == torch.int64 and value.device.type == "cpu" and _may_read() and not torch.equal(narrow.long(), value):
-        raise TensorError(f"expected numbers of 32 bits in {name!r}, got: {int(value.abs().max())}")
+    is_checked = value.dtype == torch.int64 and value.device.type == "cpu" and _may_read()
+    if is_checked and not torch.equal(narrow.long(), value):
+        raise TensorError(f"expected numbers of 32 bits in {what}, got: {int(value.abs().max())}")
     return narrow.contiguous()
 
 
@@ -96,14 +113,17 @@ def by_ids(attention, q, k, v, ids, positions, segments, *, mask, layout, offset
     if any(given is not None for given in offsets):
         raise TensorError("expected ids, or cu_seqlens and padded_offsets, got: both")
     for name, tensor in (("q", q), ("k", k), ("v", v)):
-        if not isinstance(tensor, torch.Tensor) or tensor.dim() != (4 if layout == "bshd" else 3):
-            raise TensorError(f"expected {name!r} of {4 if layout == 'bshd' else 3} dimensions in the layout {layout!r}, "
-                              f"got: {tuple(getattr(tensor, 'shape', ())) or type(tensor).__name__}")
-    lengths = lengths_and_offsets(ids, positions, mask=mask, segments=segments)
-    for name, tensor, side in (("q", q, 0), ("k", k, 1)):
-        own = ids[side] if isinstance(ids, (tuple, list)) else ids
+        rank = 4 if layout == "bshd" else 3
+        if not isinstance(tensor, torch.Tensor) or tensor.dim() != rank:
+            raise TensorError(f"expected {name!r} of {rank} dimensions in the layout {layout!r}, got: "
+                              f"{tuple(getattr(tensor, 'shape', ())) or type(tensor).__name__}")
+    for name, tensor, own in zip("qk", (q, k), _pair("ids", ids)):
+        if own.device != tensor.device:
+            raise TensorError(f"expected 'ids' of {name!r} on {tensor.device}, got: {own.device}")
         if own.numel() != tensor.shape[:-2].numel():
-            raise TensorError(f"expected ids of {name!r} for {tensor.shape[:-2].numel()} tokens, got: {tuple(own.shape)}")
+            raise TensorError(f"expected 'ids' of {name!r} for {tensor.shape[:-2].numel()} tokens, got: "
+                              f"{tuple(own.shape)}")
+    lengths = lengths_and_offsets(ids, positions, mask=mask, segments=segments)
     rows = q.shape[:-2]
     if layout == "bshd":
         q, k, v = (t.flatten(0, 1) for t in (q, k, v))

@@ -12,8 +12,8 @@ from . import _ops
 def of_shards(q, k, v, arrays, layout, text_of, names, heads, local_call):
     """o and lse, sharded as q is. No collective runs, but for sums of gradients of arrays that shards share.
 
-    arrays: tensors or DTensors in the order of names. text_of(heads): of the problem. local_call(q, k, v, arrays, heads):
-    o and lse of local tensors.
+    arrays: tensors or DTensors in the order of names. text_of(heads): of the problem. local_call(q, k, v, arrays,
+    heads): o and lse of local tensors.
     """
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if not isinstance(tensor, DTensor):
@@ -38,8 +38,9 @@ def of_shards(q, k, v, arrays, layout, text_of, names, heads, local_call):
             raise UnsupportedError("attnc computes shards of the batch and of heads, got: 'q' with the placement "
                                    f"{placement} in the layout {layout!r}")
         if not (axes.by_batch if letter == "b" else axes.by_head):
-            raise UnsupportedError(f"attnc does not compute shards of {'the batch' if letter == 'b' else 'heads'} with dropout, or "
-                                   f"with a mask or score that reads the number of the {'sequence' if letter == 'b' else 'head'}")
+            of, number = ("the batch", "sequence") if letter == "b" else ("heads", "head")
+            raise UnsupportedError(f"attnc does not compute shards of {of} with dropout, or with a mask or score that "
+                                   f"reads the number of the {number}")
         shards *= ranks if letter == "h" else 1
     if heads[1] % shards:
         raise TensorError(f"expected heads of 'k' in multiples of {shards} shards, got: {heads[1]}")
@@ -48,7 +49,8 @@ def of_shards(q, k, v, arrays, layout, text_of, names, heads, local_call):
     o, lse = local_call(q.to_local(), k.to_local(), v.to_local(), local, (heads[0] // shards, heads[1] // shards))
     o_shape = (*q.shape[:-1], v.shape[-1])
     lse_shape = (q.shape[head], q.shape[0]) if batch is None else (q.shape[batch], q.shape[head], q.shape[sequence])
-    of_lse = [Shard({"b": 0, "h": 0 if batch is None else 1}[letters[p.dim]]) if p.is_shard() else p for p in placements]
+    axis_of_lse = {"b": 0, "h": 0 if batch is None else 1}
+    of_lse = [Shard(axis_of_lse[letters[p.dim]]) if p.is_shard() else p for p in placements]
     return _wrapped(o, mesh, placements, o_shape), _wrapped(lse, mesh, of_lse, lse_shape)
 
 

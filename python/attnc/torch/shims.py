@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Calls of other libraries, computed by attnc: signatures and meanings are theirs.
 
-Each argument is mapped or refused with the reason (attnc.UnsupportedError); nothing is ignored but tile sizes, and nothing
-is replaced in the other library. `from attnc.torch.shims import flash_attn_func`.
+Each argument is mapped or refused with the reason (attnc.UnsupportedError); nothing is ignored but tile sizes, and
+nothing is replaced in the other library. `from attnc.torch.shims import flash_attn_func`.
 """
 import warnings
 
 import torch
+from torch.nn.attention.bias import CausalBias, CausalVariant
 
 from .. import masks, scores
 from ..errors import TensorError, UnsupportedError
@@ -26,7 +27,7 @@ def _check_heads(query, key, enable_gqa):
 
 def _window(causal, window_size):
     """flash-attn's masks, aligned to the last query and key; -1 or None does not limit."""
-    left, right = (None if side is None or side < 0 else int(side) for side in window_size)
+    left, right = (None if side is None or side < 0 else side for side in window_size)
     if causal:
         right = 0
     if left is None and right is None:
@@ -42,9 +43,10 @@ def _modifiers(softcap, alibi_slopes, heads):
         listed.append(scores.softcap(softcap))
     if alibi_slopes is not None:
         if alibi_slopes.dim() != 1 or alibi_slopes.shape[0] != heads:
-            _refuse("alibi_slopes of shape", tuple(alibi_slopes.shape), f"slopes are one for each query head, [{heads}]")
-        listed.append(scores.alibi("slopes", align="end"))
-        arrays["slopes"] = alibi_slopes.float()
+            _refuse("alibi_slopes of shape", tuple(alibi_slopes.shape),
+                    f"slopes are one for each query head, [{heads}]")
+        listed.append(scores.alibi("alibi_slopes", align="end"))
+        arrays["alibi_slopes"] = alibi_slopes.float()
     return listed, arrays
 
 
@@ -67,59 +69,80 @@ def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q=Non
     if block_table is not None:
         _refuse("block_table", "a tensor", "keys and values in pages are not supported")
     score, arrays = _modifiers(softcap, alibi_slopes, q.shape[1])
-    return attention(q, k, v, mask=_window(causal, window_size), layout="thd", scale=softmax_scale, score=score, arrays=arrays,
-                     cu_seqlens_q=cu_seqlens_q, cu_seqlens_kv=cu_seqlens_k, dropout=dropout_p,
+    return attention(q, k, v, mask=_window(causal, window_size), layout="thd", scale=softmax_scale, score=score,
+                     arrays=arrays, cu_seqlens_q=cu_seqlens_q, cu_seqlens_kv=cu_seqlens_k, dropout=dropout_p,
                      deterministic=deterministic or None)
 
 
-def varlen_attn(query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, return_aux=None, scale=None, window_size=(-1, -1)):
+def varlen_attn(query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, return_aux=None, scale=None,
+                window_size=(-1, -1)):
     """torch.nn.attention.varlen.varlen_attn; the lse that return_aux asks for is [heads, tokens], as there."""
-    o, lse = attention(query, key, value, mask=_window(False, window_size), layout="thd", scale=scale, cu_seqlens_q=cu_seq_q,
-                       cu_seqlens_kv=cu_seq_k, return_lse=True)
+    o, lse = attention(query, key, value, mask=_window(False, window_size), layout="thd", scale=scale,
+                       cu_seqlens_q=cu_seq_q, cu_seqlens_kv=cu_seq_k, return_lse=True)
     return (o, lse) if return_aux is not None and return_aux.lse else o
 
 
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
                                  enable_gqa=False):
-    """torch.nn.functional's call on [batch, heads, seqlen, dim]. is_causal is aligned to the first query and key; a float mask
-    is a bias; a bool mask has to vary along queries or along keys alone."""
+    """torch.nn.functional's call on [batch, heads, seqlen, dim]. is_causal is aligned to the first query and key. A
+    float mask is a bias; a bool mask has to vary along queries or along keys alone; those of torch.nn.attention.bias
+    are causal masks."""
     if query.dim() != 4:
         _refuse("a query of shape", tuple(query.shape), "it is [batch, heads, seqlen, dim]")
     _check_heads(query, key, enable_gqa)
+    if attn_mask is not None and is_causal:
+        _refuse("attn_mask", type(attn_mask).__name__, "is_causal and attn_mask exclude each other")
     mask, score, arrays = masks.causal() if is_causal else masks.full(), [], {}
-    if attn_mask is not None:
-        if is_causal:
-            _refuse("attn_mask", "a tensor", "is_causal and attn_mask exclude each other")
-        if attn_mask.dtype == torch.bool:
+    if isinstance(attn_mask, CausalBias):
+        mask = _causal(attn_mask, query, key)
+    elif attn_mask is not None:
+        dtype = getattr(attn_mask, "dtype", None)
+        if not isinstance(attn_mask, torch.Tensor) or not (dtype == torch.bool or dtype.is_floating_point):
+            raise TensorError("expected a torch.Tensor of truth values or of float numbers as attn_mask, got: "
+                              f"{dtype or type(attn_mask).__name__}")
+        if dtype == torch.bool:
             mask, arrays = _bool_mask(attn_mask, query, key)
         else:
             score, arrays = _bias(attn_mask, query, key)
-    return attention(query, key, value, mask=mask, layout="bhsd", scale=scale, score=score, arrays=arrays, dropout=dropout_p)
+    return attention(query, key, value, mask=mask, layout="bhsd", scale=scale, score=score, arrays=arrays,
+                     dropout=dropout_p)
+
+
+def _causal(bias, query, key):
+    """The mask that a CausalBias stands for."""
+    made, own = (bias.seq_len_q, bias.seq_len_kv), (query.shape[2], key.shape[2])
+    if made != own:
+        raise TensorError(f"expected a causal bias of {own[0]} queries and {own[1]} keys as attn_mask, got: {made[0]} "
+                          f"and {made[1]}")
+    return masks.causal("start" if bias.variant == CausalVariant.UPPER_LEFT else "end")
+
+
+def _sizes(attn_mask, query, key):
+    """Its four extents, and [batch, heads, queries, keys], which they broadcast to."""
+    whole = (query.shape[0], query.shape[1], query.shape[2], key.shape[2])
+    own = (1,) * (4 - attn_mask.dim()) + tuple(attn_mask.shape)
+    if len(own) > 4 or any([a not in (1, b) for a, b in zip(own, whole)]):
+        raise TensorError(f"expected attn_mask to broadcast to {whole}, got: {tuple(attn_mask.shape)}")
+    return own, whole
 
 
 def _bool_mask(attn_mask, query, key):
     """True is visible. Of one side it becomes an interval of all rows, or of none."""
-    shape = (1,) * (4 - attn_mask.dim()) + tuple(attn_mask.shape)
-    batch, heads, rows, keys = shape
+    (batch, heads, rows, keys), whole = _sizes(attn_mask, query, key)
     if heads != 1 or (rows != 1 and keys != 1):
-        _refuse("a bool attn_mask of shape", tuple(attn_mask.shape),
-                "it would be a tensor of queries times keys; say it as a mask (attnc.torch.attention(mask=...)), or as a float bias")
-    of_keys, n = keys != 1 or rows == 1, query.shape[0]
-    length = key.shape[2] if of_keys else query.shape[2]
-    flat = attn_mask.reshape(batch, rows * keys).expand(n, length)
+        _refuse("a bool attn_mask of shape", tuple(attn_mask.shape), "it would be a tensor of queries times keys; say "
+                "it as a mask (attnc.torch.attention(mask=...)), or as a float bias")
+    of_keys = keys != 1 or rows == 1
+    flat = attn_mask.reshape(batch, rows * keys).expand(whole[0], whole[3 if of_keys else 2])
     ends = torch.where(flat, 2**30, 0).to(torch.int32)
-    return (masks.columns if of_keys else masks.rows)(end="visible_end"), {"visible_end": ends}
+    return (masks.columns if of_keys else masks.rows)(end="attn_mask"), {"attn_mask": ends}
 
 
 def _bias(attn_mask, query, key):
-    shape = (1,) * (4 - attn_mask.dim()) + tuple(attn_mask.shape)
-    full = (query.shape[0], query.shape[1], query.shape[2], key.shape[2])
-    for axis, (own, whole) in enumerate(zip(shape, full)):
-        if own not in (1, whole):
-            raise TensorError(f"expected attn_mask to broadcast to {full}, got: {tuple(attn_mask.shape)}")
-    kept = [axis for axis, own in enumerate(shape) if own != 1] or [3]
-    bias = attn_mask.reshape(shape).expand(*(full[a] if a in kept else 1 for a in range(4)))
-    bias = bias.reshape([full[a] for a in kept]).float()
+    own, whole = _sizes(attn_mask, query, key)
+    kept = [axis for axis, extent in enumerate(own) if extent != 1] or [3]
+    bias = attn_mask.reshape(own).expand(*(whole[a] if a in kept else 1 for a in range(4)))
+    bias = bias.reshape([whole[a] for a in kept]).float()
     return [scores.bias("attn_mask", "".join("bhqk"[a] for a in kept))], {"attn_mask": bias}
 
 
@@ -130,7 +153,8 @@ class BlockMask:
         self.mask, self.sizes = mask, sizes
 
     def __repr__(self):
-        return f"BlockMask({self.mask}, B={self.sizes[0]}, H={self.sizes[1]}, Q_LEN={self.sizes[2]}, KV_LEN={self.sizes[3]})"
+        batch, heads, rows, keys = self.sizes
+        return f"BlockMask({self.mask}, B={batch}, H={heads}, Q_LEN={rows}, KV_LEN={keys})"
 
 
 def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=128, _compile=False):
@@ -144,8 +168,8 @@ _warned = set()
 
 def flex_attention(query, key, value, score_mod=None, block_mask=None, scale=None, enable_gqa=False, return_lse=False,
                    kernel_options=None, *, return_aux=None):
-    """FlexAttention's call on [batch, heads, seqlen, dim]. block_mask is of create_block_mask, here or in PyTorch, whose
-    mask_mod is traced; kernel_options may have tile sizes, which are ignored with a warning."""
+    """FlexAttention's call on [batch, heads, seqlen, dim]. block_mask is of create_block_mask, here or in PyTorch,
+    whose mask_mod is traced; kernel_options may have tile sizes, which are ignored with a warning."""
     _check_heads(query, key, enable_gqa)
     for option in kernel_options or {}:
         if not option.isupper() and option not in ("num_warps", "num_stages"):

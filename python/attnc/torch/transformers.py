@@ -9,7 +9,7 @@ import re
 import torch
 
 from .. import masks, scores
-from ..errors import TensorError, UnsupportedError
+from ..errors import TensorError
 from ._attention import attention
 from .shims import _bias, _bool_mask, _refuse
 
@@ -73,8 +73,8 @@ def _made_mask(batch, q_length, kv_length, q_offset, kv_offset, function, paddin
     if padding is not None:
         kept = padding[:, kv_offset:kv_offset + kv_length].to(torch.bool)
         ends = torch.where(kept, 2**30, 0).to(torch.int32)
-        arrays["padding_end"] = torch.nn.functional.pad(ends, (0, kv_length - kept.shape[1]))
-        mask = mask & masks.columns(end="padding_end")
+        arrays["attention_mask"] = torch.nn.functional.pad(ends, (0, kv_length - kept.shape[1]))
+        mask = mask & masks.columns(end="attention_mask")
     return AttentionMask(mask, arrays, (batch, 1, q_length, kv_length))
 
 
@@ -174,8 +174,8 @@ def _documents(query, key, cu_q, cu_k):
     if query.shape[0] != 1:
         raise TensorError(f"expected a batch of 1 with cu_seq_lens_q, got: {query.shape[0]}")
     arrays = {}
-    for name, cu, tensor in (("packed_q", cu_q, query), ("packed_k", cu_k, key)):
+    for name, cu, tensor in (("cu_seq_lens_q", cu_q, query), ("cu_seq_lens_k", cu_k, key)):
         tokens = torch.arange(tensor.shape[2], dtype=cu.dtype, device=cu.device)
         ids = torch.searchsorted(cu[1:].contiguous(), tokens, right=True) + 1
         arrays[name] = torch.where(tokens < cu[-1], ids, 0).to(torch.int32)[None]
-    return masks.document("packed_q", "packed_k"), arrays
+    return masks.document("cu_seq_lens_q", "cu_seq_lens_k"), arrays

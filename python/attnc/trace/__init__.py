@@ -6,14 +6,16 @@
     score = attnc.score(lambda s, b, h, q, k: s - slopes[h] * (q - k))
 
 The function is called once, with symbols, and becomes an expression of the dialect: families where its comparisons
-are such, else `#attn.predicate` or `#attn.score`. Conditions combine by `&`, `|` and `~`; attnc.select or torch.where
-stands in place of `if`. q and k count from the start of their sequence.
+are such, else `#attn.predicate` or `#attn.score`. Conditions combine by `&`, `|` and `~`; attnc.select, np.where or
+torch.where stands in place of `if`. q and k count from the start of their sequence.
 
 What depends on one side only (on q, or on k, with b and h) may be anything that torch has, and may read captured
 tensors: it is evaluated ahead into arrays, which are bound to the mask as `attnc.Hoisted`. What mixes q and k is of the
 language. Raises TraceError with the line that cannot be traced.
 """
-from . import calls, compiled
+import reprlib
+
+from . import calls, compiled, jax_arrays
 from ..errors import TraceError
 from ..masks import Mask
 from ..scores import Score
@@ -85,8 +87,8 @@ def _lowered(make, root, session):
 def _called(function, names):
     """The expression that a function returns for symbols of these names."""
     if not callable(function):
-        raise TraceError(f"expected a function of ({names}), got: {function!r}")
-    with Session(function, calls.mode) as session:
+        raise TraceError(f"expected a function of ({names}), got: {reprlib.repr(function)}")
+    with Session(function, calls.mode) as session, jax_arrays.read_by(calls.entry_of_jax, calls.has_symbol):
         arguments = [Symbol(variable(name)) for name in names.split(", ")]
         try:
             result = function(*arguments)
@@ -97,8 +99,9 @@ def _called(function, names):
             if inside is None:
                 raise refusal(f"expected a function of ({names}): {error}", session.place_of()) from None
             if "symbol" in str(error):  # of a library that does not know it
-                raise refusal(f"{error}; attnc.array(values)[symbol] can be read, and torch tensors",
-                              (inside.tb_frame.f_code.co_filename, inside.tb_lineno)) from error
+                message = jax_arrays.UNKNOWN if jax_arrays.is_of_jax(error) else (
+                    f"{error}; attnc.array(values)[symbol] can be read, tensors of torch and arrays of JAX")
+                raise refusal(message, (inside.tb_frame.f_code.co_filename, inside.tb_lineno)) from error
             raise
         except RecursionError:
             raise refusal(f"{_name(function)} recurses without an end", session.place_of()) from None

@@ -6,6 +6,7 @@ Those that functions.py knows become expressions; any other function of torch is
 import functools
 
 from . import entries
+from . import jax_arrays
 from . import symbols
 from .functions import DECOMPOSED, TABLE, kind_of
 from .nodes import Node, make, num
@@ -54,8 +55,19 @@ def captured(tensor):
     return make("tensor", (), tensor, kind_of(tensor.dtype), tuple(tensor.shape), key=id(tensor))
 
 
+def entry_of_jax(array, index):
+    """array[index] of JAX, with a symbol in the index."""
+    if jax_arrays.is_traced(array):
+        raise refusal(jax_arrays.TRACED)
+    kept = session().arrays
+    if id(array) not in kept:
+        kept[id(array)] = array, Array(array)
+    return entries.entry(kept[id(array)][1], index)
+
+
 def is_operand(x):
-    return isinstance(x, (bool, int, float, symbols.Symbol, Array)) or is_tensor(x) or _is_of_numpy(x)
+    return isinstance(x, (bool, int, float, symbols.Symbol, Array)) or is_tensor(x) or _is_of_numpy(x) or (
+        jax_arrays.is_array(x))
 
 
 def _is_of_numpy(x):
@@ -74,6 +86,10 @@ def lifted(x):
             return num(constant[1])
         node = captured(x)
         return node if node.shape else make("load", (node,), kind=node.kind)
+    if jax_arrays.is_traced(x):
+        raise refusal(jax_arrays.TRACED)
+    if jax_arrays.is_array(x) and x.shape:
+        raise refusal("an array of JAX meets a symbol; read one entry of it: array[symbol]")
     if _is_of_numpy(x):
         if x.shape:
             raise refusal("a NumPy array meets a symbol; wrap it and read one entry: attnc.array(values)[symbol]")
@@ -146,8 +162,11 @@ def _mode_class(torch):
             are_known = all(id(tensor) in constants for tensor in tensors)
             if _changes(getattr(function, "__name__", "")) and args:
                 constants.pop(id(args[0]), None)
-            if are_known and isinstance(result, torch.Tensor) and not result.dim() and result.device.type == "cpu":
-                constants[id(result)] = result, result.item()  # torch.tensor(3), and what is made of it
+            if are_known and isinstance(result, torch.Tensor) and not result.dim():
+                if result.device.type == "cpu":  # torch.tensor(3), and what is made of it
+                    constants[id(result)] = result, result.item()
+                elif function in (torch.tensor, torch.scalar_tensor) and not tensors:  # no other device is waited for
+                    constants[id(result)] = result, function(*args, **{**kwargs, "device": "cpu"}).item()
             return result
 
     return Mode

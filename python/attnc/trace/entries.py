@@ -115,7 +115,8 @@ def foreign(name, function, args, kwargs):
               for node in nodes]
     try:
         called, more = thawed(spec, values)
-        result = function(*called, **more)
+        with torch.device("meta"):  # in place of a default device
+            result = function(*called, **more)
     except Exception as error:
         raise refusal(f"{name} of a symbol cannot be traced: {(str(error) or '?').splitlines()[0]}") from None
     value = (name, function, spec)

@@ -27,10 +27,11 @@ class Session:
     """The trace of a function in this thread. `mode` sees torch's functions meanwhile (see calls.py).
 
     constants: tensors without dimensions that the function itself makes, by id, and their values.
+    arrays: those of JAX that were read, by id, and their values.
     """
 
     def __init__(self, function, mode):
-        self.function, self.places, self.constants = function, {}, {}
+        self.function, self.places, self.constants, self.arrays = function, {}, {}, {}
         self._mode = mode(self)
 
     def __enter__(self):

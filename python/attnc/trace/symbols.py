@@ -17,8 +17,8 @@ class _NoAttribute(TraceError, AttributeError):
 
 _ADVICE = (  # where a line has such words
     (r"\band\b", "`&` with parentheses in place of `and`"), (r"\bor\b", "`|` with parentheses in place of `or`"),
-    (r"\bnot\b", "`~` in place of `not`"), (r"\b(if|while|assert)\b", "attnc.select(condition, a, b) or torch.where in "
-                                                                        "place of `if`"),
+    (r"\bnot\b", "`~` in place of `not`"), (r"\b(if|while|assert)\b", "np.where, attnc.select(condition, a, b) or "
+                                                                        "torch.where in place of `if`"),
     (r"\b(min|max)\(", "a.minimum(b) and a.maximum(b) in place of min and max"),
     (r"\bin\b", "`(x == a) | (x == b)` in place of `x in (a, b)`"),
     (r"[<>]=?[^<>=,()&|:]+[<>=]", "`(a <= b) & (b < c)` in place of `a <= b < c`"))
@@ -49,14 +49,14 @@ class Symbol:
         raise refusal(_truth_message(where), where)
 
     def _no_number(self, *_):
-        raise refusal("a symbol is not a number: math.exp(x) is written x.exp() or torch.exp(x), int(x) x.int(), "
-                      "float(x) x.float()")
+        raise refusal("a symbol is not a number: math.exp(x) is written x.exp(), np.exp(x) or torch.exp(x), int(x) "
+                      "x.int(), float(x) x.float()")
 
     __int__ = __float__ = __complex__ = item = tolist = numpy = _no_number
 
     def _no_index(self, *_, **__):
-        raise refusal("only arrays of attnc.array(...) and torch tensors can be read at a symbol; wrap the list or the "
-                      "NumPy array: attnc.array(values)[symbol]")
+        raise refusal("only arrays of attnc.array(...), tensors of torch and arrays of JAX can be read at a symbol; "
+                      "wrap the list or the NumPy array: attnc.array(values)[symbol]")
 
     __index__ = __array__ = _no_index
 

@@ -166,7 +166,10 @@ def _axes(owner, packed):
 
 
 class TorchValues(_Values):
-    """Functions of torch that are kept are called under vmap, for one position, as flex_attention calls the whole."""
+    """Functions of torch that are kept are called under vmap, for one position, as flex_attention calls the whole.
+
+    Nothing is made on, or moved to, torch's default device.
+    """
 
     def __init__(self, device, given=()):
         """given: tensors by the id of those captured that they stand for."""
@@ -174,7 +177,11 @@ class TorchValues(_Values):
         self.device, self.module, self.given = torch.device(device or "cpu"), torch, dict(given)
 
     def tensor(self, x):
-        return self.given.get(id(x), x) if is_tensor(x) else self.module.tensor(x, device=self.device)
+        return self.given.get(id(x), x) if is_tensor(x) else self.made(x)
+
+    def made(self, a):
+        """A tensor as it is; anything else as one."""
+        return a if is_tensor(a) else self.module.tensor(a, device=self.device)
 
     def load(self, tensor, *positions):
         positions = [self.module.as_tensor(x, device=tensor.device) for x in positions]
@@ -185,17 +192,18 @@ class TorchValues(_Values):
             return args[0][part.value]
         _, function, spec = part.value
         called, more = thawed(spec, args)
-        return function(*called, **more)
+        with self.device:  # where the function itself makes tensors
+            return function(*called, **more)
 
     def narrow(self, a):
         narrow = a.to(self.module.float32)
         return narrow if a.dtype != self.module.float64 else _exactly(a, narrow)
 
     def integer(self, a):
-        return self.module.as_tensor(a).to(self.module.int64)
+        return self.made(a).to(self.module.int64)
 
     def real(self, a):
-        a = self.module.as_tensor(a)
+        a = self.made(a)
         return a if a.dtype in (self.module.float32, self.module.float64) else a.to(self.module.float32)
 
     def array(self, owner, sizes, device, packed=None, is_checked=True):

@@ -3,9 +3,9 @@
 // RUN: attn-opt %s | attn-opt | FileCheck %s
 // RUN: attn-opt %s -mlir-print-op-generic | attn-opt | FileCheck %s
 
-// CHECK: tile.kernel @gradients({{.*}}) target("cpu") grid(packed heads 2 keys) config(<q_tile = 16, kv_tile = 64, warps = 4, blocks = 1>)
+// CHECK: tile.kernel @gradients({{.*}}) target("cpu") grid(packed heads 2 keys) schedule(#tile.tiled_backward<q_tile = 16, kv_tile = 64, warps = 4, blocks = 1>)
 tile.kernel @gradients(%q: !tile.ptr<bf16>, %statistics: !tile.ptr<f32>, %pitch: i64, %n: i32)
-    target("cpu") grid(packed heads 2 keys) config(<q_tile = 16, kv_tile = 64, warps = 4, blocks = 1>) {
+    target("cpu") grid(packed heads 2 keys) schedule(#tile.tiled_backward<q_tile = 16, kv_tile = 64, warps = 4, blocks = 1>) {
   // CHECK: %stats = tile.place "stats" : !tile.statistics<16>
   %stats = tile.place "stats" : !tile.statistics<16>
   %ring = tile.place "ring" : !tile.ring<2, !tile.statistics<16>>
@@ -75,7 +75,7 @@ tile.kernel @gradients(%q: !tile.ptr<bf16>, %statistics: !tile.ptr<f32>, %pitch:
 
 // dQ added up in global memory, by key tiles.
 tile.kernel @sums(%sum: !tile.ptr<f32>, %statistics: !tile.ptr<f32>, %q: !tile.ptr<bf16>, %pitch: i64, %n: i32)
-    target("sm_90a") grid(dense heads 2 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    target("sm_90a") grid(dense heads 2 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %K = tile.place "K" : !tile.shared<128x128xbf16, swizzled>
   // CHECK: %dS = tile.place "dS" : !tile.ring<2, <128x64xbf16, swizzled>>
   %dS = tile.place "dS" : !tile.ring<2, <128x64xbf16, swizzled>>
@@ -115,7 +115,7 @@ tile.kernel @sums(%sum: !tile.ptr<f32>, %statistics: !tile.ptr<f32>, %q: !tile.p
 
 // The same in turns: the region says which other key tiles add to a query tile's sum.
 tile.kernel @turns(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %statistics: !tile.ptr<f32>, %q: !tile.ptr<bf16>, %pitch: i64, %tile: i32)
-    target("sm_90a") grid(dense heads 2 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    target("sm_90a") grid(dense heads 2 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
   %staging = tile.place "staging" : !tile.staging<2, 32768>
   // CHECK: tile.prepare {{.*}} dim 64 turns(%turn) : !tile.ptr<bf16>

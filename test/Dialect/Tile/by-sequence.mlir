@@ -8,9 +8,9 @@
 // RUN: attn-opt %t/errors.mlir -split-input-file -verify-diagnostics
 
 //--- ops.mlir
-// CHECK: grid(packed heads 8 tiles 2) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, pack_heads = 2, by_sequence = true>)
+// CHECK: grid(packed heads 8 tiles 2) schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, pack_heads = 2>)
 tile.kernel @grads(%lse: !tile.ptr<f32>, %n: i32, %stride: i64) target("sm_80")
-    grid(packed heads 8 tiles 2) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, pack_heads = 2, by_sequence = true>) {
+    grid(packed heads 8 tiles 2) schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, pack_heads = 2>) {
   %s = tile.place "s" : !tile.frag<16x16, 1>
   %dp = tile.place "dp" : !tile.frag<16x16, 1>
   %weighted = tile.place "weighted" : !tile.frag<16x16, 1>
@@ -39,48 +39,15 @@ tile.kernel @grads(%lse: !tile.ptr<f32>, %n: i32, %stride: i64) target("sm_80")
 }
 
 //--- errors.mlir
-// #tile.config C9
-// expected-error @below {{expected 1 to 8 warps, a q_tile from 1 to 256, a kv_tile in multiples of 8 from 8 to 256, and nothing else but blocks, pack_heads, heads_in_turn and parts with by_sequence, got: q_tile = 17, kv_tile = 20, warps = 2}}
-module attributes {tile.config = #tile.config<q_tile = 17, kv_tile = 20, warps = 2, blocks = 1, by_sequence = true>} {}
-
-// -----
-
-// C3
-// expected-error @below {{expected blocks from 1 to 32, got: 33}}
-module attributes {tile.config = #tile.config<q_tile = 17, kv_tile = 24, warps = 2, blocks = 33, by_sequence = true>} {}
-
-// -----
-
-// C10
-// expected-error @below {{expected parts not to be negative, and 0 without by_sequence, got: 2}}
-module attributes {tile.config = #tile.config<q_tile = 32, kv_tile = 32, warps = 2, blocks = 1, parts = 2>} {}
-
-// -----
-
-// expected-error @below {{expected a positive heads_in_turn, and 1 without by_sequence, got: 2}}
-module attributes {tile.config = #tile.config<q_tile = 32, kv_tile = 32, warps = 2, blocks = 1, heads_in_turn = 2>} {}
-
-// -----
-
-// expected-error @below {{with by_sequence, got: q_tile = 32, kv_tile = 32, warps = 2}}
-module attributes {tile.config = #tile.config<q_tile = 32, kv_tile = 32, warps = 2, blocks = 1, turns = true, by_sequence = true>} {}
-
-// -----
-
-// expected-error @below {{expected nothing but q_tile, kv_tile, warps, blocks and pack_heads with lanes}}
-module attributes {tile.config = #tile.config<q_tile = 1, kv_tile = 4, warps = 2, blocks = 1, lanes = 16, by_sequence = true>} {}
-
-// -----
-
 // tile.kernel C5
-// expected-error @below {{by_sequence = true> without}}
-tile.kernel @k() target("cpu") grid(dense heads 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true>) {
+// expected-error @below {{got: #tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1> without}}
+tile.kernel @k() target("cpu") grid(dense heads 1) schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>) {
 }
 
 // -----
 
 tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32, %stride: i64) target("sm_80") grid(packed heads 8 tiles 2)
-    config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, by_sequence = true>) {
+    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12>) {
   %stats = tile.place "stats" : !tile.statistics<16>
   // expected-error @below {{expected strides of both lse and dlse, or of neither, got: that of lse}}
   tile.load_statistics %stats, %lse stride(%stride) dlse(%lse) rows(%n) : !tile.statistics<16>
@@ -89,7 +56,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32, %stride: i64) target("sm_80") grid
 // -----
 
 tile.kernel @k(%n: i32) target("sm_80") grid(packed heads 8 tiles 2)
-    config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, by_sequence = true>) {
+    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12>) {
   %s = tile.place "s" : !tile.frag<16x16, 1>
   %stats = tile.place "stats" : !tile.statistics<16>
   %at = tile.pairs %n, %n : !tile.pairs<2, i32>
@@ -100,7 +67,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(packed heads 8 tiles 2)
 // -----
 
 tile.kernel @k(%n: i32) target("sm_80") grid(packed heads 8 tiles 2)
-    config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, by_sequence = true>) {
+    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12>) {
   %s = tile.place "s" : !tile.frag<16x16, 1>
   %stats = tile.place "stats" : !tile.statistics<16>
   %at = tile.pairs %n, %n : !tile.pairs<2, i32>
@@ -114,7 +81,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(packed heads 8 tiles 2)
 // -----
 
 tile.kernel @k() target("sm_80") grid(packed heads 8 tiles 2)
-    config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, by_sequence = true>) {
+    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12>) {
   %s = tile.place "s" : !tile.frag<16x16, 1>
   %P = tile.place "P" : !tile.shared<17x32xbf16, 40>
   // expected-error @below {{expected as many rows, and columns, in a tile that is not swizzled, got: '!tile.shared<17x32xbf16, 40>' and '!tile.frag<16x16, 1>'}}
@@ -124,7 +91,7 @@ tile.kernel @k() target("sm_80") grid(packed heads 8 tiles 2)
 // -----
 
 tile.kernel @k() target("sm_80") grid(packed heads 8 tiles 2)
-    config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, by_sequence = true>) {
+    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12>) {
   %s = tile.place "s" : !tile.frag<16x16, 1>
   %w = tile.place "w" : !tile.frag<16x32, 1>
   %stats = tile.place "stats" : !tile.statistics<16>
@@ -135,7 +102,7 @@ tile.kernel @k() target("sm_80") grid(packed heads 8 tiles 2)
 // -----
 
 tile.kernel @k() target("sm_80") grid(packed heads 8 tiles 2)
-    config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, by_sequence = true>) {
+    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12>) {
   %s = tile.place "s" : !tile.frag<16x16, 1>
   %stats = tile.place "stats" : !tile.statistics<32>
   // expected-error @below {{expected statistics of all rows of '!tile.frag<16x16, 1>', got: '!tile.statistics<32>'}}
@@ -144,7 +111,7 @@ tile.kernel @k() target("sm_80") grid(packed heads 8 tiles 2)
 
 // -----
 
-tile.kernel @k() target("sm_80") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 4, blocks = 4, lanes = 16>) {
+tile.kernel @k() target("sm_80") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, blocks = 4>) {
   %s = tile.place "s" : !tile.scores<1x4, 16>
   %w = tile.place "w" : !tile.scores<1x2, 16>
   %row = tile.place "row" : !tile.strip_rows<1, 16>

@@ -7,11 +7,11 @@
 // RUN: attn-opt %s -mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
 // RUN: attn-opt %s -mlir-print-op-generic | attn-opt | FileCheck %s
 
-// CHECK: module attributes {tile.config = #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>}
-module attributes {tile.config = #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>} {
+// CHECK: module attributes {tile.schedule = #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>}
+module attributes {tile.schedule = #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>} {
 
 // The names of arguments are kept.
-// CHECK: tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %cu_seqlens_q: !tile.ptr<i32>, %padded_offsets_q: !tile.ptr<i32>, %batch: i32, %total_q: i32, %q_row: i64) target("sm_80") grid(packed heads 8) config(<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) shared 49152 {
+// CHECK: tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %cu_seqlens_q: !tile.ptr<i32>, %padded_offsets_q: !tile.ptr<i32>, %batch: i32, %total_q: i32, %q_row: i64) target("sm_80") grid(packed heads 8) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) shared 49152 {
 // GENERIC: "tile.kernel"()
 // GENERIC-SAME: arg_names = ["q", "o", "lse", "cu_seqlens_q", "padded_offsets_q", "batch", "total_q", "q_row"]
 // GENERIC-SAME: packed
@@ -19,7 +19,7 @@ module attributes {tile.config = #tile.config<q_tile = 128, kv_tile = 64, warps 
 // GENERIC-SAME: target = "sm_80"
 tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %cu_seqlens_q: !tile.ptr<i32>,
                      %padded_offsets_q: !tile.ptr<i32>, %batch: i32, %total_q: i32, %q_row: i64)
-    target("sm_80") grid(packed heads 8) config(<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) shared 49152 {
+    target("sm_80") grid(packed heads 8) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) shared 49152 {
   %zero = arith.constant 0 : i32
   %some = arith.constant true
 
@@ -149,16 +149,16 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
 }
 
 // A dense grid, no shared memory yet, an empty body.
-// CHECK: tile.kernel @empty() target("cpu") grid(dense heads 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, hold_q = true>) {
+// CHECK: tile.kernel @empty() target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, q_in_registers = true>) {
 tile.kernel @empty() target("cpu") grid(dense heads 1)
-    config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, hold_q = true>) {
+    schedule(#tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, q_in_registers = true>) {
 }
 // What sm_90a adds: boxes by tensor maps, roles that meet in rings and a feed, halves of
 // `tile.softmax_step`, and the repair of rows.
-// CHECK: tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_map: !tile.map<64xbf16>, %v_map: !tile.map<64xbf16, packed>, %blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3, q_stages = 2>) {
+// CHECK: tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_map: !tile.map<64xbf16>, %v_map: !tile.map<64xbf16, packed>, %blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3, q_stages = 2>) {
 tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_map: !tile.map<64xbf16>,
                     %v_map: !tile.map<64xbf16, packed>, %blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1)
-    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3, q_stages = 2>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3, q_stages = 2>) {
   %zero = arith.constant 0 : i32
   // CHECK: %Q = tile.place "Q" at 1024 : !tile.shared<64x80xbf16, swizzled>
   %0 = tile.place "Q" at 1024 : !tile.shared<64x80xbf16, swizzled>
@@ -294,7 +294,7 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
 // Results of parts of the keys, with lse and without.
 // CHECK-LABEL: tile.kernel @merge
 tile.kernel @merge(%o: !tile.ptr<f16>, %lse: !tile.ptr<f32>, %po: !tile.ptr<f32>, %pl: !tile.ptr<f32>, %n: i32, %st: i64)
-    target("sm_80") grid(dense heads 1) config(<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
+    target("sm_80") grid(dense heads 1) schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
   // CHECK: tile.merge %o stride(%st) lse(%lse) from(%po, %pl, %pl) splits(%n, %st) rows(%n) dim 72 scale 1.250000e-01 : !tile.ptr<f16>
   // GENERIC: "tile.merge"({{.*}}) <{dim = 72 : i64, {{.*}}scale = 1.250000e-01 : f64}>
   tile.merge %o stride(%st) lse(%lse) from(%po, %pl, %pl) splits(%n, %st) rows(%n) dim 72 scale 1.250000e-01 : !tile.ptr<f16>
@@ -306,7 +306,7 @@ tile.kernel @merge(%o: !tile.ptr<f16>, %lse: !tile.ptr<f32>, %po: !tile.ptr<f32>
 // CHECK-LABEL: tile.kernel @pairs
 tile.kernel @pairs(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %q_map: !tile.map<16x4xbf16>,
                    %packed_map: !tile.map<16x4xbf16, packed>, %st: i64, %n: i32)
-    target("sm_80") grid(dense heads 2) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 4>) {
+    target("sm_80") grid(dense heads 2) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 4>) {
   %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
   %B = tile.place "B" : !tile.shared<64x64xbf16, swizzled>
   %s = tile.place "s" : !tile.frag<64x64, 4>

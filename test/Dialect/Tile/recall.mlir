@@ -5,7 +5,7 @@
 // RUN: attn-opt %s -split-input-file -verify-diagnostics -mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
 
 tile.kernel @k(%blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %feed = tile.place "feed" : !tile.feed<2>
   // CHECK: tile.recall %feed[1] : !tile.feed<2>
   // GENERIC: "tile.recall"({{.*}}) <{word = 1 : i64}> : (!tile.feed<2>) -> i32
@@ -18,7 +18,7 @@ tile.kernel @k(%blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense he
 // -----
 
 tile.kernel @k(%blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %feed = tile.place "feed" : !tile.feed<2>
   // C1
   // expected-error @below {{'tile.recall' op expected a word below 2, got: 2}}

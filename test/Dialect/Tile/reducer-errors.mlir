@@ -2,7 +2,7 @@
 // RUN: attn-opt %s -split-input-file -verify-diagnostics
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   // tile.roles C1
   // expected-error @below {{'tile.roles' op expected registers of a reducer if there is one, and only then}}
   tile.roles registers(32, 208) producer {
@@ -14,7 +14,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   // C1
   // expected-error @below {{'tile.roles' op expected registers of a reducer if there is one, and only then}}
   tile.roles registers(32, 208, 64) producer {
@@ -25,7 +25,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   // tile.take C1
   // expected-error @below {{'tile.take' op expected `if` with `else`, or neither}}
@@ -35,7 +35,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %K = tile.place "K" : !tile.shared<128x64xbf16, swizzled>
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   // C1: fewer columns
@@ -46,7 +46,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %K = tile.place "K" : !tile.shared<32x128xbf16, swizzled>
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   // C1: fewer rows
@@ -57,7 +57,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.place "Q" : !tile.ring<1, !tile.shared<64x128xbf16, swizzled>>
   // tile.pass C1
   // expected-error @below {{'tile.pass' op expected a ring of two stages or more, got: '!tile.ring<1, <64x128xbf16, swizzled>>'}}
@@ -67,7 +67,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   // tile.release C1
   // expected-error @below {{'tile.release' op expected `passed` with a condition}}
@@ -77,7 +77,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   tile.publish %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   // tile.release C2
@@ -88,7 +88,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %stats = tile.place "stats" : !tile.ring<2, !tile.statistics<64>>
   // tile.release_early C2
   // expected-error @below {{'tile.release_early' op expected a ring of tiles, got: '!tile.ring<2, !tile.statistics<64>>'}}
@@ -98,7 +98,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %stats = tile.place "stats" : !tile.ring<2, !tile.statistics<64>>
   // tile.release C3
   // expected-error @below {{'tile.release' op expected no `passed` of statistics}}
@@ -108,7 +108,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %stats = tile.place "stats" : !tile.ring<2, !tile.statistics<64>>
   // tile.release C2
   // expected-error @below {{'tile.release' op expected `tile.publish` right ahead where `fenced`}}
@@ -118,7 +118,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x32xbf16, swizzled>>
   %p = tile.place "p" : !tile.held<128x64xbf16, 8>
   // tile.put C1
@@ -129,7 +129,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %stats = tile.place "stats" : !tile.ring<2, !tile.statistics<64>>
   // tile.put_zeros C1
   // expected-error @below {{'tile.put_zeros' op expected a ring of swizzled tiles, got: '!tile.ring<2, !tile.statistics<64>>'}}
@@ -139,7 +139,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %stats = tile.place "stats" : !tile.ring<2, !tile.statistics<64>>
   // tile.aside C1
   // expected-error @below {{'tile.aside' op expected a ring of tiles like '!tile.held<128x64xbf16, 8>', got: '!tile.ring<2, !tile.statistics<64>>'}}
@@ -149,7 +149,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
   %dS = tile.place "dS" : !tile.shared<128x64xbf16, swizzled>
   %K = tile.place "K" : !tile.shared<128x128xbf16, swizzled>
@@ -161,7 +161,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %dQ = tile.place "dQ" : !tile.frag<64x64, 4>
   %dS = tile.place "dS" : !tile.shared<128x64xbf16, swizzled>
   %K = tile.place "K" : !tile.shared<128x128xbf16, swizzled>
@@ -173,45 +173,9 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %staging = tile.place "staging" : !tile.staging<4, 16384>
   // tile.add_staged C2
   // expected-error @below {{'tile.add_staged' op expected at least one block, and slots of some times 64 rows of 64 columns, got: 0, '!tile.staging<4, 16384>'}}
   tile.add_staged %sum, %staging left(%left) columns 64 blocks 0 : !tile.staging<4, 16384>
 }
-
-// -----
-
-// #tile.config C10: reducer is 32 or 64,
-// expected-error @below {{expected a reducer of 32 or 64 columns with one_body, a q_tile in multiples of 64, 8 warps, 1 block and 2 stages at least, got: reducer = 48, q_tile = 64, warps = 8, blocks = 1, stages = 2}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 48>} {}
-
-// -----
-
-// #tile.config C10: with 8 warps
-// expected-error @below {{got: reducer = 64, q_tile = 64, warps = 4, blocks = 1}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, one_body = true, reducer = 64>} {}
-
-// -----
-
-// #tile.config C10: and 1 block,
-// expected-error @below {{got: reducer = 64, q_tile = 64, warps = 8, blocks = 2}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 2, one_body = true, reducer = 64>} {}
-
-// -----
-
-// #tile.config C10: and whole blocks of 64 rows.
-// expected-error @below {{got: reducer = 64, q_tile = 32, warps = 8, blocks = 1}}
-module attributes {tile.config = #tile.config<q_tile = 32, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>} {}
-
-// -----
-
-// #tile.config C10: a query tile passes on while the next one comes.
-// expected-error @below {{got: reducer = 64, q_tile = 64, warps = 8, blocks = 1, stages = 1}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, stages = 1, reducer = 64>} {}
-
-// -----
-
-// #tile.config C10: two bodies have no registers.
-// expected-error @below {{got: reducer = 64, q_tile = 64, warps = 8, blocks = 1, stages = 2, no one_body}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>} {}

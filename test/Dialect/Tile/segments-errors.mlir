@@ -6,45 +6,33 @@
 
 // tile.kernel C3: clusters of 1 to 16 blocks,
 // expected-error @below {{'tile.kernel' op expected clusters of 1 to 16 blocks for target "sm_90a", got: 17}}
-tile.kernel @k() target("sm_90a") grid(rows cluster 17) config(<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+tile.kernel @k() target("sm_90a") grid(rows cluster 17) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
 }
 
 // -----
 
 // expected-error @below {{got: 0}}
-tile.kernel @k() target("sm_90a") grid(rows cluster 0) config(<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+tile.kernel @k() target("sm_90a") grid(rows cluster 0) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
 }
 
 // -----
 
 // C3: of 1, but for sm_90a.
 // expected-error @below {{'tile.kernel' op expected clusters of 1 to 1 blocks for target "sm_80", got: 2}}
-tile.kernel @k() target("sm_80") grid(rows cluster 2) config(<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+tile.kernel @k() target("sm_80") grid(rows cluster 2) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
 }
 
 // -----
 
 // expected-error @below {{for target "cpu", got: 16}}
-tile.kernel @k() target("cpu") grid(rows cluster 16) config(<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+tile.kernel @k() target("cpu") grid(rows cluster 16) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
 }
 
 // -----
 
 // expected-error @below {{expected grid `dense`, `packed` or `rows`, got: columns}}
-tile.kernel @k() target("cpu") grid(columns cluster 1) config(<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+tile.kernel @k() target("cpu") grid(columns cluster 1) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
 }
-
-// -----
-
-// #tile.config C1: 16 warps compute no tiles, but have rows of some, in multiples of 16.
-// expected-error @below {{expected 1, 2, 4, 8 or 12 warps and a q_tile of as many rows, or in multiples of 16 * warps up to 256, got: q_tile = 24, warps = 16}}
-module attributes {tile.config = #tile.config<q_tile = 24, kv_tile = 64, warps = 16, blocks = 1>} {}
-
-// -----
-
-// and no others beyond 12.
-// expected-error @below {{got: q_tile = 64, warps = 32}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 32, blocks = 1>} {}
 
 // -----
 
@@ -70,7 +58,7 @@ module attributes {tile.type = !tile.table<64, 17>} {}
 // -----
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
-    config(<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
   %table = tile.place "table" : !tile.table<4, 1>
   %q = tile.tokens %ids row(%n) count(%n)
   // tile.bound_segments C1: six arguments,
@@ -84,7 +72,7 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
 // -----
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
-    config(<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
   %table = tile.place "table" : !tile.table<4, 1>
   %q = tile.tokens %ids row(%n) count(%n)
   // three numbers,
@@ -98,7 +86,7 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
 // -----
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32, %wide: i64) target("cpu") grid(rows cluster 1)
-    config(<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
   %table = tile.place "table" : !tile.table<4, 1>
   %q = tile.tokens %ids row(%n) count(%n)
   // all i32.
@@ -112,7 +100,7 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32, %wide: i64) target("cpu") grid(row
 // -----
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
-    config(<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
   %table = tile.place "table" : !tile.table<4, 1>
   %q = tile.tokens %ids row(%n) count(%n)
   // tile.check_segments C1: one or two pairs.
@@ -126,7 +114,7 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
 // -----
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
-    config(<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
   %table = tile.place "table" : !tile.table<4, 1>
   %q = tile.tokens %ids row(%n) count(%n)
   // expected-error @below {{'tile.check_segments' op expected a region over 3 numbers of type i32}}
@@ -139,7 +127,7 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
 // -----
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
-    config(<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
   %table = tile.place "table" : !tile.table<4, 1>
   %q = tile.tokens %ids row(%n) count(%n)
   // tile.list_tiles C1: one number.
@@ -153,7 +141,7 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
 // -----
 
 tile.kernel @k(%ids: !tile.ptr<bf16>, %n: i32) target("cpu") grid(rows cluster 1)
-    config(<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
   // Ids are i32.
   // expected-error @below {{operand #0 must be pointer to i32, but got '!tile.ptr<bf16>'}}
   %q = "tile.tokens"(%ids, %n, %n) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> : (!tile.ptr<bf16>, i32, i32) -> !tile.tokens

@@ -7,12 +7,12 @@
 // RUN: attn-opt %s -mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
 // RUN: attn-opt %s -mlir-print-op-generic | attn-opt | FileCheck %s
 
-// CHECK: tile.kernel @rows({{.*}}, %queue: !tile.queue) target("sm_90a") grid(rows cluster 16) config(<q_tile = 16, kv_tile = 128, warps = 16, blocks = 1>) shared 35584 {
+// CHECK: tile.kernel @rows({{.*}}, %queue: !tile.queue) target("sm_90a") grid(rows cluster 16) schedule(#tile.auxiliary<q_tile = 16, kv_tile = 128, warps = 16, blocks = 1>) shared 35584 {
 // GENERIC: "tile.kernel"()
 // GENERIC-SAME: cluster = 16 : i64
 // GENERIC-SAME: heads = 1 : i64
 tile.kernel @rows(%ids: !tile.ptr<i32>, %positions: !tile.ptr<i32>, %out: !tile.ptr<i32>, %n: i32, %queue: !tile.queue)
-    target("sm_90a") grid(rows cluster 16) config(<q_tile = 16, kv_tile = 128, warps = 16, blocks = 1>) shared 35584 {
+    target("sm_90a") grid(rows cluster 16) schedule(#tile.auxiliary<q_tile = 16, kv_tile = 128, warps = 16, blocks = 1>) shared 35584 {
   // CHECK: %table = tile.place "table" at 0 : !tile.table<64, 16>
   %table = tile.place "table" at 0 : !tile.table<64, 16>
   // CHECK: %row = tile.row_index
@@ -72,7 +72,7 @@ tile.kernel @rows(%ids: !tile.ptr<i32>, %positions: !tile.ptr<i32>, %out: !tile.
 // Tokens that see a sink alone.
 // CHECK: tile.kernel @sinks
 tile.kernel @sinks(%lse: !tile.ptr<f32>, %ids: !tile.ptr<i32>, %n: i32, %x: f32) target("sm_80")
-    grid(packed heads 1) config(<q_tile = 256, kv_tile = 16, warps = 8, blocks = 4>) {
+    grid(packed heads 1) schedule(#tile.tiled<q_tile = 256, kv_tile = 16, warps = 8, blocks = 4>) {
   // CHECK: tile.store_sinks %lse rows(%n, %n) ids(%ids, %n, %n) of(%ids, %ids, %n) sink(%x){{$}}
   tile.store_sinks %lse rows(%n, %n) ids(%ids, %n, %n) of(%ids, %ids, %n) sink(%x)
   // CHECK: tile.store_sinks %lse rows(%n, %n) ids(%ids, %n, %n) of(%ids, %ids, %n) sink(%x) positions(%ids, %n)
@@ -81,9 +81,9 @@ tile.kernel @sinks(%lse: !tile.ptr<f32>, %ids: !tile.ptr<i32>, %n: i32, %x: f32)
 }
 
 // A block alone, on targets that have no clusters.
-// CHECK: target("cpu") grid(rows cluster 1) config({{.*}}) {
-tile.kernel @one() target("cpu") grid(rows cluster 1) config(<q_tile = 256, kv_tile = 128, warps = 16, blocks = 1>) {
+// CHECK: target("cpu") grid(rows cluster 1) schedule({{.*}}) {
+tile.kernel @one() target("cpu") grid(rows cluster 1) schedule(#tile.auxiliary<q_tile = 256, kv_tile = 128, warps = 16, blocks = 1>) {
 }
-// CHECK: target("sm_80") grid(rows cluster 1) config({{.*}}) {
-tile.kernel @ampere() target("sm_80") grid(rows cluster 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>) {
+// CHECK: target("sm_80") grid(rows cluster 1) schedule({{.*}}) {
+tile.kernel @ampere() target("sm_80") grid(rows cluster 1) schedule(#tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>) {
 }

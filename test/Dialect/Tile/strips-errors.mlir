@@ -43,61 +43,32 @@ module attributes {tile.type = !tile.strip_rows<1, 3>} {}
 
 // -----
 
-// #tile.config C8: lanes,
-// expected-error @below {{expected 1, 2, 4, 8, 16 or 32 lanes, got: 5}}
-module attributes {tile.config = #tile.config<q_tile = 1, kv_tile = 4, warps = 4, blocks = 1, lanes = 5>} {}
-
-// -----
-
-// warps,
-// expected-error @below {{expected 1, 2, 4 or 8 warps with lanes, got: 12}}
-module attributes {tile.config = #tile.config<q_tile = 1, kv_tile = 4, warps = 12, blocks = 1, lanes = 16>} {}
-
-// -----
-
-// rows and keys,
-// expected-error @below {{expected q_tile and kv_tile from 1 to 16 with lanes, and q_tile a multiple of pack_heads, got: q_tile = 1, kv_tile = 17, pack_heads = 1}}
-module attributes {tile.config = #tile.config<q_tile = 1, kv_tile = 17, warps = 4, blocks = 1, lanes = 16>} {}
-
-// -----
-
-// expected-error @below {{got: q_tile = 3, kv_tile = 4, pack_heads = 2}}
-module attributes {tile.config = #tile.config<q_tile = 3, kv_tile = 4, warps = 4, blocks = 1, pack_heads = 2, lanes = 16>} {}
-
-// -----
-
-// and nothing else but blocks.
-// expected-error @below {{expected nothing but q_tile, kv_tile, warps, blocks and pack_heads with lanes}}
-module attributes {tile.config = #tile.config<q_tile = 1, kv_tile = 4, warps = 4, blocks = 1, splits = 2, lanes = 16>} {}
-
-// -----
-
-// tile.kernel C5: tiles go with lanes, or with a packed grid.
-// expected-error @below {{'tile.kernel' op expected positive `tiles` with a config of lanes or by_sequence, and without one only with look or in a packed grid of query tiles, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1> with tiles}}
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+// tile.kernel C5: `tiles` goes with a CTA or a warp for each sequence, or with a packed grid.
+// expected-error @below {{'tile.kernel' op expected positive `tiles` with a schedule of a CTA or a warp for each sequence, and without one only with a single-pass schedule or in a packed grid of query tiles, got: #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1> with tiles}}
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
 }
 
 // -----
 
-// expected-error @below {{only with look or in a packed grid of query tiles, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1> with tiles}}
-tile.kernel @k() target("cpu") grid(packed heads 1 keys tiles 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+// expected-error @below {{only with a single-pass schedule or in a packed grid of query tiles, got: #tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1> with tiles}}
+tile.kernel @k() target("cpu") grid(packed heads 1 keys tiles 1) schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
 }
 
 // -----
 
-// expected-error @below {{lanes = 32> without}}
-tile.kernel @k() target("cpu") grid(dense heads 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+// expected-error @below {{got: #tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1> without}}
+tile.kernel @k() target("cpu") grid(dense heads 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
 }
 
 // -----
 
-// expected-error @below {{lanes = 32> with tiles}}
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 0) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+// expected-error @below {{got: #tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1> with tiles}}
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 0) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
 }
 
 // -----
 
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   // tile.slot_index C1.
   // expected-error @below {{'tile.slot_index' op expected 1, 2, 4, 8, 16 or 32 lanes, got: 6}}
   %slot = tile.slot_index lanes 6
@@ -105,7 +76,7 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, k
 
 // -----
 
-tile.kernel @k(%q: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k(%q: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %K = tile.place "K" : !tile.strip<4x128xf16, 32>
   // tile.fetch C1.
   // expected-error @below {{'tile.fetch' op expected rows of bf16, f16 or f32 into a strip of the same or of f32, got: 'bf16' into 'f16'}}
@@ -114,7 +85,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense 
 
 // -----
 
-tile.kernel @k(%q: !tile.ptr<f32>, %by: i64, %n: i32) target("sm_80") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k(%q: !tile.ptr<f32>, %by: i64, %n: i32) target("sm_80") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %K = tile.place "K" : !tile.strip<4x128xf32, 32>
   // expected-error @below {{'tile.fetch' op expected rows of bf16 or f16 into a strip of the same or of f32, got: 'f32' into 'f32'}}
   tile.fetch %K, %q stride(%by) rows(%n) : !tile.strip<4x128xf32, 32>, !tile.ptr<f32>
@@ -122,7 +93,7 @@ tile.kernel @k(%q: !tile.ptr<f32>, %by: i64, %n: i32) target("sm_80") grid(dense
 
 // -----
 
-tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   // tile.pad_rows C1.
   // expected-error @below {{'tile.pad_rows' op expected dim in multiples of 8 of bf16, f16 or f32, or 1 of f32, got: dim 1, 'bf16'}}
   tile.pad_rows %o stride(%by) from(%n) to(%n) step(%n) dim 1 lanes 32 : !tile.ptr<bf16>
@@ -130,7 +101,7 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense 
 
 // -----
 
-tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   // tile.pad_rows C2.
   // expected-error @below {{'tile.pad_rows' op expected 1, 2, 4, 8, 16 or 32 lanes, got: 24}}
   tile.pad_rows %o stride(%by) from(%n) to(%n) step(%n) dim 8 lanes 24 : !tile.ptr<bf16>
@@ -138,7 +109,7 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense 
 
 // -----
 
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %Q = tile.place "Q" : !tile.strip<1x128xf32, 32>
   %K = tile.place "K" : !tile.strip<4x128xbf16, 32>
   %s = tile.place "s" : !tile.scores<1x3, 32>
@@ -149,7 +120,7 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, k
 
 // -----
 
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %Q = tile.place "Q" : !tile.strip<1x128xbf16, 32>
   %K = tile.place "K" : !tile.strip<4x128xbf16, 32>
   %s = tile.place "s" : !tile.scores<1x4, 32>
@@ -160,7 +131,7 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, k
 
 // -----
 
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %Q = tile.place "Q" : !tile.strip<1x128xf32, 32>
   %K = tile.place "K" : !tile.strip<4x128xbf16, 16>
   %s = tile.place "s" : !tile.scores<1x4, 32>
@@ -171,7 +142,7 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, k
 
 // -----
 
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %V = tile.place "V" : !tile.strip<4x128xbf16, 16>
   %acc = tile.place "acc" : !tile.strip<1x128xf32, 32>
   %s = tile.place "s" : !tile.scores<1x4, 32>
@@ -182,7 +153,7 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, k
 
 // -----
 
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %V = tile.place "V" : !tile.strip<4x128xbf16, 32>
   %acc = tile.place "acc" : !tile.strip<1x128xbf16, 32>
   %s = tile.place "s" : !tile.scores<1x4, 32>
@@ -193,7 +164,7 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, k
 
 // -----
 
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %acc = tile.place "acc" : !tile.strip<1x128xf32, 32>
   %s = tile.place "s" : !tile.scores<1x4, 32>
   %row = tile.place "row" : !tile.rows<64, 4>
@@ -204,7 +175,7 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, k
 
 // -----
 
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %acc = tile.place "acc" : !tile.strip<1x128xf32, 32>
   %row = tile.place "row" : !tile.strip_rows<1, 16>
   // tile.normalize C1.
@@ -214,7 +185,7 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, k
 
 // -----
 
-tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %acc = tile.place "acc" : !tile.strip<1x128xf32, 32>
   // tile.store C1.
   // expected-error @below {{'tile.store' op expected a strip of f32 and `dim` columns into bf16, f16 or f32, got: '!tile.strip<1x128xf32, 32>' into '!tile.ptr<bf16>', dim 64}}
@@ -228,7 +199,7 @@ module attributes {tile.type = !tile.strip<4xbf16, 32>} {}
 
 // -----
 
-tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %row = tile.place "row" : !tile.strip_rows<1, 32>
   // tile.load_statistics C1.
   // expected-error @below {{'tile.load_statistics' op expected one of dlse and delta, got: both}}
@@ -237,7 +208,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 t
 
 // -----
 
-tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %row = tile.place "row" : !tile.strip_rows<1, 16>
   %s = tile.place "s" : !tile.scores<1x4, 32>
   // tile.sum_grads C1.
@@ -247,7 +218,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 t
 
 // -----
 
-tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %row = tile.place "row" : !tile.strip_rows<1, 16>
   %Q = tile.place "Q" : !tile.strip<1x128xf32, 32>
   // tile.take_delta C1.
@@ -257,7 +228,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 t
 
 // -----
 
-tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %Q = tile.place "Q" : !tile.strip<1x128xf32, 32>
   %dK = tile.place "dK" : !tile.strip<3x128xf32, 32>
   %s = tile.place "s" : !tile.scores<1x4, 32>
@@ -268,7 +239,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 t
 
 // -----
 
-tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %Q = tile.place "Q" : !tile.strip<1x128xf32, 32>
   %dK = tile.place "dK" : !tile.strip<4x128xf32, 16>
   %s = tile.place "s" : !tile.scores<1x4, 32>
@@ -279,7 +250,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 t
 
 // -----
 
-tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %held = tile.place "held" : !tile.weights<1x16, 16>
   %s = tile.place "s" : !tile.scores<1x4, 32>
   // tile.hold_weights C1.
@@ -289,7 +260,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 t
 
 // -----
 
-tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %held = tile.place "held" : !tile.weights<1x16, 16>
   %s = tile.place "s" : !tile.scores<1x4, 32>
   %row = tile.place "row" : !tile.strip_rows<1, 32>
@@ -300,7 +271,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 t
 
 // -----
 
-tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
   %s = tile.place "s" : !tile.scores<1x4, 32>
   %row = tile.place "row" : !tile.strip_rows<2, 32>
   // tile.probabilities C2.

@@ -8,13 +8,13 @@
 // RUN: attn-opt %s -mlir-print-op-generic | attn-opt | FileCheck %s
 // RUN: attn-opt %s -tile-verify-async
 
-// CHECK: tile.kernel @stream(%q: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %q_row: i64, %n: i32) target("sm_80") grid(packed heads 8 tiles 2) config(<q_tile = 2, kv_tile = 4, warps = 4, blocks = 6, pack_heads = 2, lanes = 16>) {
+// CHECK: tile.kernel @stream(%q: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %q_row: i64, %n: i32) target("sm_80") grid(packed heads 8 tiles 2) schedule(#tile.simt_rows<rows = 2, keys = 4, lanes = 16, warps = 4, blocks = 6, pack_heads = 2>) {
 // GENERIC: "tile.kernel"()
-// GENERIC-SAME: config = #tile.config<q_tile = 2, kv_tile = 4, warps = 4, blocks = 6, pack_heads = 2, lanes = 16>
 // GENERIC-SAME: heads = 8 : i64, packed
+// GENERIC-SAME: schedule = #tile.simt_rows<rows = 2, keys = 4, lanes = 16, warps = 4, blocks = 6, pack_heads = 2>
 // GENERIC-SAME: tiles = 2 : i64
 tile.kernel @stream(%q: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %q_row: i64, %n: i32) target("sm_80")
-    grid(packed heads 8 tiles 2) config(<q_tile = 2, kv_tile = 4, warps = 4, blocks = 6, pack_heads = 2, lanes = 16>) {
+    grid(packed heads 8 tiles 2) schedule(#tile.simt_rows<rows = 2, keys = 4, lanes = 16, warps = 4, blocks = 6, pack_heads = 2>) {
   // CHECK: %unit = tile.unit_index
   %unit = tile.unit_index
   // CHECK: %slot = tile.slot_index lanes 16
@@ -61,7 +61,7 @@ tile.kernel @stream(%q: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %q_row: i64, %n: 
 }
 
 tile.kernel @grads(%lse: !tile.ptr<f32>, %n: i32) target("sm_80") grid(dense heads 1 tiles 1)
-    config(<q_tile = 1, kv_tile = 4, warps = 4, blocks = 4, lanes = 16>) {
+    schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, blocks = 4>) {
   %Q = tile.place "Q" : !tile.strip<1x128xf32, 16>
   %pK = tile.place "pK" : !tile.strip<1x128xf32, 16>
   %dK = tile.place "dK" : !tile.strip<4x128xf32, 16>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What types and attributes refuse: their constraints, by number, and bad text.
+// What types refuse: their constraints, by number, and bad text. Schedules are in schedules-errors.mlir.
 //
 // RUN: attn-opt %s -split-input-file -verify-diagnostics
 
@@ -97,78 +97,6 @@ module attributes {tile.type = !tile.held<64xbf16, 4>} {}
 module attributes {tile.type = !tile.token<barrier>} {}
 
 // -----
-
-// #tile.config C1: warps is 1, 2, 4, 8 or 12, and q_tile as many or a multiple of 16 * warps, at most 256.
-// expected-error @below {{expected 1, 2, 4, 8 or 12 warps and a q_tile of as many rows, or in multiples of 16 * warps up to 256, got: q_tile = 96, warps = 3}}
-module attributes {tile.config = #tile.config<q_tile = 96, kv_tile = 64, warps = 3, blocks = 1>} {}
-
-// -----
-
-// C1
-// expected-error @below {{got: q_tile = 64, warps = 8}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 8, blocks = 1>} {}
-
-// -----
-
-// C1
-// expected-error @below {{got: q_tile = 512, warps = 4}}
-module attributes {tile.config = #tile.config<q_tile = 512, kv_tile = 64, warps = 4, blocks = 1>} {}
-
-// -----
-
-// C1
-// expected-error @below {{got: q_tile = 0, warps = 1}}
-module attributes {tile.config = #tile.config<q_tile = 0, kv_tile = 64, warps = 1, blocks = 1>} {}
-
-// -----
-
-// C2: kv_tile is a multiple of 16 from 16 to 256.
-// expected-error @below {{expected a kv_tile in multiples of 16 from 16 to 256, got: 40}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 40, warps = 4, blocks = 1>} {}
-
-// -----
-
-// C2
-// expected-error @below {{expected a kv_tile in multiples of 16 from 16 to 256, got: 0}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 0, warps = 4, blocks = 1>} {}
-
-// -----
-
-// C2
-// expected-error @below {{expected a kv_tile in multiples of 16 from 16 to 256, got: 272}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 272, warps = 4, blocks = 1>} {}
-
-// -----
-
-// C11: look is positive, at 256 keys at most.
-// expected-error @below {{expected a positive look at 256 keys at most, got: look = 0, kv_tile = 64}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, look = 0>} {}
-
-// -----
-
-// C11
-// expected-error @below {{expected a positive look at 256 keys at most, got: look = 3, kv_tile = 96}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 96, warps = 4, blocks = 1, look = 3>} {}
-
-// -----
-
-// C8
-// expected-error @below {{and nothing else but blocks, pack_heads, heads_in_turn and parts with by_sequence}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, by_sequence = true, look = 2>} {}
-
-// -----
-
-// C3: blocks is from 1 to 16.
-// expected-error @below {{expected blocks from 1 to 16, got: 0}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 0>} {}
-
-// -----
-
-// C3
-// expected-error @below {{expected blocks from 1 to 16, got: 17}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 17>} {}
-
-// -----
 // ptr C1
 // expected-error @below {{expected a pointer to bf16, f16, f32 or i32, got: 'f64'}}
 module attributes {tile.type = !tile.ptr<f64>} {}
@@ -261,51 +189,3 @@ module attributes {tile.type = !tile.feed<0>} {}
 
 // expected-error @below {{expected 1 to 32 words, got: 33}}
 module attributes {tile.type = !tile.feed<33>} {}
-
-// -----
-
-// #tile.config C4: stages is from 1 to 8, q_stages 1 or 2.
-// expected-error @below {{expected stages from 1 to 8 and q_stages 1 or 2, got: stages = 0, q_stages = 1}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 0>} {}
-
-// -----
-
-// C4
-// expected-error @below {{got: stages = 9, q_stages = 1}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 9>} {}
-
-// -----
-
-// C4
-// expected-error @below {{got: stages = 2, q_stages = 0}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, q_stages = 0>} {}
-
-// -----
-
-// C4
-// expected-error @below {{got: stages = 2, q_stages = 3}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, q_stages = 3>} {}
-
-// -----
-
-// #tile.config C5: splits is from 0 to 256.
-// expected-error @below {{expected splits from 0 (chosen at launch) to 256, got: splits = -1}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, splits = -1>} {}
-
-// -----
-
-// C5
-// expected-error @below {{got: splits = 257}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, splits = 257>} {}
-
-// -----
-
-// #tile.config C6: pack_heads is from 1 to q_tile.
-// expected-error @below {{expected pack_heads from 1 to q_tile, got: pack_heads = 0}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 0>} {}
-
-// -----
-
-// C6
-// expected-error @below {{got: pack_heads = 65}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 65>} {}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * A pack launched by libattnrt.so alone: attnrt PACK [CHIP]. The pack has @p, causal attention of packed sequences with 2
- * heads of 64 columns in bf16, and its gradients @g. On a GPU all memory is managed, so the host checks what it reads.
+ * A pack launched by libattnrt.so alone: attnrt PACK [CHIP]. The pack has @p, causal attention of packed sequences with
+ * 2 heads of 64 columns in bf16, and its gradients @g. On a GPU all memory is managed, so the host checks what it
+ * reads.
  */
 #include "attn-c/Runtime.h"
 #include <dlfcn.h>
@@ -79,7 +80,7 @@ static Call callOf(int count, int length) {
 
 static void *memoryNamed(const Call *call, const char *name) {
   const char *names[] = {"q", "k", "v", "o", "do", "dq", "dk", "dv", "lse", "cu_seqlens_q", "cu_seqlens_kv"};
-  void *memory[] = {call->q,  call->k,  call->v,  call->o,  call->dout, call->dq,
+  void *memory[] = {call->q,  call->k,  call->v,   call->o,  call->dout, call->dq,
                     call->dk, call->dv, call->lse, call->cu, call->cu};
   for (int i = 0; i < 11; ++i)
     if (!strcmp(names[i], name))

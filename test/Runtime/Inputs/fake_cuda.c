@@ -40,7 +40,12 @@ int cuDeviceGetCount(int *count) { return *count = 2, 0; }
 int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
 FINE(cuDeviceGetName, (char *name, int length, int device))
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
-  return *value = attribute == 88 ? 0 : attribute == 16 ? 132 << device : attribute == 75 ? 9 : attribute == 76 ? 0 : 232448, 0;
+  return *value = attribute == 88   ? 0
+                  : attribute == 16 ? 132 << device
+                  : attribute == 75 ? 9
+                  : attribute == 76 ? 0
+                                    : 232448,
+         0;
 }
 int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = contexts + device, 0; }
 int cuCtxGetCurrent(void **context) { return ++fake_calls.currents, *context = current, 0; }
@@ -91,7 +96,7 @@ int cuMemPoolGetAccess(int *flags, void *pool, struct location *location) {
   return *flags = pool == &fake_launch && location->type == 1 && location->id == 0 ? 3 : 0, 0;
 }
 FINE(cuCtxSynchronize, (void))
-FINE(cuMemAlloc_v2, (uint64_t * ptr, size_t bytes))
+FINE(cuMemAlloc_v2, (uint64_t *ptr, size_t bytes))
 FINE(cuMemFree_v2, (uint64_t ptr))
 FINE(cuMemcpyHtoD_v2, (uint64_t dst, const void *src, size_t bytes))
 FINE(cuMemcpyDtoH_v2, (void *dst, uint64_t src, size_t bytes))

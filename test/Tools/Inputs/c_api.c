@@ -35,7 +35,8 @@ static void check(int first, int length, int tokens) {
       for (int key = 0; key <= row; ++key) {
         double s = 0;
         for (int d = 0; d < DIM; ++d)
-          s += (double)fromBf16(q[((first + row) * HEADS + h) * DIM + d]) * fromBf16(k[((first + key) * HEADS + h) * DIM + d]);
+          s += (double)fromBf16(q[((first + row) * HEADS + h) * DIM + d]) *
+               fromBf16(k[((first + key) * HEADS + h) * DIM + d]);
         weight[key] = exp(s * 0.25);
         sum += weight[key];
       }
@@ -64,8 +65,9 @@ static const char *problem = "attn.problem @p mask(#attn.causal) layout(thd) hea
 
 /* A kernel that shares out keys: it wants a workspace, and what is in it does not matter. */
 static void splits(void) {
-  const char *text = "attn.problem @s mask(#attn.causal) layout(thd) heads(2) dims(16) dtype(bf16) "
-                     "config(#tile.config<q_tile = 64, kv_tile = 16, warps = 1, blocks = 1, splits = 3>)";
+  const char *text =
+      "attn.problem @s mask(#attn.causal) layout(thd) heads(2) dims(16) dtype(bf16) "
+      "schedule(#tile.split_kv<splits = 3, of = #tile.tiled<q_tile = 64, kv_tile = 16, warps = 1, blocks = 1>>)";
   const int tokens = 150, a = 90;
   const attnTensor *tensors = launchOf(a, tokens);
   attnKernel *kernel = NULL;
@@ -182,12 +184,15 @@ static void lowered(void) {
 
   /* Split-KV: the number of splits, and so the workspace, goes by the multiprocessors. */
   const int64_t one[4] = {1, 1, 4, 64}, many[4] = {1, 32768, 4, 64};
-  attnTensor decode[5] = {{NULL, attnBF16, 4, one, NULL}, {NULL, attnBF16, 4, many, NULL}, {NULL, attnBF16, 4, many, NULL}};
-  CHECK(attnLower("attn.problem @p mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16)", NULL, "sm_90a", &kernel) == 0);
+  attnTensor decode[5] = {
+      {NULL, attnBF16, 4, one, NULL}, {NULL, attnBF16, 4, many, NULL}, {NULL, attnBF16, 4, many, NULL}};
+  CHECK(attnLower("attn.problem @p mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16)", NULL, "sm_90a",
+                  &kernel) == 0);
   attnKernel *special = NULL;
   CHECK(attnWorkspaceSizeFor(kernel, decode, 132, &large) == 0 && large == 0);
   CHECK(attnSpecialize(kernel, decode, &special) == 0 && strcmp(attnSchedule(kernel), attnSchedule(special)) != 0);
-  CHECK(attnWorkspaceSizeFor(special, decode, 8, &small) == 0 && attnWorkspaceSizeFor(special, decode, 132, &large) == 0);
+  CHECK(attnWorkspaceSizeFor(special, decode, 8, &small) == 0 &&
+        attnWorkspaceSizeFor(special, decode, 132, &large) == 0);
   CHECK(small > 0 && small < large);
   CHECK(attnCompileCount() == before);
   attnDestroy(kernel);

@@ -16,7 +16,7 @@ PREFIX = ("attn.problem @p mask(#attn.and<#attn.or<#attn.prefix<4>, #attn.band<l
           "heads(16, 4) dims(64, 128) dtype(bf16)")
 PACKED = ("attn.problem @p mask(#attn.and<#attn.causal, #attn.document>) layout(thd padded) heads(4, 2) dims(64) dtype(bf16)\n"
           "attn.backward @g of(@p)\n"
-          "attn.backward @fixed of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 9>)")
+          "attn.backward @fixed of(@p) schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 9>)")
 
 
 def text_of(value):
@@ -75,7 +75,7 @@ assert all(isinstance(number, int) for number in (*e["counts"].values(), *e["flo
 e = explain(PACKED, "g", lengths_q=[100])
 assert [b["name"] for b in e["backward"]] == ["g", "fixed"] and e["name"] == "p"
 assert e["backward"][0]["refused"] is None and "unordered dQ accumulation" in e["backward"][0]["schedule"]
-assert e["backward"][1]["refused"].startswith("expected at most 3 blocks")
+assert e["backward"][1]["refused"].startswith("expected #tile.warp_specialized_backward for target `sm_90a`, got:")
 assert explain(PACKED, "p", lengths_q=[100]) == e
 kernel = C.c_void_p()
 assert lib.attnLower(PACKED.encode(), b"p", b"sm_90a", C.byref(kernel)) == 0
@@ -120,7 +120,7 @@ print("none:", explain("module {}"))
 print("target:", explain(CAUSAL, None, "sm_70")[-6:])
 print("segments:", explain(CAUSAL.replace("bshd", "thd padded") + " segments(5)"))
 print("ids:", explain("attn.segments @s mask(#attn.causal) segments(5)"))
-print("config:", explain(CAUSAL + " config(5 : i64)"))
+print("schedule:", explain(CAUSAL + " schedule(5 : i64)"))
 print("null:", call(lib.attnExplain, None, None, None, None), lib.attnExplain(CAUSAL.encode(), None, None, None, None))
 
 # 2. attnSupported: the tool's answers.

@@ -219,7 +219,8 @@ const Clause<P> problemClauses[] = {
     one<P, &P::kv_list_capacity>("kv_list_capacity", ClauseKind::Optional, "visits"),
     one<P, &P::segments>("segments"),
     one<P, &P::tiles>("tiles"),
-    one<P, &P::config>("config"),
+    one<P, &P::schedule>("schedule"),
+    one<P, &P::schedule_reason>("schedule_reason"),
 };
 
 const Clause<B> backwardClauses[] = {
@@ -228,7 +229,8 @@ const Clause<B> backwardClauses[] = {
     flag<B, &B::partial_kv>("partial_kv", "merged"),
     flag<B, &B::dlse>("dlse"),
     one<B, &B::requires_grad>("requires_grad", ClauseKind::Optional, "learned"),
-    one<B, &B::config>("config"),
+    one<B, &B::schedule>("schedule"),
+    one<B, &B::schedule_reason>("schedule_reason"),
 };
 
 const Clause<S> segmentsClauses[] = {

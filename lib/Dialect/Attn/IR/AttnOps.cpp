@@ -70,14 +70,16 @@ std::optional<Dropout> ProblemOp::dropoutInForce() {
 
 static LogicalResult verifyDropout(ProblemOp problem) { // C15
   if (problem.getDropout().has_value() != problem.getSeed().has_value())
-    return problem.emitOpError("expected both a probability and the name of an array in dropout(0.1, \"seed\"), got: one");
+    return problem.emitOpError(
+        "expected both a probability and the name of an array in dropout(0.1, \"seed\"), got: one");
   if (!problem.getDropout())
     return success();
   double probability = problem.getDropout()->convertToDouble();
   if (!(probability >= 0 && probability < 1 - 0x1p-16))
     return problem.emitOpError("expected a dropout probability from 0 to below 1 - 2^-16, got: ") << probability;
   if (!isIdentifier(*problem.getSeed()))
-    return problem.emitOpError("expected an identifier as the name of the dropout's array, got: \"") << *problem.getSeed() << "\"";
+    return problem.emitOpError("expected an identifier as the name of the dropout's array, got: \"")
+           << *problem.getSeed() << "\"";
   return success();
 }
 
@@ -103,8 +105,8 @@ static LogicalResult verifyModifiers(ProblemOp problem) {
     if (!modifier.mayRepeat() && !kinds.insert(attr.getTypeID()).second)
       return problem.emitOpError("expected at most one score modifier of this kind, got: ") << attr << " once more";
     for (const ScoreOperand &operand : modifier.operands()) // C13
-      for (auto [axis, layout] : {std::pair(ScoreOperand::Query, problem.getQLayout()),
-                                  std::pair(ScoreOperand::Key, problem.getKLayout())})
+      for (auto [axis, layout] :
+           {std::pair(ScoreOperand::Query, problem.getQLayout()), std::pair(ScoreOperand::Key, problem.getKLayout())})
         if (operand.has(axis) && layout.isPacked())
           return problem.emitOpError("expected a dense layout of what a bias has an axis of (for packed ones: "
                                      "#attn.relative_bias), got: ")
@@ -142,7 +144,7 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "blocks",
                              "queue",
                              "splits", // of kernels that share out keys
-                             "do", // of a backward pass
+                             "do",     // of a backward pass
                              "dlse",
                              "dq",
                              "dk",
@@ -180,28 +182,30 @@ static LogicalResult verifyNames(ProblemOp problem) {
       taken.insert((Twine(tensor) + stride).str());
   for (const MaskOperand &array : distinctOperands(problem.getMask()))
     if (array.lists)
-      for (const std::string &size : {bitsOf(array) + "_rows", bitsOf(array) + "_words", array.name + "_entries", array.lists->columns + "_entries"})
+      for (const std::string &size : {bitsOf(array) + "_rows", bitsOf(array) + "_words", array.name + "_entries",
+                                      array.lists->columns + "_entries"})
         taken.insert(size);
   auto clash = [&](const MaskOperand &array) {
-    return problem.emitOpError("expected a name for the mask's array that nothing else of the problem or its kernels has, got: \"")
+    return problem.emitOpError(
+               "expected a name for the mask's array that nothing else of the problem or its kernels has, got: \"")
            << array.name << "\"";
   };
   SmallVector<MaskOperand> arrays = problem.getMask().operands(); // of one name and shape, one is distinct
   for (const MaskOperand &array : arrays)
-    if (array.madeOf.empty() && llvm::any_of(arrays, [&](const MaskOperand &made) {
-          return !made.madeOf.empty() && made.name == array.name;
-        }))
+    if (array.madeOf.empty() &&
+        llvm::any_of(arrays, [&](const MaskOperand &made) { return !made.madeOf.empty() && made.name == array.name; }))
       return clash(array);
   for (const MaskOperand &array : distinctOperands(problem.getMask()))
     if (array.madeOf.empty() && !taken.insert(array.name).second)
       return clash(array);
   for (const ScoreOperand &array : scoreOperands(problem))
     if (!taken.insert(array.name).second)
-      return problem.emitOpError(
-                 "expected a name for the modifier's array that nothing else of the problem or its kernels has, got: \"")
+      return problem.emitOpError("expected a name for the modifier's array that nothing else of the problem or its "
+                                 "kernels has, got: \"")
              << array.name << "\"";
   if (std::optional<Dropout> dropout = problem.dropoutInForce(); dropout && !taken.insert(dropout->seed).second)
-    return problem.emitOpError("expected a name for the dropout's array that nothing else of the problem or its kernels has, got: \"")
+    return problem.emitOpError(
+               "expected a name for the dropout's array that nothing else of the problem or its kernels has, got: \"")
            << dropout->seed << "\"";
   return success();
 }
@@ -239,7 +243,8 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (getRequiresGrad() && dim > widestOfTiles) // C7
     return refuse("head dims up to 256 with requires_grad", "dim " + llvm::Twine(dim));
   if (problem.getSegments() || problem.getTiles()) // C4
-    return refuse("a problem without segments and tiles", problem.getSegments() ? "one with segments" : "one with tiles");
+    return refuse("a problem without segments and tiles",
+                  problem.getSegments() ? "one with segments" : "one with tiles");
   if (!isIdentifier(getSymName())) // C3
     return emitOpError("expected an identifier as its name, got: \"") << getSymName() << "\"";
   return verifyLearnedArrays(*this); // C6

@@ -29,9 +29,8 @@ static bool isElsewhere(StringRef word) {
 std::optional<StringRef> attn::findNear(StringRef word, ArrayRef<StringRef> names) {
   if (word.size() > 64)
     return std::nullopt;
-  StringRef near = *llvm::min_element(names, [&](StringRef a, StringRef b) {
-    return word.edit_distance(a) < word.edit_distance(b);
-  });
+  StringRef near = *llvm::min_element(
+      names, [&](StringRef a, StringRef b) { return word.edit_distance(a) < word.edit_distance(b); });
   return 3 * word.edit_distance(near) <= std::max<size_t>(3, word.size()) ? std::optional(near) : std::nullopt;
 }
 

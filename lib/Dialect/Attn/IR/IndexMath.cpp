@@ -75,9 +75,7 @@ template <typename Compute> static Cond decide(Index a, Index b, Compute f) {
 static bool isKnown(Index a) { return a.getLeast() > Index::leastOf32; }
 
 /// What follows of `result` from what is known of its operands.
-static Index atLeast(Index result, int64_t least) {
-  return result.isConstant() ? result : result.atLeast(least);
-}
+static Index atLeast(Index result, int64_t least) { return result.isConstant() ? result : result.atLeast(least); }
 
 /// Is the one known not to be below the other?
 static bool isBeyond(Index a, Index b) { return b.isConstant() && a.isAtLeast(b.getNumber()); }

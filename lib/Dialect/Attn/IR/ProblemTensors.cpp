@@ -249,7 +249,8 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
     list.emplace_back(name.str(), T::Array, T::Int32, axes);
   };
   if (ProblemOp problem = computation.problem; problem.getSegments())
-    for (ProblemTensor &tensor : tensorsOfSegments(*SegmentRule::of(problem.getMask()), /*maps=*/false, /*tiles=*/false))
+    for (ProblemTensor &tensor :
+         tensorsOfSegments(*SegmentRule::of(problem.getMask()), /*maps=*/false, /*tiles=*/false))
       if (tensor.role == T::Array || tensor.name == "status")
         list.push_back(std::move(tensor));
   for (auto [side, layout] : {std::pair("q", q), std::pair("kv", kv)}) {
@@ -284,7 +285,8 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
     array(operand.name, axes);
     if (operand.lists)
       list.back().lists = operand;
-    list.back().hasParents = llvm::any_of(operands, [&](const MaskOperand &made) { return made.madeOf == operand.name; });
+    list.back().hasParents =
+        llvm::any_of(operands, [&](const MaskOperand &made) { return made.madeOf == operand.name; });
   }
   for (const ScoreOperand &operand : scoreOperands(problem))
     list.push_back(tensorOf(operand));
@@ -296,9 +298,8 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
 }
 
 llvm::ArrayRef<SlotList> attn::slotLists(bool backward) {
-  static const SlotList lists[] = {{"tiles_q", "tile_count", false},
-                                   {"tiles_kv", "tile_count_kv", true},
-                                   {"tiles_dq", "tile_count_dq", false}};
+  static const SlotList lists[] = {
+      {"tiles_q", "tile_count", false}, {"tiles_kv", "tile_count_kv", true}, {"tiles_dq", "tile_count_dq", false}};
   return llvm::ArrayRef(lists).take_front(backward ? 3 : 1);
 }
 
@@ -334,7 +335,8 @@ std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
   list.emplace(list.end() - 2, "partial_o", T::Result, T::Float32, rows);
   addLists(problem, /*ofKeys=*/false, list);
   if (ProblemOp problem = computation.problem; problem.getSegments())
-    for (ProblemTensor &tensor : tensorsOfSegments(*SegmentRule::of(problem.getMask()), /*maps=*/false, /*tiles=*/false))
+    for (ProblemTensor &tensor :
+         tensorsOfSegments(*SegmentRule::of(problem.getMask()), /*maps=*/false, /*tiles=*/false))
       if (tensor.role == T::Result && tensor.name != "status")
         list.push_back(std::move(tensor));
   return list;

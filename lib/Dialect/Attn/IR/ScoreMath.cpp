@@ -25,9 +25,7 @@ Value FloatMath::exp2(Value a) { return math::Exp2Op::create(builder, loc, a); }
 Value FloatMath::log2(Value a) { return math::Log2Op::create(builder, loc, a); }
 Value FloatMath::sqrt(Value a) { return math::SqrtOp::create(builder, loc, a); }
 Value FloatMath::div(Value a, Value b) { return arith::DivFOp::create(builder, loc, a, b); }
-Value FloatMath::less(Value a, Value b) {
-  return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, a, b);
-}
+Value FloatMath::less(Value a, Value b) { return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, a, b); }
 Value FloatMath::lessEqual(Value a, Value b) {
   return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLE, a, b);
 }
@@ -50,7 +48,8 @@ SmallValue::SmallValue(FloatMath &math, Value value, double bound, Argument over
     x = math.mul(x, math.constant(1 / bound));
     within = 1;
   }
-  argument = over == Square ? math.named(math.mul(x, x), "square") : math.named(math.fma(x, x, math.constant(-within * within)), "beyond");
+  argument = over == Square ? math.named(math.mul(x, x), "square")
+                            : math.named(math.fma(x, x, math.constant(-within * within)), "beyond");
 }
 
 SmallVector<double> SmallValue::coefficients(ArrayRef<double> polynomial) const {

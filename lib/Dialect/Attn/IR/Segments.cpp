@@ -26,8 +26,9 @@ std::optional<SegmentRule> SegmentRule::of(MaskInterface mask) {
 
 LogicalResult attn::verifySegmentRule(Operation *op, MaskInterface mask, int64_t segments) {
   if (!SegmentRule::of(mask))
-    return op->emitOpError("expected mask #attn.full, #attn.causal, #attn.causal<bottom_right> or a band of one of them "
-                           "with bounds from 0 to 2^29 - 1 (bottom_right: with right = 0), got: ")
+    return op->emitOpError(
+               "expected mask #attn.full, #attn.causal, #attn.causal<bottom_right> or a band of one of them "
+               "with bounds from 0 to 2^29 - 1 (bottom_right: with right = 0), got: ")
            << mask;
   if (segments < 1 || segments > 2048)
     return op->emitOpError("expected segments from 1 to 2048, got: ") << segments;

@@ -23,7 +23,8 @@ void attn::addLists(ProblemOp problem, bool ofKeys, std::vector<ProblemTensor> &
     return;
   const VisitLists &names = visitLists(ofKeys);
   int64_t heads = dependsOnHead(problem.getMask()) ? int64_t(problem.getHeads()) : 1;
-  int64_t lines = linesOfRanges(rangedArrays(problem.getMask(), ofKeys ? OperandShape::PerQuery : OperandShape::PerKey));
+  int64_t lines =
+      linesOfRanges(rangedArrays(problem.getMask(), ofKeys ? OperandShape::PerQuery : OperandShape::PerKey));
   auto add = [&](const char *name, int64_t entries, llvm::ArrayRef<T::Axis> axes) {
     list.emplace_back(name, T::Result, T::Int32, axes);
     list.back().entries = entries, list.back().listsOfKeys = ofKeys;

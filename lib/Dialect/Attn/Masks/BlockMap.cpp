@@ -67,7 +67,8 @@ Attribute BlockMapMaskAttr::parse(AsmParser &parser, Type) {
       return parser.emitError(loc, "expected `q`, `kv`, `per_sequence`, `shared`, `per_kv_head` or `per_head`, got: ")
              << keyword;
     if (heads)
-      return parser.emitError(loc, "expected one of `shared`, `per_kv_head` and `per_head`, got: `") << keyword << "` too";
+      return parser.emitError(loc, "expected one of `shared`, `per_kv_head` and `per_head`, got: `")
+             << keyword << "` too";
     heads = parsed;
     return success();
   };
@@ -79,8 +80,7 @@ Attribute BlockMapMaskAttr::parse(AsmParser &parser, Type) {
     return {};
   }
   return parser.getChecked<BlockMapMaskAttr>(loc, parser.getContext(), StringRef(names[0]), StringRef(names[1]),
-                                             *sizes[0], *sizes[1], perSequence,
-                                             heads.value_or(OperandHeads::shared));
+                                             *sizes[0], *sizes[1], perSequence, heads.value_or(OperandHeads::shared));
 }
 
 void BlockMapMaskAttr::print(AsmPrinter &printer) const {

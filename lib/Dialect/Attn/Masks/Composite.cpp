@@ -150,7 +150,8 @@ ParseResult attn::parseMasks(AsmParser &parser, SmallVectorImpl<MaskInterface> &
   constexpr int deepest = 1000;
   static thread_local int depth = 0;
   if (depth == deepest)
-    return parser.emitError(parser.getCurrentLocation(), "expected masks nested at most 32 deep, got: more than ") << deepest;
+    return parser.emitError(parser.getCurrentLocation(), "expected masks nested at most 32 deep, got: more than ")
+           << deepest;
   ++depth;
   llvm::scope_exit leave([] { --depth; });
   return parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
@@ -233,17 +234,18 @@ static TileRanges rangesOfAll(AndMaskAttr mask, IndexMath &math, const MaskScope
   Zones known = {Zone()};
   bool cross = false; // do some zones of two parts never meet?
   SmallVector<IntervalList> others;
-  TileRanges ranges = foldRanges(mask, math, scope, Combine(intersect), [&](MaskInterface part, const MaskScope &child) {
-    TileRanges own = rangesOf(part, child);
-    std::optional<Zones> zones = part.zones(math, child), both;
-    if (zones && (both = intersect(math, known, *zones))) {
-      cross |= both->size() < known.size() * zones->size();
-      known = *both;
-    } else {
-      others.push_back(own.some);
-    }
-    return own;
-  });
+  TileRanges ranges =
+      foldRanges(mask, math, scope, Combine(intersect), [&](MaskInterface part, const MaskScope &child) {
+        TileRanges own = rangesOf(part, child);
+        std::optional<Zones> zones = part.zones(math, child), both;
+        if (zones && (both = intersect(math, known, *zones))) {
+          cross |= both->size() < known.size() * zones->size();
+          known = *both;
+        } else {
+          others.push_back(own.some);
+        }
+        return own;
+      });
   if (!cross && linesAreEnough(known, lines))
     return ranges;
   ranges.some = seenBySome(math, scope, known, lines, which);

@@ -27,7 +27,8 @@ TileTruth DocumentMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, I
   if (!q || !k)
     return anything;
   Index least = math.max(q->least, k->least), largest = math.min(q->largest, k->largest);
-  Cond whole = math.logicalAnd(q->whole, k->whole), one = math.eq(math.min(q->least, k->least), math.max(q->largest, k->largest));
+  Cond whole = math.logicalAnd(q->whole, k->whole),
+       one = math.eq(math.min(q->least, k->least), math.max(q->largest, k->largest));
   return {math.le(least, largest), math.logicalAnd(whole, one)};
 }
 

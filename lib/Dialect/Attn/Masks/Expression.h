@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The expressions of `#attn.predicate`: integers and truth values over positions, lengths and
-// entries of run-time arrays; and those of `#attn.score`, which have real numbers as well. Kept as instructions that take their operands from a stack, so
-// that an expression is a list of numbers, and anything that is to be known about
+// entries of run-time arrays; and those of `#attn.score`, which have real numbers as well. Kept as instructions that
+// take their operands from a stack, so that an expression is a list of numbers, and anything that is to be known about
 // one is a walk over it in some domain: values, code, ranges of values.
 //
 #ifndef ATTN_LIB_MASKS_EXPRESSION_H

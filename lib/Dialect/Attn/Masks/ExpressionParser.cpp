@@ -101,7 +101,11 @@ private:
   /// Both of the given kind.
   bool are(Kind kind, const Part &a, const Part &b, llvm::StringRef of) {
     if (a.kind != kind || b.kind != kind)
-      fail("expected two " + Twine(kind == Truth ? "conditions" : real ? "numbers" : "integers") + " of `" + of + "`, before this");
+      fail("expected two " +
+           Twine(kind == Truth ? "conditions"
+                 : real        ? "numbers"
+                               : "integers") +
+           " of `" + of + "`, before this");
     else if (a.code.size() + b.code.size() > longest)
       fail("expected at most " + Twine(longest) + " numbers of code");
     return error.empty();
@@ -370,7 +374,8 @@ private:
 
   /// A number with a point, an exponent or both.
   MaybePart decimal() {
-    llvm::StringRef number = rest.take_while([](char c) { return llvm::isDigit(c) || c == '.'; }), more = rest.drop_front(number.size());
+    llvm::StringRef number = rest.take_while([](char c) { return llvm::isDigit(c) || c == '.'; }),
+                    more = rest.drop_front(number.size());
     if (more.starts_with_insensitive("e")) {
       llvm::StringRef sign = more.drop_front().take_while([](char c) { return c == '+' || c == '-'; });
       llvm::StringRef exponent = more.drop_front(1 + sign.size()).take_while(llvm::isDigit);

@@ -97,8 +97,7 @@ ArrayRef<MaskInterface> HeadsMaskAttr::children() const { return getMasks(); }
 
 TileTruth HeadsMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, Interval queries, Interval keys) const {
   return choose<TileTruth>(
-      *this, math, scope,
-      [&](MaskInterface m, const MaskScope &s) { return m.tileTruth(math, s, queries, keys); },
+      *this, math, scope, [&](MaskInterface m, const MaskScope &s) { return m.tileTruth(math, s, queries, keys); },
       [&](Cond first, const TileTruth &a, const TileTruth &b) {
         auto either = [&](Cond x, Cond y) {
           return math.logicalOr(math.logicalAnd(first, x), math.logicalAnd(math.logicalNot(first), y));

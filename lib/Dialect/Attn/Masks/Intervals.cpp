@@ -81,7 +81,8 @@ template <typename Mask> static Attribute parseInterval(AsmParser &parser) {
     if (!parsed)
       return parser.emitError(loc, "expected `begin`, `end`, `shared`, `per_kv_head` or `per_head`, got: ") << keyword;
     if (heads)
-      return parser.emitError(loc, "expected one of `shared`, `per_kv_head` and `per_head`, got: `") << keyword << "` too";
+      return parser.emitError(loc, "expected one of `shared`, `per_kv_head` and `per_head`, got: `")
+             << keyword << "` too";
     heads = parsed;
     return success();
   };

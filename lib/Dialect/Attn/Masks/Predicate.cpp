@@ -40,15 +40,15 @@ Cond PredicateMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index 
   return expression::emit(getCode(), math, scope, q, k);
 }
 
-TileTruth PredicateMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, Interval queries,
-                                       Interval keys) const {
+TileTruth PredicateMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, Interval queries, Interval keys) const {
   return expression::classify(getCode(), math, scope, queries, keys);
 }
 
 LogicalResult PredicateMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> code,
                                         ArrayRef<StringAttr>) {
   if (auto overflow = expression::findOverflow(code)) // C2
-    return emitError() << "expected integers within 64 bits in a predicate (`min` and `max` bound them), got: " << *overflow;
+    return emitError() << "expected integers within 64 bits in a predicate (`min` and `max` bound them), got: "
+                       << *overflow;
   return success();
 }
 

@@ -30,8 +30,12 @@ static Zone::Range intersect(IndexMath &math, const Zone::Range &a, const Zone::
 }
 
 static Zone::Band intersect(const Zone::Band &a, const Zone::Band &b) {
-  return {a.lo && b.lo ? std::max(a.lo, b.lo) : a.lo ? a.lo : b.lo,
-          a.hi && b.hi ? std::min(a.hi, b.hi) : a.hi ? a.hi : b.hi};
+  return {a.lo && b.lo ? std::max(a.lo, b.lo)
+          : a.lo       ? a.lo
+                       : b.lo,
+          a.hi && b.hi ? std::min(a.hi, b.hi)
+          : a.hi       ? a.hi
+                       : b.hi};
 }
 
 /// False if a place is asked for beside the same chunks as another.

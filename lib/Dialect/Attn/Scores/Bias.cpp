@@ -14,8 +14,8 @@ static LogicalResult verifyName(function_ref<InFlightDiagnostic()> emitError, St
   return success();
 }
 
-/// value * factor + addend in natural units, in which it stays: divided by a small factor, a large addend (padding is often hidden by the
-/// least finite float) would not be finite.
+/// value * factor + addend in natural units, in which it stays: divided by a small factor, a large addend (padding is
+/// often hidden by the least finite float) would not be finite.
 static Score plus(ScoreScope &scope, Score score, Value addend) {
   FloatMath &math = scope.each;
   if (score.factor == 1)

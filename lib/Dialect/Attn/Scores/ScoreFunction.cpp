@@ -59,7 +59,8 @@ Value ScoreFunctionAttr::emitEntryDerivative(ScoreScope &scope, attn::Score scor
 LogicalResult ScoreFunctionAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> code,
                                         ArrayRef<StringAttr> names) {
   if (auto overflow = findOverflow(code)) // C2
-    return emitError() << "expected integers within 64 bits in a score (`min` and `max` bound them), got: " << *overflow;
+    return emitError() << "expected integers within 64 bits in a score (`min` and `max` bound them), got: "
+                       << *overflow;
   for (StringAttr name : names)
     if (!isIdentifier(name))
       return emitError() << "expected an identifier as the name of an array, got: " << name;

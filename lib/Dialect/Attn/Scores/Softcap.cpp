@@ -15,7 +15,8 @@ using namespace mlir;
 using namespace attn;
 
 namespace {
-/// For |x| <= limit: tanh(x) / x over x^2 with the least relative error, and the derivative of tanh, over x^2, with the least square error but for the 1.
+/// For |x| <= limit: tanh(x) / x over x^2 with the least relative error, and the derivative of tanh, over x^2, with the
+/// least square error but for the 1.
 struct Formula {
   double limit, error;
   ArrayRef<double> score, slope;
@@ -60,10 +61,12 @@ double SoftcapAttr::smallBecomes(double factor) const {
   return getCap().convertToDouble() * std::tanh(smallBelow(factor, /*error=*/0) * toArgument(*this, factor));
 }
 
-/// tanh is right to 2^-22, absolutely, and so are scores to that part of the cap. Of larger caps small arguments take the series.
+/// tanh is right to 2^-22, absolutely, and so are scores to that part of the cap. Of larger caps small arguments take
+/// the series.
 static Value emitTanh(FloatMath &math, Value x, double cap) {
   constexpr double large = 0x1p9, within = 0.25;
-  constexpr double series[] = {1, -1.0 / 3, 2.0 / 15, -17.0 / 315}; // of tanh(x) / x over x^2; what follows is 2^-21 of it at most
+  constexpr double series[] = {1, -1.0 / 3, 2.0 / 15,
+                               -17.0 / 315}; // of tanh(x) / x over x^2; what follows is 2^-21 of it at most
   Value tanh = math.tanh(x);
   if (cap <= large)
     return tanh;

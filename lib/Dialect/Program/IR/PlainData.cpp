@@ -112,8 +112,8 @@ private:
     if (step.kernel == int(to.kernels.size()))
       to.kernels.push_back(symbol);
     step.blocks = launch.getBlocks().getExtent();
-    if (kernel.getTiles() && kernel.getConfig().hasStrips()) // warps have numbers
-      step.mostBlocks = INT32_MAX / kernel.getConfig().getWarps();
+    if (kernel.getTiles() && isa<tile::SimtRowsAttr>(kernel.getSchedule())) // warps have numbers
+      step.mostBlocks = INT32_MAX / kernel.getSchedule().getWarps();
     step.reusable = reusable.contains(launch);
     SmallVector<int> tensors(launch.getArguments().size(), -1);
     for (auto [tensor, argument, number] : accessesOf(launch)) {

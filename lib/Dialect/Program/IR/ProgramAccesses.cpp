@@ -462,7 +462,7 @@ private:
   }
 
   DefOp program;
-  int64_t steps = 0; ///< that were run
+  int64_t steps = 0;                  ///< that were run
   llvm::DenseMap<Value, int> numbers; ///< of tensors and buffers, and of carried values
   SmallVector<Value> memory;          ///< tensors and buffers
   State start;

@@ -216,7 +216,8 @@ private:
              << exchange.getOffset().getText();
     ExtentAttr sent = exchange.getSentAttr(), received = exchange.getReceivedAttr();
     if (sent && sent != received && !differs(sent) && !differs(received))
-      return exchange.emitOpError("expected as many rows received as sent, since neither goes by the rank, got: rows(send ")
+      return exchange.emitOpError(
+                 "expected as many rows received as sent, since neither goes by the rank, got: rows(send ")
              << sent.getText() << ", receive " << received.getText() << ")";
     for (ExtentAttr rows : {sent, received})
       if (rows && isUnequal(rows.getExtent()))

@@ -3,8 +3,8 @@
 
 using namespace mlir;
 
-/// A GPU's products take 16 bits, and what it copies and stores at once is made for them. A CPU's places are float32 whatever
-/// the elements are.
+/// A GPU's products take 16 bits, and what it copies and stores at once is made for them. A CPU's places are float32
+/// whatever the elements are.
 static bool hasFloat32(StringRef target) { return target == "cpu"; }
 
 SmallVector<Type> attn::tile::dataTypesOf(StringRef target, MLIRContext *context) {

@@ -8,6 +8,7 @@ using namespace attn::tile;
 
 #include "attn/Dialect/Tile/IR/TileDialect.cpp.inc"
 #include "attn/Dialect/Tile/IR/TileEnums.cpp.inc"
+#include "attn/Dialect/Tile/IR/TileScheduleInterface.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "attn/Dialect/Tile/IR/TileTypes.cpp.inc"
 #define GET_ATTRDEF_CLASSES

@@ -16,7 +16,8 @@ LogicalResult DropOp::verify() {
     return emitOpError("expected a fragment or scores to multiply, and none to mark, got: ") << getPlace().getType();
   bool rows = isa<PairsType>(getRow0().getType()), columns = isa<PairsType>(getCol0().getType());
   if (((rows || columns) && (getTurned() || getMarks())) || (columns && (held || !rows))) // C3
-    return emitOpError("expected pairs only where nothing is turned or marked, and in columns only of rows that are and not of what is "
+    return emitOpError("expected pairs only where nothing is turned or marked, and in columns only of rows that are "
+                       "and not of what is "
                        "held, got: ")
            << getRow0().getType() << " and " << getCol0().getType();
   return verifyDropped(*this, getBelow()); // C1
@@ -31,7 +32,8 @@ LogicalResult DropGradsOp::verify() {
         place && (held ? std::tuple(held.getRows(), held.getCols(), held.getWarps()) !=
                              std::tuple(grad.getRows(), grad.getCols(), grad.getWarps())
                        : place.getType() != grad))
-      return emitOpError("expected probabilities and weights with the rows, columns and warps of ") << grad << ", got: " << place.getType();
+      return emitOpError("expected probabilities and weights with the rows, columns and warps of ")
+             << grad << ", got: " << place.getType();
   int64_t rows = getTurned() ? grad.getCols() : grad.getRows();
   if (getStatistics().getType().getRows() != rows) // C2
     return emitOpError("expected statistics of ") << rows << " rows, got: " << getStatistics().getType();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Dialect/Tile/IR/TargetInfo.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 
 using namespace mlir;
@@ -50,11 +51,11 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   result.addAttribute(getTargetAttrName(result.name), target);
   result.addAttribute(getHeadsAttrName(result.name), builder.getI64IntegerAttr(heads));
 
-  ConfigAttr config;
-  if (parser.parseKeyword("config") || parser.parseLParen() || parser.parseCustomAttributeWithFallback(config) ||
+  ScheduleInterface schedule;
+  if (parser.parseKeyword("schedule") || parser.parseLParen() || parser.parseAttribute(schedule) ||
       parser.parseRParen())
     return failure();
-  result.addAttribute(getConfigAttrName(result.name), config);
+  result.addAttribute(getScheduleAttrName(result.name), schedule);
   if (succeeded(parser.parseOptionalKeyword("shared"))) {
     if (parser.parseInteger(bytes))
       return failure();
@@ -83,9 +84,7 @@ void KernelOp::print(OpAsmPrinter &printer) {
     printer << " tiles " << *getTiles();
   if (auto longer = getLonger())
     printer << " longer " << (*longer)[0] << ", " << (*longer)[1];
-  printer << ") config(";
-  printer.printStrippedAttrOrType(getConfig());
-  printer << ") ";
+  printer << ") schedule(" << getSchedule() << ") ";
   if (getSharedBytes())
     printer << "shared " << *getSharedBytes() << " ";
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
@@ -99,20 +98,24 @@ LogicalResult KernelOp::verify() {
     return emitOpError("expected target \"cpu\", \"sm_80\" or \"sm_90a\", got: ") << getTargetAttr();
   if (int64_t(getHeads()) < 1) // C3
     return emitOpError("expected at least one head in its grid, got: ") << int64_t(getHeads());
-  int64_t cluster = getCluster().value_or(1), most = getTarget() == "sm_90a" ? 16 : 1;
+  int64_t cluster = getCluster().value_or(1), most = TargetInfo::get(getTarget())->cluster;
   if (cluster < 1 || cluster > most)
     return emitOpError("expected clusters of 1 to ")
            << most << " blocks for target " << getTargetAttr() << ", got: " << cluster;
-  ConfigAttr config = getConfig();
-  if (getKeys() && config.getWarps() != 16 && config.getKvTile() % (16 * config.getWarps())) // C4
-    return emitOpError("expected a kv_tile in multiples of 16 * warps in a grid of key tiles, got: ") << config;
-  bool mayHave = isStreaming() || ((getPacked() || config.getLook() > 1) && !getKeys() && !hasRows());
+  ScheduleInterface schedule = getSchedule();
+  if (getKeys() && !isa<AuxiliaryAttr>(schedule) && schedule.getKvTile() % (16 * schedule.getWarps())) // C4
+    return emitOpError("expected a kv_tile in multiples of 16 * warps in a grid of key tiles, got: ") << schedule;
+  bool isSinglePass = isa<SinglePassAttr, SinglePassBackwardAttr, StationaryQBackwardAttr>(schedule);
+  bool mayHave = isStreaming() || ((getPacked() || isSinglePass) && !getKeys() && !hasRows());
   if (getTiles() ? !mayHave || int64_t(*getTiles()) < 1 : isStreaming()) // C5
-    return emitOpError("expected positive `tiles` with a config of lanes or by_sequence, and without one only with look or in a packed grid of query tiles, got: ")
-           << config << (getTiles() ? " with tiles" : " without");
+    return emitOpError("expected positive `tiles` with a schedule of a CTA or a warp for each sequence, and without "
+                       "one only with a "
+                       "single-pass schedule or in a packed grid of query tiles, got: ")
+           << schedule << (getTiles() ? " with tiles" : " without");
   if (auto longer = getLonger()) // C6
     if (longer->size() != 2 || (*longer)[0] < 0 || (*longer)[1] < 0 || hasRows() || getTiles())
-      return emitOpError("expected `longer` of two numbers that are not negative, in a grid of sequences without tiles, got: ")
+      return emitOpError(
+                 "expected `longer` of two numbers that are not negative, in a grid of sequences without tiles, got: ")
              << llvm::ArrayRef(*longer);
   return success();
 }
@@ -131,6 +134,12 @@ double KernelOp::getSoftmaxScale() {
       scale = op->getAttrOfType<FloatAttr>("scale").getValueAsDouble();
   });
   return scale;
+}
+
+bool KernelOp::isStreaming() {
+  if (auto auxiliary = dyn_cast<AuxiliaryAttr>(getSchedule()))
+    return auxiliary.getPerSequence();
+  return isa<SimtRowsAttr, CtaPerSequenceAttr>(getSchedule());
 }
 
 bool KernelOp::keepsRows() {

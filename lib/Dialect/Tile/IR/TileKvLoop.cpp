@@ -38,8 +38,7 @@ ParseResult KvLoopOp::parse(OpAsmParser &parser, OperationState &result) {
     return failure();
   if (succeeded(parser.parseOptionalKeyword("own")) && parser.parseOperandList(own, OpAsmParser::Delimiter::Square))
     return failure();
-  if (parser.parseKeyword("carry") ||
-      parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseCarried))
+  if (parser.parseKeyword("carry") || parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseCarried))
     return failure();
   if (parser.resolveOperands(bounds, builder.getI32Type(), result.operands) ||
       parser.resolveOperands(own, builder.getI32Type(), result.operands) ||
@@ -47,7 +46,8 @@ ParseResult KvLoopOp::parse(OpAsmParser &parser, OperationState &result) {
     return failure();
   result.addTypes(types);
   result.addAttribute(getRunsAttrName(result.name), builder.getArrayAttr(runs));
-  result.getOrAddProperties<Properties>().operandSegmentSizes = {int(bounds.size()), int(own.size()), int(carried.size())};
+  result.getOrAddProperties<Properties>().operandSegmentSizes = {int(bounds.size()), int(own.size()),
+                                                                 int(carried.size())};
   if (succeeded(parser.parseOptionalKeyword("one_body")))
     result.addAttribute(getOneBodyAttrName(result.name), builder.getUnitAttr());
   return parser.parseRegion(*result.addRegion());
@@ -98,7 +98,8 @@ LogicalResult KvLoopOp::verify() {
   if (bounds != getBounds().size())
     return emitOpError("expected ") << bounds << " bounds for its runs, got: " << getBounds().size();
   if (!getOwn().empty() && (getRuns().size() != 1 || getOwn().size() != getBounds().size())) // C4
-    return emitOpError("expected own bounds like those of a single run, got: ") << getOwn().size() << " for " << getRuns().size() << " runs and " << getBounds().size() << " bounds";
+    return emitOpError("expected own bounds like those of a single run, got: ")
+           << getOwn().size() << " for " << getRuns().size() << " runs and " << getBounds().size() << " bounds";
   Block &body = getBody().front();
   SmallVector<Type> args(3, IntegerType::get(getContext(), 32));
   args[2] = IntegerType::get(getContext(), 1);

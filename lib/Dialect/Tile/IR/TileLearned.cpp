@@ -15,8 +15,8 @@ void AddSinkOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn set
 LogicalResult attn::tile::verifySink(Operation *op, Region &body, Value q0) {
   SmallVector<Type> expected(isa<PairsType>(q0.getType()), IntegerType::get(op->getContext(), 32));
   if (body.getArgumentTypes() != TypeRange(expected))
-    return op->emitOpError("expected a region ") << (expected.empty() ? "without arguments" : "over (head i32)")
-                                                 << ", got: " << body.getArgumentTypes();
+    return op->emitOpError("expected a region ")
+           << (expected.empty() ? "without arguments" : "over (head i32)") << ", got: " << body.getArgumentTypes();
   auto yield = dyn_cast<YieldOp>(body.front().getTerminator());
   if (!yield || yield.getValues().getTypes() != TypeRange(Float32Type::get(op->getContext())))
     return op->emitOpError("expected to yield the score of a sink, of type f32");

@@ -137,7 +137,8 @@ void ModifyOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setN
 }
 
 /// That a formula for small scores has its bound, and what becomes of that, if it is said, is a bound too.
-static LogicalResult verifySmall(Operation *op, std::optional<APFloat> within, std::optional<APFloat> becomes, bool hasRegion) {
+static LogicalResult verifySmall(Operation *op, std::optional<APFloat> within, std::optional<APFloat> becomes,
+                                 bool hasRegion) {
   auto isBound = [](APFloat number) { return number.convertToDouble() > 0; };
   if (within.has_value() != hasRegion || (within && !isBound(*within)))
     return op->emitOpError("expected a positive bound `within` and a region for smaller scores, or neither");
@@ -231,14 +232,15 @@ LogicalResult MmaTnOp::verify() {
   int64_t warpgroups = acc.getWarps() / 4;
   if (getBlock()) { // C2
     if (warpgroups != 1 || int64_t(*getBlock()) < 0 || getBlock() >= getOf())
-      return emitOpError("expected a fragment of one warpgroup and a block below ") << *getOf() << ", got: " << acc << ", block " << *getBlock();
+      return emitOpError("expected a fragment of one warpgroup and a block below ")
+             << *getOf() << ", got: " << acc << ", block " << *getBlock();
     warpgroups = *getOf();
   }
   int64_t blocks = x.getCols() / 64, parts = blocks ? warpgroups / blocks : 0, cols = acc.getCols();
   if (!x.isSwizzled() || !y.isSwizzled() || x.getRows() != y.getRows() || x.getElement() != y.getElement() ||
-      x.getCols() % 64 || acc.getRows() != 16 * acc.getWarps() || acc.getRows() % 64 ||
-      blocks * parts != warpgroups || cols * parts < y.getCols() ||
-      cols * parts > int64_t(llvm::alignTo(y.getCols(), 64)) || !(cols % 64 == 0 || 64 % cols == 0)) // C1
+      x.getCols() % 64 || acc.getRows() != 16 * acc.getWarps() || acc.getRows() % 64 || blocks * parts != warpgroups ||
+      cols * parts < y.getCols() || cols * parts > int64_t(llvm::alignTo(y.getCols(), 64)) ||
+      !(cols % 64 == 0 || 64 % cols == 0)) // C1
     return emitOpError("expected A^T B, or, of swizzled tiles, blocks of 64 rows of it for each warpgroup, got: ")
            << acc << " = " << x << "^T x " << y;
   return success();
@@ -289,7 +291,8 @@ LogicalResult RoundOp::verify() { // C1
   if (!shared)
     return verifyHolds(*this, cast<HeldType>(getP().getType()), s);
   if (shared.isSwizzled() || !haveRowsOf(s, shared.getRows()) || shared.getCols() < s.getCols())
-    return emitOpError("expected as many rows, and columns, in a tile that is not swizzled, got: ") << shared << " and " << s;
+    return emitOpError("expected as many rows, and columns, in a tile that is not swizzled, got: ")
+           << shared << " and " << s;
   return success();
 }
 
@@ -301,7 +304,8 @@ LogicalResult RowGradsOp::verify() {
   if (getWeighted() && isa<RowsType>(getStatistics().getType())) // C2
     return emitOpError("expected no weighted with statistics in registers, got: ") << getStatistics().getType();
   if ((getFactor() || getKnown()) && !isa<RowsType>(getStatistics().getType())) // C2
-    return emitOpError("expected statistics in registers where pairs are dropped, or delta is known, got: ") << getStatistics().getType();
+    return emitOpError("expected statistics in registers where pairs are dropped, or delta is known, got: ")
+           << getStatistics().getType();
   return success();
 }
 
@@ -328,7 +332,8 @@ LogicalResult PartOp::verify() {
   SharedType tile = getTile().getType(), part = getPart().getType();
   if (tile.isSwizzled() || part.getPitch() != tile.getPitch() || part.getElement() != tile.getElement() ||
       part.getRows() > tile.getRows() || part.getCols() > tile.getCols()) // C1
-    return emitOpError("expected rows and columns of a tile that is not swizzled, at its pitch, got: ") << part << " of " << tile;
+    return emitOpError("expected rows and columns of a tile that is not swizzled, at its pitch, got: ")
+           << part << " of " << tile;
   return success();
 }
 
@@ -402,7 +407,7 @@ LogicalResult NormalizeOp::verify() {
 LogicalResult SoftmaxOp::verify() { return verifyScale(*this, getScale()); }
 
 LogicalResult ProbabilitiesOp::verify() {
-  if (failed(verifyScale(*this, getScale())) ||                                                       // C1
+  if (failed(verifyScale(*this, getScale())) ||                                                  // C1
       failed(verifyStatistics(*this, getS().getType(), getStatistics().getType(), getTurned()))) // C2
     return failure();
   auto held = getWeighted() ? dyn_cast<HeldType>(getWeighted().getType()) : HeldType();
@@ -410,8 +415,8 @@ LogicalResult ProbabilitiesOp::verify() {
   if (held && frag && failed(verifyHolds(*this, held, frag))) // C3
     return failure();
   if (getWeighted() && (getModify().empty() || (held ? !frag : getWeighted().getType() != getS().getType()))) // C3
-    return emitOpError("expected `weighted` with a region, of type ") << getS().getType() << ", got: "
-                                                                      << getWeighted().getType();
+    return emitOpError("expected `weighted` with a region, of type ")
+           << getS().getType() << ", got: " << getWeighted().getType();
   if (getSlopes() && (!held || (!getSlopes()->empty() && !getWithin()))) // C3
     return emitOpError("expected `slopes` with `weighted` that is held, and numbers with `small` only");
   bool pairs = isa<PairsType>(getRow0().getType());
@@ -465,7 +470,9 @@ LogicalResult MmaQkOp::verify() {
   Type element = strips ? Float32Type::get(getContext()) : k.element; // of Q
   auto frag = dyn_cast<FragType>(getS().getType());
   int64_t first = getFirst().value_or(0), there = getFirst() ? std::min<int64_t>(q.rows - first, s.rows) : q.rows;
-  bool rows = frag && isa<SharedType>(getQ().getType()) ? there > 0 && first >= 0 && first % 64 == 0 && haveRowsOf(frag, there) : !getFirst() && s.rows == q.rows;
+  bool rows = frag && isa<SharedType>(getQ().getType())
+                  ? there > 0 && first >= 0 && first % 64 == 0 && haveRowsOf(frag, there)
+                  : !getFirst() && s.rows == q.rows;
   if (!rows || !hasDepth(getK().getType(), s.cols) || q.cols != k.cols || q.element != element) // C1
     return emitOpError("expected s to be Q's rows by K's rows over equal columns, got: ")
            << getS().getType() << " = " << getQ().getType() << " x " << getK().getType();
@@ -496,6 +503,7 @@ LogicalResult StoreOp::verify() {
   if (strip && (!strip.getElement().isF32() || strip.getCols() != int64_t(getDim()) ||
                 !isDataType(*this, getDst().getType().getElement()))) // C1
     return emitOpError("expected a strip of f32 and `dim` columns into ")
-           << textOfDataTypes(*this) << ", got: " << strip << " into " << getDst().getType() << ", dim " << int64_t(getDim());
+           << textOfDataTypes(*this) << ", got: " << strip << " into " << getDst().getType() << ", dim "
+           << int64_t(getDim());
   return success();
 }

@@ -31,7 +31,9 @@ LogicalResult PassOp::verify() {
 
 void attn::tile::workOutHere(Operation *of, OpBuilder begin) {
   for (BlockArgument arg : of->getParentOfType<KernelOp>().getBody().getArguments()) {
-    auto isWithin = [&](OpOperand &use) { return of->isProperAncestor(use.getOwner()) && !isa<HereOp>(use.getOwner()); };
+    auto isWithin = [&](OpOperand &use) {
+      return of->isProperAncestor(use.getOwner()) && !isa<HereOp>(use.getOwner());
+    };
     if (!arg.getType().isInteger(32) || llvm::none_of(arg.getUses(), isWithin))
       continue;
     Value here = HereOp::create(begin, arg.getLoc(), arg);
@@ -67,8 +69,8 @@ LogicalResult TakeOp::verify() {
   if (bool(getMore()) != bool(getOtherwise())) // C1
     return emitOpError("expected `if` with `else`, or neither");
   if (SharedType other = getOtherwise() ? getOtherwise().getType() : SharedType();
-      other && (!tile || !other.isSwizzled() || other.getCols() != tile.getCols() || other.getElement() != tile.getElement() ||
-                other.getRows() < tile.getRows())) // C1
+      other && (!tile || !other.isSwizzled() || other.getCols() != tile.getCols() ||
+                other.getElement() != tile.getElement() || other.getRows() < tile.getRows())) // C1
     return emitOpError("expected another tile like those of ") << getRing().getType() << ", got: " << other;
   return success();
 }
@@ -112,25 +114,35 @@ LogicalResult RecallOp::verify() {
 }
 
 /// Does a box of the map fill the tile?
-static LogicalResult verifyBox(Operation *op, Type place, MapType map, Value batch, Value left, std::optional<uint64_t> boxes) {
+static LogicalResult verifyBox(Operation *op, Type place, MapType map, Value batch, Value left,
+                               std::optional<uint64_t> boxes) {
   if (bool(left) != map.isPacked() || bool(batch) == map.isPacked()) // C2
-    return op->emitOpError("expected ") << (map.isPacked() ? "rows and no batch" : "a batch and no rows") << " for " << map;
+    return op->emitOpError("expected ") << (map.isPacked() ? "rows and no batch" : "a batch and no rows") << " for "
+                                        << map;
   auto tile = dyn_cast<SharedType>(place);
   if (!tile) // C1
     return op->emitOpError("expected a tile, got: ") << place;
   int64_t rows = map.getRows() * map.getHeads();
-  bool fills = rows <= tile.getRows() && (tile.getRows() - rows < map.getHeads() || (boxes && tile.getRows() % rows == 0));
+  bool fills =
+      rows <= tile.getRows() && (tile.getRows() - rows < map.getHeads() || (boxes && tile.getRows() % rows == 0));
   if (!tile.isSwizzled() || !fills || tile.getElement() != map.getElement()) // C1
     return op->emitOpError("expected a swizzled tile of the map's rows and element type, got: ")
            << tile << " and " << map;
-  if (boxes && (!map.isPacked() || map.getHeads() != 1 || int64_t(*boxes) < 1 || int64_t(*boxes) * rows > tile.getRows())) // C3
-    return op->emitOpError("expected from 1 to ") << tile.getRows() / rows << " boxes, of a packed map without heads, got: " << int64_t(*boxes) << " of " << map;
+  if (boxes &&
+      (!map.isPacked() || map.getHeads() != 1 || int64_t(*boxes) < 1 || int64_t(*boxes) * rows > tile.getRows())) // C3
+    return op->emitOpError("expected from 1 to ")
+           << tile.getRows() / rows << " boxes, of a packed map without heads, got: " << int64_t(*boxes) << " of "
+           << map;
   return success();
 }
 
-LogicalResult CopyBoxOp::verify() { return verifyBox(*this, getDst().getType(), getMap().getType(), getBatch(), getRows(), getBoxes()); }
+LogicalResult CopyBoxOp::verify() {
+  return verifyBox(*this, getDst().getType(), getMap().getType(), getBatch(), getRows(), getBoxes());
+}
 
-LogicalResult FillOp::verify() { return verifyBox(*this, getRing().getType().getTile(), getMap().getType(), getBatch(), getRows(), getBoxes()); }
+LogicalResult FillOp::verify() {
+  return verifyBox(*this, getRing().getType().getTile(), getMap().getType(), getBatch(), getRows(), getBoxes());
+}
 
 static LogicalResult verifyRows(Operation *op, int64_t dim, Type element, StringRef what) {
   if (dim < 8 || dim > 256 || dim % 8 || !isDataType(op, element)) // C1
@@ -163,7 +175,8 @@ LogicalResult ShareOp::verify() {
   HeldType held = getHeld().getType();
   if (getRing().getType().getStages() != 2 || !tile || tile.getRows() > held.getRows() ||
       tile.getCols() < held.getCols() || tile.getElement() != held.getElement()) // C1
-    return emitOpError("expected a ring of two tiles with room for ") << held << " or its first rows, 16 of each warp, got: " << getRing().getType();
+    return emitOpError("expected a ring of two tiles with room for ")
+           << held << " or its first rows, 16 of each warp, got: " << getRing().getType();
   return success();
 }
 
@@ -186,37 +199,49 @@ LogicalResult PutZerosOp::verify() {
 LogicalResult PutOp::verify() {
   auto tile = dyn_cast<SharedType>(getRing().getType().getTile());
   int64_t first = getFirst().value_or(0);
-  auto hasRoom = [&](auto put) { return (getFirst() ? first >= 0 && first % 16 == 0 && tile.getRows() > first : tile.getRows() <= put.getRows()) && tile.getCols() >= put.getCols(); };
+  auto hasRoom = [&](auto put) {
+    return (getFirst() ? first >= 0 && first % 16 == 0 && tile.getRows() > first : tile.getRows() <= put.getRows()) &&
+           tile.getCols() >= put.getCols();
+  };
   auto held = dyn_cast<HeldType>(getHeld().getType());
-  if (!tile || !(held ? hasRoom(held) && tile.getElement() == held.getElement() : hasRoom(cast<FragType>(getHeld().getType())))) // C1
-    return emitOpError("expected a ring of tiles with room for ") << getHeld().getType() << " or its first rows, 16 of each warp, got: " << getRing().getType();
+  if (!tile || !(held ? hasRoom(held) && tile.getElement() == held.getElement()
+                      : hasRoom(cast<FragType>(getHeld().getType())))) // C1
+    return emitOpError("expected a ring of tiles with room for ")
+           << getHeld().getType() << " or its first rows, 16 of each warp, got: " << getRing().getType();
   return success();
 }
 
 LogicalResult MmaPieceOp::verify() {
   FragType acc = getAcc().getType();
-  bool fits = !getLefts().empty() && acc.getRows() == 64 && (acc.getCols() == 64 || acc.getCols() == 128) && acc.getWarps() == 4;
+  bool fits = !getLefts().empty() && acc.getRows() == 64 && (acc.getCols() == 64 || acc.getCols() == 128) &&
+              acc.getWarps() == 4;
   for (auto [left, right] : llvm::zip(getLefts(), getRights())) {
     auto a = cast<SharedType>(left.getType()), b = cast<SharedType>(right.getType());
-    fits &= a.isSwizzled() && b.isSwizzled() && a.getRows() == b.getRows() && a.getRows() % 16 == 0 && a.getElement() == b.getElement() && a.getCols() == 64 &&
+    fits &= a.isSwizzled() && b.isSwizzled() && a.getRows() == b.getRows() && a.getRows() % 16 == 0 &&
+            a.getElement() == b.getElement() && a.getCols() == 64 &&
             llvm::alignTo(b.getCols(), 64) % acc.getCols() == 0;
   }
   if (!fits) // C1
-    return emitOpError("expected pairs of swizzled tiles of as many rows, the left one with 64 columns, the right one with as many as the fragment, rounded up, or several times that, and a fragment of 64 x 64 or 64 x 128 in 4 warps, got: ")
+    return emitOpError("expected pairs of swizzled tiles of as many rows, the left one with 64 columns, the right one "
+                       "with as many as the fragment, rounded up, or several times that, and a fragment of 64 x 64 or "
+                       "64 x 128 in 4 warps, got: ")
            << acc << " of " << getLefts().getTypes() << " and " << getRights().getTypes();
   return success();
 }
 
 LogicalResult StorePieceOp::verify() {
   if (getFactors().size() != getDsts().size() || getDims().size() != getDsts().size()) // C1
-    return emitOpError("expected as many factors and dims as products, got: ") << getFactors().size() << " and " << getDims().size() << " for " << getDsts().size();
+    return emitOpError("expected as many factors and dims as products, got: ")
+           << getFactors().size() << " and " << getDims().size() << " for " << getDsts().size();
   return success();
 }
 
 LogicalResult HoldRowsOp::verify() {
   HeldType held = getHeld().getType();
-  if (held.getRows() != 16 * held.getWarps() || held.getCols() != int64_t(llvm::alignTo(getDim(), 32)) || held.getElement() != getSrc().getType().getElement()) // C1
-    return emitOpError("expected 16 rows a warp of ") << getDim() << " columns, rounded up to 32, of the pointer's element type, got: " << held;
+  if (held.getRows() != 16 * held.getWarps() || held.getCols() != int64_t(llvm::alignTo(getDim(), 32)) ||
+      held.getElement() != getSrc().getType().getElement()) // C1
+    return emitOpError("expected 16 rows a warp of ")
+           << getDim() << " columns, rounded up to 32, of the pointer's element type, got: " << held;
   return success();
 }
 
@@ -227,12 +252,13 @@ LogicalResult AddDeltasOp::verify() {
   int64_t first = getFirst().value_or(0);
   auto isHeld = [&] { // as many rows as statistics
     auto held = dyn_cast<HeldType>(o);
-    return held && held.getRows() == rows.getRows() && held.getWarps() == rows.getWarps() && held.getElement() == grad.getElement() &&
-           held.getCols() == int64_t(llvm::alignTo(grad.getCols(), 32));
+    return held && held.getRows() == rows.getRows() && held.getWarps() == rows.getWarps() &&
+           held.getElement() == grad.getElement() && held.getCols() == int64_t(llvm::alignTo(grad.getCols(), 32));
   };
   if (!grad.isSwizzled() || rows.getRows() != 16 * rows.getWarps() || (o != grad && !isHeld()) ||
       (getFirst() ? first < 0 || first % 16 || grad.getRows() <= first : grad.getRows() > rows.getRows())) // C1
-    return emitOpError("expected rows of statistics, 16 a warp, a swizzled tile of as many or fewer, and O as one, or held, of as many columns, got: ")
+    return emitOpError("expected rows of statistics, 16 a warp, a swizzled tile of as many or fewer, and O as one, or "
+                       "held, of as many columns, got: ")
            << rows << ", " << grad << " and " << o;
   return success();
 }
@@ -264,30 +290,34 @@ static LogicalResult verifyTurns(Operation *op, Value staging, Value turn, Value
 }
 
 LogicalResult AddSumOp::verify() {
-  if (getStaging() && getStaging().getType().getBytes() && failed(verifySlot(*this, getAcc().getType(), getStaging().getType())))
+  if (getStaging() && getStaging().getType().getBytes() &&
+      failed(verifySlot(*this, getAcc().getType(), getStaging().getType())))
     return failure();
   if (getTurn() && !getStaging()) // C2
     return emitOpError("expected a staging place, got turns without one");
   bool alone = bool(getAlone());
   auto kernel = getOperation()->getParentOfType<KernelOp>();
-  if (alone && (!kernel || !kernel.getConfig().getReducer() || int64_t(getDim().value_or(0)) > getAcc().getType().getCols() * getAcc().getType().getWarps() / 4)) // C3
+  if (alone && (!kernel || !kernel.isPersistent() || !kernel.getRoles().getDqColumns() ||
+                int64_t(getDim().value_or(0)) > getAcc().getType().getCols() * getAcc().getType().getWarps() / 4)) // C3
     return emitOpError("expected `alone` in a kernel with a reducer, and no more columns than it makes");
-  if ((alone && !getTurn()) || bool(getDst()) != alone || bool(getStride()) != alone || bool(getRows()) != alone || getFactor().has_value() != alone ||
-      getDim().has_value() != alone) // C3
+  if ((alone && !getTurn()) || bool(getDst()) != alone || bool(getStride()) != alone || bool(getRows()) != alone ||
+      getFactor().has_value() != alone || getDim().has_value() != alone) // C3
     return emitOpError("expected `alone` with turns and with where rows are written, or none of it");
   return verifyTurns(*this, getStaging(), getTurn(), getTile(), getAfterFirst(), getAdds());
 }
 
 LogicalResult AddInTurnOp::verify() {
   if (getStaging().getType().getBytes() != 0 || int64_t(getBlock()) < 0) // C1
-    return emitOpError("expected slots of 0 bytes and a block from 0 on, got: ") << getStaging().getType() << ", " << int64_t(getBlock());
+    return emitOpError("expected slots of 0 bytes and a block from 0 on, got: ")
+           << getStaging().getType() << ", " << int64_t(getBlock());
   return success();
 }
 
 LogicalResult StoreAloneOp::verify() {
   FragType acc = getAcc().getType();
   if (acc.getRows() != 64 || acc.getWarps() != 4 || int64_t(getDim()) > acc.getCols()) // C1
-    return emitOpError("expected a fragment of 64 rows, four warps and ") << int64_t(getDim()) << " columns or more, got: " << acc;
+    return emitOpError("expected a fragment of 64 rows, four warps and ")
+           << int64_t(getDim()) << " columns or more, got: " << acc;
   return success();
 }
 
@@ -296,7 +326,8 @@ LogicalResult StageOp::verify() { return verifySlot(*this, getAcc().getType(), g
 LogicalResult AddStagedOp::verify() {
   int64_t bytes = getStaging().getType().getBytes(), columns = getColumns();
   if (int64_t(getBlocks()) < 1 || columns < 16 || columns % 16 || bytes % (64 * columns * 4)) // C2
-    return emitOpError("expected at least one block, and slots of some times 64 rows of ") << columns << " columns, got: " << int64_t(getBlocks()) << ", " << getStaging().getType();
+    return emitOpError("expected at least one block, and slots of some times 64 rows of ")
+           << columns << " columns, got: " << int64_t(getBlocks()) << ", " << getStaging().getType();
   return verifyTurns(*this, getStaging(), getTurn(), getTile(), getAfterFirst(), getAdds());
 }
 

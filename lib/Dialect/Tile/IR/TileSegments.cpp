@@ -26,8 +26,7 @@ static void name(Region &region, ArrayRef<StringRef> names, OpAsmSetValueNameFn 
 void RowIndexOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "row"); }
 
 LogicalResult BoundSegmentsOp::verify() {
-  return verifyNumbers(
-      *this, getBody(), 6, [](size_t n) { return n == 3; }, "three numbers");
+  return verifyNumbers(*this, getBody(), 6, [](size_t n) { return n == 3; }, "three numbers");
 }
 
 void BoundSegmentsOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
@@ -35,8 +34,7 @@ void BoundSegmentsOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueName
 }
 
 LogicalResult CheckSegmentsOp::verify() {
-  return verifyNumbers(
-      *this, getBody(), 3, [](size_t n) { return n == 2 || n == 4; }, "one or two pairs");
+  return verifyNumbers(*this, getBody(), 3, [](size_t n) { return n == 2 || n == 4; }, "one or two pairs");
 }
 
 void CheckSegmentsOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
@@ -44,8 +42,7 @@ void CheckSegmentsOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueName
 }
 
 LogicalResult ListTilesOp::verify() {
-  return verifyNumbers(
-      *this, getBody(), 2, [](size_t n) { return n == 1; }, "one number");
+  return verifyNumbers(*this, getBody(), 2, [](size_t n) { return n == 1; }, "one number");
 }
 
 void ListTilesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
@@ -60,4 +57,6 @@ LogicalResult ListSlotsOp::verify() { // C1
   return success();
 }
 
-void ListSlotsOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) { name(region, {"b"}, setName); }
+void ListSlotsOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  name(region, {"b"}, setName);
+}

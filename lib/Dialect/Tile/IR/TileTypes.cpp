@@ -50,9 +50,11 @@ void SharedType::print(AsmPrinter &printer) const {
 
 LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols, Type element,
                                  int64_t pitch) {
-  if (rows <= 0 || (pitch == swizzled && rows % 16) || cols <= 0 || cols % 16 || (pitch < cols && pitch != swizzled)) // C1
-    return emitError() << "expected columns of a shared tile and, if swizzled, rows in multiples of 16, and pitch >= columns, got: "
-                       << rows << "x" << cols << ", pitch " << pitch;
+  if (rows <= 0 || (pitch == swizzled && rows % 16) || cols <= 0 || cols % 16 ||
+      (pitch < cols && pitch != swizzled)) // C1
+    return emitError()
+           << "expected columns of a shared tile and, if swizzled, rows in multiples of 16, and pitch >= columns, got: "
+           << rows << "x" << cols << ", pitch " << pitch;
   if (!element.isBF16() && !element.isF16() && (!element.isF32() || pitch == swizzled)) // C2
     return emitError() << "expected a shared tile of bf16, f16 or, if not swizzled, f32, got: " << element;
   return success();
@@ -82,7 +84,8 @@ void MapType::print(AsmPrinter &printer) const {
   printer << getElement() << (isPacked() ? ", packed>" : ">");
 }
 
-LogicalResult MapType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t heads, Type element, bool /*packed*/) {
+LogicalResult MapType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t heads, Type element,
+                              bool /*packed*/) {
   if (rows < 1 || heads < 1 || rows * heads < 16 || rows * heads > 256 || !(element.isBF16() || element.isF16())) // C1
     return emitError() << "expected boxes of 16 to 256 rows of bf16 or f16, got: " << rows * heads << " of " << element;
   return success();
@@ -156,9 +159,8 @@ LogicalResult FeedType::verify(function_ref<InFlightDiagnostic()> emitError, int
 static LogicalResult verifySplit(function_ref<InFlightDiagnostic()> emitError, const char *what, int64_t rows,
                                  int64_t cols, int64_t warps) {
   if (warps <= 0 || rows <= 0 || rows % (16 * warps) || cols <= 0 || cols % 8)
-    return emitError() << "expected rows of a " << what
-                       << " in multiples of 16 * warps and columns of 8, got: " << rows << "x" << cols << " over "
-                       << warps << " warps";
+    return emitError() << "expected rows of a " << what << " in multiples of 16 * warps and columns of 8, got: " << rows
+                       << "x" << cols << " over " << warps << " warps";
   return success();
 }
 
@@ -288,121 +290,4 @@ LogicalResult StripRowsType::verify(function_ref<InFlightDiagnostic()> emitError
   if (rows <= 0) // C1
     return emitError() << "expected a positive number of rows, got: " << rows;
   return verifyLanes(emitError, lanes);
-}
-
-/// Of a kernel on strips.
-static LogicalResult verifyStrips(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
-                                  int64_t warps, int64_t packHeads, int64_t lanes, bool others) {
-  if (failed(verifyLanes(emitError, lanes)))
-    return failure();
-  if (!llvm::is_contained({1, 2, 4, 8}, warps))
-    return emitError() << "expected 1, 2, 4 or 8 warps with lanes, got: " << warps;
-  if (qTile < 1 || qTile > 16 || kvTile < 1 || kvTile > 16 || packHeads < 1 || qTile % packHeads)
-    return emitError() << "expected q_tile and kv_tile from 1 to 16 with lanes, and q_tile a multiple of pack_heads, "
-                          "got: q_tile = "
-                       << qTile << ", kv_tile = " << kvTile << ", pack_heads = " << packHeads;
-  if (others)
-    return emitError() << "expected nothing but q_tile, kv_tile, warps, blocks and pack_heads with lanes";
-  return success();
-}
-
-LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
-                                 int64_t warps, int64_t blocks, bool holdQ, bool oneBody, int64_t stages,
-                                 int64_t qStages, bool turns, int64_t splits, int64_t packHeads,
-                                 int64_t lanes, bool bySequence, int64_t headsInTurn, int64_t parts, int64_t reducer, int64_t look) {
-  if (int64_t most = bySequence ? 32 : 16; blocks < 1 || blocks > most) // C3
-    return emitError() << "expected blocks from 1 to " << most << ", got: " << blocks;
-  if (headsInTurn < 1 || (headsInTurn != 1 && !bySequence)) // C9
-    return emitError() << "expected a positive heads_in_turn, and 1 without by_sequence, got: " << headsInTurn;
-  if (parts < 0 || (parts && !bySequence)) // C9
-    return emitError() << "expected parts not to be negative, and 0 without by_sequence, got: " << parts;
-  bool others = holdQ || oneBody || stages != 2 || qStages != 1 || turns || splits != 1 || reducer || look != 1;
-  if (lanes) // C7
-    return verifyStrips(emitError, qTile, kvTile, warps, packHeads, lanes, others || bySequence);
-  if (bySequence && (others || warps < 1 || warps > 8 || qTile < 1 || qTile > 256 || kvTile < 8 || kvTile > 256 || kvTile % 8)) // C8
-    return emitError() << "expected 1 to 8 warps, a q_tile from 1 to 256, a kv_tile in multiples of 8 from 8 to 256, and nothing else but "
-                          "blocks, pack_heads, heads_in_turn and parts with by_sequence, got: q_tile = "
-                       << qTile << ", kv_tile = " << kvTile << ", warps = " << warps;
-  bool rows = warps > 12 ? qTile % 16 == 0
-                         : qTile == warps || qTile % (16 * warps) == 0 || (qTile % 16 == 0 && (kvTile % (16 * warps) == 0 || look > 1));
-  if (!bySequence && (!llvm::is_contained({1, 2, 4, 8, 12, 16}, warps) || qTile <= 0 || qTile > 256 || !rows)) // C1
-    return emitError() << "expected 1, 2, 4, 8 or 12 warps and a q_tile of as many rows, or in multiples of 16 * warps "
-                          "up to 256, got: q_tile = "
-                       << qTile << ", warps = " << warps;
-  if (!bySequence && (kvTile < 16 || kvTile > 256 || kvTile % 16)) // C2
-    return emitError() << "expected a kv_tile in multiples of 16 from 16 to 256, got: " << kvTile;
-  if (look < 1 || kvTile * look > 256) // C11
-    return emitError() << "expected a positive look at 256 keys at most, got: look = " << look << ", kv_tile = " << kvTile;
-  if (stages < 1 || stages > 8 || qStages < 1 || qStages > 2) // C4
-    return emitError() << "expected stages from 1 to 8 and q_stages 1 or 2, got: stages = " << stages
-                       << ", q_stages = " << qStages;
-  if (reducer && ((reducer != 32 && reducer != 64) || warps != 8 || blocks != 1 || qTile % 64 || stages < 2 || !oneBody)) // C10
-    return emitError() << "expected a reducer of 32 or 64 columns with one_body, a q_tile in multiples of 64, 8 warps, 1 block and 2 stages at least, got: reducer = "
-                       << reducer << ", q_tile = " << qTile << ", warps = " << warps << ", blocks = " << blocks << ", stages = " << stages
-                       << (oneBody ? "" : ", no one_body");
-  if (splits < 0 || splits > 256) // C5
-    return emitError() << "expected splits from 0 (chosen at launch) to 256, got: splits = " << splits;
-  if (packHeads < 1 || packHeads > qTile) // C6
-    return emitError() << "expected pack_heads from 1 to q_tile, got: pack_heads = " << packHeads;
-  return success();
-}
-
-namespace {
-/// A config's fields, to be changed one by one.
-struct Fields {
-  MLIRContext *context;
-  int64_t qTile, kvTile, warps, blocks;
-  bool holdQ, oneBody;
-  int64_t stages, qStages;
-  bool turns;
-  int64_t splits, packHeads, lanes;
-  bool bySequence;
-  int64_t headsInTurn, parts, reducer, look;
-
-  explicit Fields(ConfigAttr c)
-      : context(c.getContext()), qTile(c.getQTile()), kvTile(c.getKvTile()), warps(c.getWarps()), blocks(c.getBlocks()),
-        holdQ(c.getHoldQ()), oneBody(c.getOneBody()), stages(c.getStages()), qStages(c.getQStages()),
-        turns(c.getTurns()), splits(c.getSplits()), packHeads(c.getPackHeads()),
-        lanes(c.getLanes()), bySequence(c.getBySequence()), headsInTurn(c.getHeadsInTurn()), parts(c.getParts()),
-        reducer(c.getReducer()), look(c.getLook()) {}
-  operator ConfigAttr() const {
-    return ConfigAttr::get(context, qTile, kvTile, warps, blocks, holdQ, oneBody, stages, qStages, turns, splits,
-                           packHeads, lanes, bySequence, headsInTurn, parts, reducer, look);
-  }
-};
-} // namespace
-
-template <typename T> static ConfigAttr with(ConfigAttr config, T Fields::*field, T value) {
-  Fields fields(config);
-  fields.*field = value;
-  return fields;
-}
-
-ConfigAttr ConfigAttr::withKvTile(int64_t keys) const { return with(*this, &Fields::kvTile, keys); }
-ConfigAttr ConfigAttr::withQTile(int64_t rows) const { return with(*this, &Fields::qTile, rows); }
-ConfigAttr ConfigAttr::withHoldQ(bool holds) const { return with(*this, &Fields::holdQ, holds); }
-ConfigAttr ConfigAttr::withOneBody(bool one) const { return with(*this, &Fields::oneBody, one); }
-
-ConfigAttr ConfigAttr::withStages(int64_t stages, int64_t qStages) const {
-  Fields fields(*this);
-  fields.stages = stages, fields.qStages = qStages;
-  return fields;
-}
-
-ConfigAttr ConfigAttr::withTurns(bool turns) const { return with(*this, &Fields::turns, turns); }
-ConfigAttr ConfigAttr::withSplits(int64_t splits) const { return with(*this, &Fields::splits, splits); }
-ConfigAttr ConfigAttr::withPackHeads(int64_t heads) const { return with(*this, &Fields::packHeads, heads); }
-ConfigAttr ConfigAttr::withWarps(int64_t warps) const { return with(*this, &Fields::warps, warps); }
-ConfigAttr ConfigAttr::withBySequence(bool owns) const { return with(*this, &Fields::bySequence, owns); }
-ConfigAttr ConfigAttr::withHeadsInTurn(int64_t heads) const { return with(*this, &Fields::headsInTurn, heads); }
-ConfigAttr ConfigAttr::withParts(int64_t parts) const { return with(*this, &Fields::parts, parts); }
-ConfigAttr ConfigAttr::withBlocks(int64_t blocks) const { return with(*this, &Fields::blocks, blocks); }
-ConfigAttr ConfigAttr::withReducer(int64_t columns) const { return with(*this, &Fields::reducer, columns); }
-ConfigAttr ConfigAttr::withLook(int64_t tiles) const { return with(*this, &Fields::look, tiles); }
-
-ConfigAttr ConfigAttr::ofStrips(MLIRContext *context, int64_t rows, int64_t keys, int64_t packHeads, int64_t lanes,
-                                int64_t warps, int64_t blocks) {
-  return ConfigAttr::get(context, rows, keys, warps, blocks, /*hold_q=*/false, /*one_body=*/false, /*stages=*/2,
-                         /*q_stages=*/1, /*turns=*/false, /*splits=*/1, packHeads, lanes,
-                         /*by_sequence=*/false, /*heads_in_turn=*/1, /*parts=*/0, /*reducer=*/0, /*look=*/1);
 }

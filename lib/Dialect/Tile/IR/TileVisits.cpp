@@ -34,12 +34,16 @@ void TogetherOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn se
 LogicalResult TogetherOp::verify() { // C1
   Type arguments[] = {TeamType::get(getContext()), IntegerType::get(getContext(), 32)};
   if (getBody().getArgumentTypes() != TypeRange(arguments))
-    return emitOpError("expected a region over a team and a sequence of type i32, got: ") << getBody().getArgumentTypes();
+    return emitOpError("expected a region over a team and a sequence of type i32, got: ")
+           << getBody().getArgumentTypes();
   return success();
 }
 
 void SelectTilesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
-  const char *const names[] = {&region == &getBody() || &region == &getInner() ? "j" : &region == &getGroups() ? "g" : "from", "to"};
+  const char *const names[] = {&region == &getBody() || &region == &getInner() ? "j"
+                               : &region == &getGroups()                       ? "g"
+                                                                               : "from",
+                               "to"};
   for (auto [argument, name] : llvm::zip(region.getArguments(), names))
     setName(argument, name);
 }
@@ -52,7 +56,11 @@ LogicalResult SelectTilesOp::verify() { // C1
     const char *over, *yields;
   } forms[] = {
       {getBody(), {i32}, {i1, i1}, "a tile's number of type i32", "two conditions: is some pair visible, and are all"},
-      {getInner(), {i32}, {i1, i1}, "a tile's number of type i32", "two conditions of a tile inside: is some pair visible, and are all"},
+      {getInner(),
+       {i32},
+       {i1, i1},
+       "a tile's number of type i32",
+       "two conditions of a tile inside: is some pair visible, and are all"},
       {getGroups(),
        {i32},
        {i1, i1, i1, i32, i32},

@@ -14,8 +14,8 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-/// Bytes that tiles share which are never needed at the same time: all that is done to each lies in one block and its conditionals, and
-/// to one before the other.
+/// Bytes that tiles share which are never needed at the same time: all that is done to each lies in one block and its
+/// conditionals, and to one before the other.
 struct Lot {
   int64_t offset, bytes;
   Block *block;
@@ -27,8 +27,8 @@ struct Span {
   int64_t first, last;
 };
 
-/// Of the ops that have to do with a place, or with what is in flight into or out of it; none if some may run more than once
-/// for one run of the place's block.
+/// Of the ops that have to do with a place, or with what is in flight into or out of it; none if some may run more than
+/// once for one run of the place's block.
 std::optional<Span> spanOf(PlaceOp place, const DenseMap<Operation *, int64_t> &numbers) {
   std::optional<Span> span;
   SmallVector<Value> values = {place.getResult()};
@@ -77,7 +77,8 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
       if (auto type = dyn_cast<SharedType>(place.getType())) {
         std::optional<Span> span = spanOf(place, numbers);
         for (Lot &lot : lots)
-          if (span && !type.isSwizzled() && lot.bytes >= type.getBytes() && lot.block == place->getBlock() && lot.last < span->first) {
+          if (span && !type.isSwizzled() && lot.bytes >= type.getBytes() && lot.block == place->getBlock() &&
+              lot.last < span->first) {
             place.setOffset(lot.offset);
             lot.last = span->last;
             return;
@@ -99,7 +100,7 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
     kernel.setSharedBytes(bytes);
     if (bytes > limit) {
       kernel.emitError("expected at most ")
-          << limit.getValue() << " bytes of shared memory, got: " << bytes << " with " << kernel.getConfig();
+          << limit.getValue() << " bytes of shared memory, got: " << bytes << " with " << kernel.getSchedule();
       signalPassFailure();
     }
   }

@@ -51,22 +51,24 @@ static bool fitsRing(Operation *copy) {
   WaitOp wait = soleWait(copy->getResult(0));
   Value place = destinationOf(copy);
   auto copies = llvm::make_filter_range(place.getUsers(), [](Operation *user) { return bool(destinationOf(user)); });
-  return wait && wait->getBlock() == copy->getBlock() && place.getDefiningOp<PlaceOp>() && llvm::all_of(place.getUsers(), [&](Operation *user) {
+  return wait && wait->getBlock() == copy->getBlock() && place.getDefiningOp<PlaceOp>() &&
+         llvm::all_of(place.getUsers(), [&](Operation *user) {
            return destinationOf(user) || llvm::any_of(copies, [&](Operation *other) { return reads(user, other); });
          });
 }
 
 /// A ring for every place that is copied into.
-static DenseMap<Value, Value> makeRings(PersistOp persist, ConfigAttr config) {
+static DenseMap<Value, Value> makeRings(PersistOp persist, WarpSpecializedInterface schedule) {
   DenseMap<Value, Value> rings;
   OpBuilder b(persist);
   persist.walk([&](Operation *copy) {
     Value tile = destinationOf(copy);
     if (!tile || rings.contains(tile))
       return;
-    bool often = llvm::any_of(tile.getUsers(), [](Operation *user) { return destinationOf(user) && user->getParentOfType<KvLoopOp>(); });
+    bool often = llvm::any_of(tile.getUsers(),
+                              [](Operation *user) { return destinationOf(user) && user->getParentOfType<KvLoopOp>(); });
     auto place = tile.getDefiningOp<PlaceOp>();
-    int64_t slots = place.getSlots().value_or(often ? config.getStages() : config.getQStages());
+    int64_t slots = place.getSlots().value_or(often ? schedule.getStages() : schedule.getQStages());
     auto type = RingType::get(b.getContext(), slots, tile.getType());
     rings[tile] = PlaceOp::create(b, place.getLoc(), type, place.getName());
   });
@@ -139,7 +141,8 @@ static void add(PersistOp persist, Value staging, int64_t blocks) {
       SkipSumOp::create(b, sum.getLoc(), sum.getTurn());
       b.setInsertionPointToStart(alone.elseBlock());
     }
-    auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getLeft(), sum.getTurn(), sum.getTile(), sum.getAcc().getType().getCols(), blocks, sum.getAfterFirst());
+    auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getLeft(), sum.getTurn(),
+                                      sum.getTile(), sum.getAcc().getType().getCols(), blocks, sum.getAfterFirst());
     staged.getAdds().takeBody(sum.getAdds());
   });
 }
@@ -200,11 +203,13 @@ static void reduce(PersistOp persist, const DenseMap<Value, Value> &rings, Value
       return;
     Value tile = TakeOp::create(b, loc, ring).getTile();
     for (int64_t i = 0; i < blocks; ++i) {
-      Value token = MmaTnOp::create(b, loc, acc, tile, takeKeys.getTile(), b.getI64IntegerAttr(i), b.getI64IntegerAttr(blocks));
+      Value token =
+          MmaTnOp::create(b, loc, acc, tile, takeKeys.getTile(), b.getI64IntegerAttr(i), b.getI64IntegerAttr(blocks));
       WaitOp::create(b, loc, token);
       if (i + 1 == blocks)
         ReleaseOp::create(b, loc, ring);
-      leave(b, cast<AddSumOp>(op), staging, acc, i, blocks, /*rowBlocks=*/cast<SharedType>(product.getA().getType()).getCols() / 64);
+      leave(b, cast<AddSumOp>(op), staging, acc, i, blocks,
+            /*rowBlocks=*/cast<SharedType>(product.getA().getType()).getCols() / 64);
     }
   });
   Block *block = takeKeys->getBlock();
@@ -236,7 +241,8 @@ static void stage(PersistOp persist, bool reduces) {
     } else if (auto sum = cast<AddSumOp>(op); !reduces && sum.getStaging().getType().getBytes()) {
       StageOp::create(b, op->getLoc(), sum.getStaging(), sum.getAcc());
     } else if (!reduces) {
-      AddInTurnOp::create(b, op->getLoc(), sum.getSum(), sum.getAcc(), sum.getLeft(), sum.getStaging(), /*block=*/0, /*over=*/true);
+      AddInTurnOp::create(b, op->getLoc(), sum.getSum(), sum.getAcc(), sum.getLeft(), sum.getStaging(), /*block=*/0,
+                          /*over=*/true);
     }
     op->erase();
   }
@@ -268,7 +274,8 @@ static void consume(Operation *copy, Value ring) {
   copy->erase();
 }
 
-/// Of a step in which the warpgroup's rows have nothing to do: all that is brought is given back, and zeros are put where others read.
+/// Of a step in which the warpgroup's rows have nothing to do: all that is brought is given back, and zeros are put
+/// where others read.
 static void passStep(KvLoopOp loop, Value from, Value to, OpBuilder b) {
   Location loc = loop.getLoc();
   auto steps = scf::ForOp::create(b, loc, from, to, arith::ConstantIntOp::create(b, loc, 1, 32));
@@ -299,29 +306,32 @@ static void keepToOwn(KvLoopOp loop) {
 }
 
 static bool holds(Operation *program, llvm::function_ref<bool(Operation *)> wanted) {
-  return program->walk([&](Operation *op) { return wanted(op) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
+  return program->walk([&](Operation *op) { return wanted(op) ? WalkResult::interrupt() : WalkResult::advance(); })
+      .wasInterrupted();
 }
 
 /// Of the reducer: its product has half a register for each of its columns, and ptxas keeps 24 for everything else.
-static int64_t registersOfReducer(ConfigAttr config) { return config.getReducer() ? 32 + config.getReducer() / 2 : 0; }
+static int64_t registersOfReducer(WarpSpecializedInterface schedule) {
+  return schedule.getDqColumns() ? 32 + schedule.getDqColumns() / 2 : 0;
+}
 
 /// Registers of a thread, of the roles that do not compute and of the one that
 /// does: what a multiprocessor has, shared out in eights. `adds`: there is an adder.
 static std::pair<int64_t, int64_t> registersOf(KernelOp kernel, PersistOp program, bool adds) {
-  ConfigAttr config = kernel.getConfig();
+  WarpSpecializedInterface schedule = kernel.getRoles();
   constexpr int64_t warpgroup = 128, most = 240;
-  int64_t apart = registersOfReducer(config);
+  int64_t apart = registersOfReducer(schedule);
   // What a block is launched with is all there is: who asks for more waits forever.
-  int64_t atLaunch = config.getRegistersAtLaunch() * kernel.getThreads();
+  int64_t atLaunch = schedule.getRegistersAtLaunch() * kernel.getThreads();
   // Who brings and who adds need some more, if those who compute can do without: not with wide query tiles.
   bool spares = !holds(kernel, [](Operation *op) {
     auto probabilities = dyn_cast<ProbabilitiesOp>(op);
     return isa<DropGradsOp>(op) || (probabilities && !probabilities.getModify().empty());
   });
-  bool scarce = config.getReducer() || config.getWarps() * config.getBlocks() >= 12;
-  int64_t few = scarce ? 32 : adds && spares && config.getQTile() <= 64 ? 48 : 40;
+  bool scarce = schedule.getDqColumns() || schedule.getWarps() * schedule.getBlocks() >= 12;
+  int64_t few = scarce ? 32 : adds && spares && schedule.getQTile() <= 64 ? 48 : 40;
   auto many = [&](int64_t few) {
-    return std::min((atLaunch / warpgroup - few - apart) / (config.getWarps() / 4) / 8 * 8, most);
+    return std::min((atLaunch / warpgroup - few - apart) / (schedule.getWarps() / 4) / 8 * 8, most);
   };
   // Where fragments leave more than usual, who brings gets it, if there is much to work out.
   constexpr int64_t more = 32, left = 96;
@@ -357,17 +367,19 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
       return signalPassFailure();
 
     // A loop over heads leaves the producer no registers for all words at once.
-    hoistNumbers(consumer, /*scarce=*/kernel.getConfig().getReducer() && !holds(consumer, llvm::IsaPred<scf::ForOp>));
-    DenseMap<Value, Value> rings = makeRings(consumer, kernel.getConfig());
+    hoistNumbers(consumer, /*scarce=*/kernel.getRoles().getDqColumns() && !holds(consumer, llvm::IsaPred<scf::ForOp>));
+    DenseMap<Value, Value> rings = makeRings(consumer, kernel.getRoles());
     OpBuilder b(consumer);
     bool adds = holds(consumer, isStaged);
-    bool reduces = kernel.getConfig().getReducer() != 0;
+    bool reduces = kernel.getRoles().getDqColumns() != 0;
     if (reduces && !(adds && holds(consumer, llvm::IsaPred<ShareOp>))) {
-      kernel.emitError("expected something shared and added up through a staging place for the reducer of its config");
+      kernel.emitError(
+          "expected something shared and added up through a staging place for the dQ MMA warpgroup of its schedule");
       return signalPassFailure();
     }
     auto [few, many] = registersOf(kernel, consumer, adds);
-    auto roles = RolesOp::create(b, consumer.getLoc(), few, many, reduces ? b.getI64IntegerAttr(registersOfReducer(kernel.getConfig())) : IntegerAttr());
+    auto roles = RolesOp::create(b, consumer.getLoc(), few, many,
+                                 reduces ? b.getI64IntegerAttr(registersOfReducer(kernel.getRoles())) : IntegerAttr());
     Block &producers = roles.getProducer().emplaceBlock(), &consumers = roles.getConsumer().emplaceBlock();
     IRMapping inProducer;
     b.setInsertionPointToEnd(&producers);
@@ -386,7 +398,9 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
         auto type = cast<StagingType>(all.getType());
         b.setInsertionPoint(all);
         if (type.getBytes())
-          staging = PlaceOp::create(b, all.getLoc(), StagingType::get(b.getContext(), type.getSlots() * blocks, type.getBytes() / blocks), all.getName());
+          staging = PlaceOp::create(
+              b, all.getLoc(), StagingType::get(b.getContext(), type.getSlots() * blocks, type.getBytes() / blocks),
+              all.getName());
         b.setInsertionPointToEnd(&roles.getReducer().emplaceBlock());
         auto reducer = cast<PersistOp>(b.clone(*consumer));
         reduce(reducer, rings, staging, blocks);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The walk of a key tile over query tiles, where a reducer makes dQ. A step as roles leave it begins with the product of scores
-// and ends with that of dK, one behind the other, with nothing to do under either. Turned, it ends with both: scores of the
-// next query tile are begun first, dK with this one's behind them, and exponentials of the next step run under the latter.
+// The walk of a key tile over query tiles, where a reducer makes dQ. A step as roles leave it begins with the product
+// of scores and ends with that of dK, one behind the other, with nothing to do under either. Turned, it ends with both:
+// scores of the next query tile are begun first, dK with this one's behind them, and exponentials of the next step run
+// under the latter.
 //
-// dK's product is in flight across the loop's edge, so its token is carried, and its query tile is passed, not released: it is
-// given back in the next step. Scores of the first tile come before the loop. Where there is no next tile, or none at all, scores of another one are
-// made, and nobody looks at them: a product in a branch would be waited for there.
+// dK's product is in flight across the loop's edge, so its token is carried, and its query tile is passed, not
+// released: it is given back in the next step. Scores of the first tile come before the loop. Where there is no next
+// tile, or none at all, scores of another one are made, and nobody looks at them: a product in a branch would be waited
+// for there.
 //
 #include "TileWalk.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -104,7 +106,8 @@ public:
     WaitOp::create(b, loc, map.lookup(body.scores.getToken()));
 
     Value none = NoProductOp::create(b, loc);
-    auto turned = KvLoopOp::create(b, loc, none.getType(), loop.getBounds(), loop.getOwn(), none, loop.getRunsAttr(), loop.getOneBody());
+    auto turned = KvLoopOp::create(b, loc, none.getType(), loop.getBounds(), loop.getOwn(), none, loop.getRunsAttr(),
+                                   loop.getOneBody());
     writeBody(turned, first.tile);
     WaitOp::create(b, loc, turned.getResults().front());
     ReleaseOp::create(b, loc, body.take.getRing(), /*passed=*/true, first.any);
@@ -131,13 +134,16 @@ private:
         WaitOp::create(b, loc, before);
         ReleaseOp::create(b, loc, ring, /*passed=*/true, later);
       }
-      if (auto release = dyn_cast<ReleaseOp>(op); release && isa<StatisticsType>(release.getRing().getType().getTile())) {
+      if (auto release = dyn_cast<ReleaseOp>(op);
+          release && isa<StatisticsType>(release.getRing().getType().getTile())) {
         statistics.push_back(release.getRing());
         continue;
       }
       b.clone(op, map);
-      if (values && isa<WaitOp>(op) && soleWait(grads.getToken()) == &op && cast<RingType>(values.getRing().getType()).getStages() == 1)
-        ReleaseEarlyOp::create(b, loc, values.getRing(), turned.getMore()); // the next tile's come under what is left of this one
+      if (values && isa<WaitOp>(op) && soleWait(grads.getToken()) == &op &&
+          cast<RingType>(values.getRing().getType()).getStages() == 1)
+        ReleaseEarlyOp::create(b, loc, values.getRing(),
+                               turned.getMore()); // the next tile's come under what is left of this one
     }
     Value passed = PassOp::create(b, loc, ring);
     map.map(loop.getTile(), turned.getNext());
@@ -165,8 +171,8 @@ private:
   }
 
   bool isTurned(Operation *op) {
-    return llvm::is_contained(std::initializer_list<Operation *>{body.take, body.scores, body.waitScores, body.publish, body.product,
-                                                                 body.waitProduct, body.release},
+    return llvm::is_contained(std::initializer_list<Operation *>{body.take, body.scores, body.waitScores, body.publish,
+                                                                 body.product, body.waitProduct, body.release},
                               op);
   }
 
@@ -179,8 +185,8 @@ private:
 
   KvLoopOp loop;
   Body body;
-  MmaQkOp grads;  ///< of probabilities; null if there are none
-  TakeOp values;  ///< their left operand, if that is this loop's alone and is looked at late and given back early
+  MmaQkOp grads; ///< of probabilities; null if there are none
+  TakeOp values; ///< their left operand, if that is this loop's alone and is looked at late and given back early
   Location loc;
   OpBuilder b;
   IRMapping map;
@@ -190,14 +196,16 @@ struct OverlapGradientsPass : attn::tile::impl::OverlapGradientsBase<OverlapGrad
   using Base::Base;
 
   void runOnOperation() final {
-    if (!getOperation().getConfig().getReducer())
+    if (auto roles = getOperation().getRoles(); !roles || !roles.getDqColumns())
       return;
     SmallVector<KvLoopOp> loops;
-    getOperation().walk([&](RolesOp roles) { roles.getConsumer().walk([&](KvLoopOp loop) { loops.push_back(loop); }); });
+    getOperation().walk(
+        [&](RolesOp roles) { roles.getConsumer().walk([&](KvLoopOp loop) { loops.push_back(loop); }); });
     for (KvLoopOp loop : loops) {
       std::optional<Body> body = match(loop);
       if (!body) {
-        loop.emitError("expected scores of a query tile first, and what they lead to put into a ring and multiplied with it last");
+        loop.emitError(
+            "expected scores of a query tile first, and what they lead to put into a ring and multiplied with it last");
         return signalPassFailure();
       }
       findOwnRows(loop);

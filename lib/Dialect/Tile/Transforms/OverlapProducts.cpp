@@ -113,7 +113,7 @@ public:
         return llvm::find(ops, product) - ops.begin() + 1;
       };
       size_t qk = afterProduct(body.scores, body.qk), pv = afterProduct(body.values, body.pv);
-      bool turns = loop->getParentOfType<KernelOp>().getConfig().getTurns();
+      bool turns = loop->getParentOfType<KernelOp>().getRoles().getPingpong();
       if (turns)
         TakeTurnOp::create(b, loc);
       clone(ArrayRef(body.scores).take_front(qk));
@@ -164,7 +164,8 @@ public:
 
 private:
   template <typename Write> void writeLoop(ArrayRef<Value> bounds, bool oneBody, Write write) {
-    auto turned = KvLoopOp::create(b, loc, TypeRange(), bounds, /*own=*/ValueRange(), ValueRange(), loop.getRunsAttr(), oneBody);
+    auto turned =
+        KvLoopOp::create(b, loc, TypeRange(), bounds, /*own=*/ValueRange(), ValueRange(), loop.getRunsAttr(), oneBody);
     Block &block = turned.getBody().emplaceBlock();
     block.addArguments(loop.getBody().getArgumentTypes(), SmallVector<Location>(3, loc));
     OpBuilder::InsertionGuard guard(b);
@@ -226,13 +227,12 @@ struct OverlapProductsPass : attn::tile::impl::OverlapProductsBase<OverlapProduc
 
   void runOnOperation() final {
     SmallVector<KvLoopOp> loops;
-    getOperation().walk(
-        [&](RolesOp roles) {
-          roles.getConsumer().walk([&](KvLoopOp loop) {
-            if (isForward(loop))
-              loops.push_back(loop);
-          });
-        });
+    getOperation().walk([&](RolesOp roles) {
+      roles.getConsumer().walk([&](KvLoopOp loop) {
+        if (isForward(loop))
+          loops.push_back(loop);
+      });
+    });
     for (KvLoopOp loop : loops) {
       std::optional<Body> body = match(loop);
       if (!body) {

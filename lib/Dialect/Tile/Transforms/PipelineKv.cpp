@@ -72,15 +72,16 @@ static void waitForQueriesLast(KvLoopOp loop) {
 /// The loop itself, with more tokens going around.
 static void carry(KvLoopOp loop, ValueRange tokens) {
   OpBuilder b(loop);
-  auto pipelined = KvLoopOp::create(b, loop.getLoc(), tokens.getTypes(), loop.getBounds(), loop.getOwn(), tokens, loop.getRuns(),
-                                    loop.getOneBody());
+  auto pipelined = KvLoopOp::create(b, loop.getLoc(), tokens.getTypes(), loop.getBounds(), loop.getOwn(), tokens,
+                                    loop.getRuns(), loop.getOneBody());
   pipelined.getBody().takeBody(loop.getBody());
   // Nothing is in flight behind it: a copy for "no next tile" was never started.
   WaitOp::create(b, loop.getLoc(), pipelined.getResults());
   loop.erase();
 }
 
-/// Of short sequences, whose keys are one tile as a rule: Q, K and V are under way together, and blocks hide each other's waiting.
+/// Of short sequences, whose keys are one tile as a rule: Q, K and V are under way together, and blocks hide each
+/// other's waiting.
 static void bringTogether(KvLoopOp loop, Body body) {
   OpBuilder b(loop);
   auto [first, any] = firstTile(loop, b);
@@ -136,7 +137,8 @@ struct PipelineKvPass : attn::tile::impl::PipelineKvBase<PipelineKvPass> {
 
   void runOnOperation() final {
     KernelOp kernel = getOperation();
-    if (kernel.getTarget() != "sm_80" || kernel.getConfig().hasStrips()) // what is fetched is under way already
+    if (kernel.getTarget() != "sm_80" ||
+        isa<SimtRowsAttr>(kernel.getSchedule())) // what is fetched is under way already
       return;
     WalkResult result = kernel.walk([&](KvLoopOp loop) {
       if (!isForward(loop))
@@ -146,7 +148,7 @@ struct PipelineKvPass : attn::tile::impl::PipelineKvBase<PipelineKvPass> {
         loop.emitError("expected one product with K and one with V, each behind its copy and waits");
         return WalkResult::interrupt();
       }
-      kernel.getConfig().getBySequence() ? bringTogether(loop, *body) : pipeline(loop, *body);
+      kernel.isStreaming() ? bringTogether(loop, *body) : pipeline(loop, *body);
       return WalkResult::advance();
     });
     if (result.wasInterrupted())

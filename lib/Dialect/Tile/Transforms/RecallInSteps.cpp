@@ -15,7 +15,8 @@ static bool isWanted(OpOperand &use) {
   if (!probabilities || (use.get() != probabilities.getRow0() && use.get() != probabilities.getCol0()))
     return true;
   auto asks = [](Region &region) {
-    return !region.empty() && llvm::any_of(region.getArguments().slice(1, 3), [](BlockArgument at) { return !at.use_empty(); });
+    return !region.empty() &&
+           llvm::any_of(region.getArguments().slice(1, 3), [](BlockArgument at) { return !at.use_empty(); });
   };
   return asks(probabilities.getModify()) || asks(probabilities.getSmall());
 }
@@ -28,7 +29,8 @@ static bool bounds(Value word, scf::ForOp loop) {
   });
 }
 
-/// The statement of a step that a user is or is within: a region of an op is a function of the text, and what it captures is there before it.
+/// The statement of a step that a user is or is within: a region of an op is a function of the text, and what it
+/// captures is there before it.
 static Operation *statementOf(Operation *user) {
   while (!isa<scf::ForOp, scf::IfOp>(user->getParentOp()))
     user = user->getParentOp();
@@ -64,7 +66,7 @@ namespace {
 struct RecallInStepsPass : attn::tile::impl::RecallInStepsBase<RecallInStepsPass> {
   using Base::Base;
   void runOnOperation() final {
-    if (!getOperation().getConfig().getReducer())
+    if (auto roles = getOperation().getRoles(); !roles || !roles.getDqColumns())
       return;
     getOperation().walk([](RolesOp roles) {
       auto consumer = *roles.getConsumer().front().getOps<PersistOp>().begin();

@@ -31,9 +31,8 @@ public:
         Location named = NameLoc::get(b.getStringAttr(PersistOp::nameOf(word)), consumer.getLoc());
         again = RecallOp::create(b, named, b.getI32Type(), consumer.getFeed(), word.getArgNumber());
       }
-    } else if (Operation *op = value.getDefiningOp();
-               consumer->isProperAncestor(op) && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
-               !isa<LoadOp>(op)) {
+    } else if (Operation *op = value.getDefiningOp(); consumer->isProperAncestor(op) && op->getNumRegions() == 0 &&
+                                                      isMemoryEffectFree(op) && !isa<LoadOp>(op)) {
       IRMapping operands;
       bool follows = isa<WarpgroupIndexOp>(op); // it takes a register as a word does
       for (Value operand : op->getOperands()) {

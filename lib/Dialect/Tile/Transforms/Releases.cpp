@@ -18,8 +18,9 @@ Operation *attn::tile::lastIn(Block &block, ArrayRef<Operation *> ends) {
   return last;
 }
 
-/// Gives back in a block, or in the branches or the loop that it ends with, what nothing reads behind its last reader there, unless there is another turn of one
-/// of the loops around it. (Walks over keys are turned later, and see to it themselves.)
+/// Gives back in a block, or in the branches or the loop that it ends with, what nothing reads behind its last reader
+/// there, unless there is another turn of one of the loops around it. (Walks over keys are turned later, and see to it
+/// themselves.)
 static void releaseIn(Block &block, Value ring, ArrayRef<Operation *> ends, SmallVector<scf::ForOp> loops) {
   Operation *last = lastIn(block, ends);
   if (isa_and_nonnull<scf::IfOp, scf::ForOp>(last)) {
@@ -37,7 +38,8 @@ static void releaseIn(Block &block, Value ring, ArrayRef<Operation *> ends, Smal
   Location loc = last->getLoc();
   Value more;
   for (scf::ForOp loop : loops) {
-    Value next = arith::AddIOp::create(b, NameLoc::get(b.getStringAttr("next"), loc), loop.getInductionVar(), loop.getStep());
+    Value next =
+        arith::AddIOp::create(b, NameLoc::get(b.getStringAttr("next"), loc), loop.getInductionVar(), loop.getStep());
     Value turns = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, next, loop.getUpperBound());
     more = more ? arith::OrIOp::create(b, loc, more, turns).getResult() : turns;
   }

@@ -13,8 +13,8 @@ namespace attn::tile {
 mlir::Operation *endOf(mlir::Operation *user);
 /// The last of these in a block, by what of it they are in; null if none is there.
 mlir::Operation *lastIn(mlir::Block &block, llvm::ArrayRef<mlir::Operation *> ends);
-/// Gives back what was taken ahead of branches or a loop where its last reader in there is done, not behind them: of a ring of one slot, what comes next is
-/// brought meanwhile.
+/// Gives back what was taken ahead of branches or a loop where its last reader in there is done, not behind them: of a
+/// ring of one slot, what comes next is brought meanwhile.
 void releaseInside(mlir::Operation *around, mlir::Value ring, llvm::ArrayRef<mlir::Operation *> ends);
 
 } // namespace attn::tile

@@ -17,7 +17,8 @@ static SmallVector<Value> scalarsToSend(PersistOp program) {
   for (Operation &op : body) {
     if (op.getNumRegions() || op.getNumResults() == 0 || !isMemoryEffectFree(&op))
       continue;
-    if (isa<WarpgroupIndexOp>(op) || llvm::any_of(op.getOperands(), [&](Value operand) { return own.contains(operand.getDefiningOp()); }))
+    if (isa<WarpgroupIndexOp>(op) ||
+        llvm::any_of(op.getOperands(), [&](Value operand) { return own.contains(operand.getDefiningOp()); }))
       own.insert(&op);
     else if (llvm::any_of(op.getOperands(), isKnown))
       known.insert(&op);
@@ -26,7 +27,8 @@ static SmallVector<Value> scalarsToSend(PersistOp program) {
   auto isWord = [](Value value) { return value.getType().isInteger(32); };
   DenseSet<Operation *> again;
   auto isUsed = [&](Value value) {
-    return llvm::any_of(value.getUsers(), [&](Operation *user) { return !known.contains(user) || again.contains(user); });
+    return llvm::any_of(value.getUsers(),
+                        [&](Operation *user) { return !known.contains(user) || again.contains(user); });
   };
   for (Operation *op : llvm::reverse(known))
     if (llvm::any_of(op->getResults(), [&](Value result) { return !isWord(result) && isUsed(result); }))

@@ -12,8 +12,8 @@ namespace attn::tile {
 
 /// Do the bounds of walks take hundreds of numbers, as of masks of many parts?
 bool worksOutMuch(mlir::Block &block);
-/// Numbers of a branch that follow from others alone are made ahead of it, where they can be sent. A few are as soon made again, where
-/// there are registers for that.
+/// Numbers of a branch that follow from others alone are made ahead of it, where they can be sent. A few are as soon
+/// made again, where there are registers for that.
 void hoistNumbers(PersistOp program, bool scarce);
 /// The producer sends these scalars once it knows them; the consumer gets them with
 /// the block's number, which so waits for no memory and divides no integers.

@@ -159,7 +159,7 @@ static void split(KvLoopOp loop) {
   SmallVector<Value> carried;
   if (runs.size() > 1)
     carried = nestRuns(loop, runs, b);
-  else if (loop.getOneBody() || loop->getParentOfType<KernelOp>().getConfig().getOneBody())
+  else if (loop.getOneBody() || loop->getParentOfType<KernelOp>().getSchedule().getSingleLoop())
     carried = oneBody(loop, boundsOf(runs.front()), loop.getCarried(), b);
   else
     carried = splitRun(loop, runs.front(), b);

@@ -55,5 +55,5 @@ int64_t attn::tile::registersOfFragments(KernelOp kernel) {
     if (auto held = dyn_cast<HeldType>(place.getType()))
       bits += held.getRows() * held.getCols() * held.getElement().getIntOrFloatBitWidth();
   });
-  return bits / 32 / (32 * kernel.getConfig().getWarps());
+  return bits / 32 / (32 * kernel.getSchedule().getWarps());
 }

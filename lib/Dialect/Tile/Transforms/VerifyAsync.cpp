@@ -26,16 +26,16 @@ struct Flight {
 };
 
 struct State {
-  DenseMap<Value, Flight> into;         ///< place -> what is in flight into it
-  DenseMap<Value, Operation *> readers; ///< shared place -> who may still be reading it
-  DenseMap<Value, Value> place;         ///< token -> its destination
-  DenseSet<Value> nothing;              ///< tokens of nothing
-  DenseMap<Value, TakeOp> taken;        ///< ring -> what was taken from it and not yet released
-  DenseMap<Value, PassOp> passed;       ///< ring -> what was passed and not yet released
+  DenseMap<Value, Flight> into;                     ///< place -> what is in flight into it
+  DenseMap<Value, Operation *> readers;             ///< shared place -> who may still be reading it
+  DenseMap<Value, Value> place;                     ///< token -> its destination
+  DenseSet<Value> nothing;                          ///< tokens of nothing
+  DenseMap<Value, TakeOp> taken;                    ///< ring -> what was taken from it and not yet released
+  DenseMap<Value, PassOp> passed;                   ///< ring -> what was passed and not yet released
   DenseMap<Value, SmallVector<Operation *, 2>> put; ///< ring -> what was put there and not yet published
-  DenseMap<Value, Operation *> covered; ///< what was aside -> what lies there since
-  DenseMap<Value, Value> gone;          ///< tile -> ring, once it is released
-  SmallVector<Value> early;             ///< tiles that are gone unless the loop has more steps
+  DenseMap<Value, Operation *> covered;             ///< what was aside -> what lies there since
+  DenseMap<Value, Value> gone;                      ///< tile -> ring, once it is released
+  SmallVector<Value> early;                         ///< tiles that are gone unless the loop has more steps
 };
 
 class Checker {
@@ -239,7 +239,8 @@ private:
     if (!put || !put.getFirst())
       return std::nullopt;
     auto held = dyn_cast<HeldType>(put.getHeld().getType());
-    return std::pair(int64_t(*put.getFirst()), int64_t(held ? held.getRows() : cast<FragType>(put.getHeld().getType()).getRows()));
+    return std::pair(int64_t(*put.getFirst()),
+                     int64_t(held ? held.getRows() : cast<FragType>(put.getHeld().getType()).getRows()));
   }
   /// Are there rows that both are?
   static bool putSameRows(Operation *op, Operation *other) {
@@ -412,7 +413,10 @@ private:
           if (!branch.getElseRegion().empty() && failed(check(branch.getElseRegion().front(), other)))
             return failure();
           auto leavesAlike = [](const State &one, const State &two) {
-            return llvm::all_of(one.taken, [&](auto &entry) { return TakeOp(entry.second).getMore() || two.taken.contains(entry.first); }) &&
+            return llvm::all_of(one.taken,
+                                [&](auto &entry) {
+                                  return TakeOp(entry.second).getMore() || two.taken.contains(entry.first);
+                                }) &&
                    llvm::all_of(one.passed, [&](auto &entry) { return two.passed.contains(entry.first); });
           };
           if (!leavesAlike(state, other) || !leavesAlike(other, state))

@@ -7,7 +7,7 @@
 // Nothing to split,
 // expected-error @below {{expected one `tile.persist` around the kernel's program}}
 tile.kernel @plain(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
 }
 
 // -----
@@ -15,7 +15,7 @@ tile.kernel @plain(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %block
 // or nobody knows what.
 // expected-error @below {{expected one `tile.persist` around the kernel's program}}
 tile.kernel @twofold(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   tile.persist %blocks, %queue {
   ^bb0(%block: i32):
   }
@@ -27,7 +27,7 @@ tile.kernel @twofold(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blo
 // -----
 
 tile.kernel @never(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.place "Q" : !tile.shared<64x64xbf16, swizzled>
   %held = tile.place "held" : !tile.held<64x64xbf16, 4>
   tile.persist %blocks, %queue {
@@ -41,7 +41,7 @@ tile.kernel @never(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %block
 // -----
 
 tile.kernel @twice_waited(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.place "Q" : !tile.shared<64x64xbf16, swizzled>
   %held = tile.place "held" : !tile.held<64x64xbf16, 4>
   tile.persist %blocks, %queue {
@@ -61,7 +61,7 @@ tile.kernel @twice_waited(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32,
 // -----
 
 tile.kernel @together(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.place "Q" : !tile.shared<64x64xbf16, swizzled>
   %held = tile.place "held" : !tile.held<64x64xbf16, 4>
   %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
@@ -78,7 +78,7 @@ tile.kernel @together(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %bl
 // -----
 
 tile.kernel @branch(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.place "Q" : !tile.shared<64x64xbf16, swizzled>
   %held = tile.place "held" : !tile.held<64x64xbf16, 4>
   tile.persist %blocks, %queue {
@@ -96,7 +96,7 @@ tile.kernel @branch(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %bloc
 // -----
 
 tile.kernel @twice(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.place "Q" : !tile.shared<64x64xbf16, swizzled>
   %held = tile.place "held" : !tile.held<64x64xbf16, 4>
   tile.persist %blocks, %queue {
@@ -117,7 +117,7 @@ tile.kernel @twice(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %block
 // -----
 
 tile.kernel @before(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.place "Q" : !tile.shared<64x64xbf16, swizzled>
   %held = tile.place "held" : !tile.held<64x64xbf16, 4>
   tile.persist %blocks, %queue {
@@ -133,7 +133,7 @@ tile.kernel @before(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %bloc
 // -----
 
 tile.kernel @outside(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.place "Q" : !tile.shared<64x64xbf16, swizzled>
   %held = tile.place "held" : !tile.held<64x64xbf16, 4>
   tile.persist %blocks, %queue {
@@ -153,7 +153,7 @@ tile.kernel @outside(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blo
 
 tile.kernel @no_place(%Q: !tile.shared<64x64xbf16, swizzled>, %map: !tile.map<64xbf16>, %n: i32, %blocks: i32,
                       %queue: !tile.queue) target("sm_90a") grid(dense heads 1)
-    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   tile.persist %blocks, %queue {
   ^bb0(%block: i32):
     // Not a place of this kernel.
@@ -166,7 +166,7 @@ tile.kernel @no_place(%Q: !tile.shared<64x64xbf16, swizzled>, %map: !tile.map<64
 // -----
 
 tile.kernel @carried(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.place "Q" : !tile.shared<64x64xbf16, swizzled>
   %held = tile.place "held" : !tile.held<64x64xbf16, 4>
   %s = tile.place "s" : !tile.frag<64x64, 4>
@@ -186,9 +186,9 @@ tile.kernel @carried(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blo
 // -----
 
 // Nothing for the reducer to do.
-// expected-error @below {{expected something shared and added up through a staging place for the reducer of its config}}
+// expected-error @below {{expected something shared and added up through a staging place for the dQ MMA warpgroup of its schedule}}
 tile.kernel @idle(%map: !tile.map<64xbf16>, %n: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    grid(dense heads 1 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   tile.persist %blocks, %queue {
   ^bb0(%block: i32):
   }

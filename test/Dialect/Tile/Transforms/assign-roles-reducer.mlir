@@ -5,7 +5,7 @@
 // RUN: attn-opt %S/Inputs/reducer.mlir -tile-assign-roles | FileCheck %s
 // RUN: attn-opt %S/Inputs/reducer.mlir -tile-assign-roles -mlir-print-op-generic | attn-opt - | FileCheck %s
 // RUN: attn-opt %S/Inputs/reducer.mlir -tile-assign-roles -tile-verify-async
-// RUN: sed 's/reducer = 64/reducer = 32/; s/%dQ = .*/%dQ = tile.place "dQ" : !tile.frag<256x32, 16>/; s/%dQ\(.*\)frag<128x64, 8>/%dQ\1frag<256x32, 16>/' \
+// RUN: sed 's/dq_columns = 64/dq_columns = 32/; s/%dQ = .*/%dQ = tile.place "dQ" : !tile.frag<256x32, 16>/; s/%dQ\(.*\)frag<128x64, 8>/%dQ\1frag<256x32, 16>/' \
 // RUN:   %S/Inputs/reducer.mlir > %t.mlir
 // RUN: attn-opt %t.mlir -tile-assign-roles | FileCheck %s --check-prefix=NARROW
 

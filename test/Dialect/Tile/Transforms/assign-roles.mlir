@@ -74,7 +74,7 @@
 // CHECK-NEXT: }
 tile.kernel @one_run(%map: !tile.map<64xbf16>, %packed_map: !tile.map<64xbf16, packed>, %lens: !tile.ptr<i32>,
                      %o: !tile.ptr<bf16>, %o_row: i64, %n: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3, q_stages = 2>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3, q_stages = 2>) {
   %Q = tile.place "Q" : !tile.shared<64x64xbf16, swizzled>
   %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
   %V = tile.place "V" : !tile.shared<64x64xbf16, swizzled>
@@ -145,7 +145,7 @@ tile.kernel @one_run(%map: !tile.map<64xbf16>, %packed_map: !tile.map<64xbf16, p
 // CHECK-NEXT: tile.store_padding %o stride(%o_row) rows(%q0)
 tile.kernel @branches(%map: !tile.map<64xbf16>, %cu: !tile.ptr<i32>, %o: !tile.ptr<bf16>, %o_row: i64, %n: i32,
                       %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(packed heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(packed heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %held = tile.place "held" : !tile.held<64x64xbf16, 4>
   %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
   %s = tile.place "s" : !tile.frag<64x64, 4>
@@ -188,7 +188,7 @@ tile.kernel @branches(%map: !tile.map<64xbf16>, %cu: !tile.ptr<i32>, %o: !tile.p
 // CHECK-NEXT: tile.release %Q
 // CHECK-NEXT: }
 tile.kernel @unread(%map: !tile.map<192xbf16>, %n: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1>) {
   %Q = tile.place "Q" : !tile.shared<192x64xbf16, swizzled>
   tile.persist %blocks, %queue {
   ^bb0(%block: i32):
@@ -210,7 +210,7 @@ tile.kernel @unread(%map: !tile.map<192xbf16>, %n: i32, %blocks: i32, %queue: !t
 // CHECK-NEXT: tile.store_lse %lse, %row rows(%[[LAST]], %[[A]])
 // CHECK-NEXT: tile.store_lse %lse, %row rows(%[[B]], %[[C]])
 tile.kernel @many(%lse: !tile.ptr<f32>, %n: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %row = tile.place "row" : !tile.rows<64, 4>
   tile.persist %blocks, %queue {
   ^bb0(%block: i32):
@@ -288,7 +288,7 @@ tile.kernel @many(%lse: !tile.ptr<f32>, %n: i32, %blocks: i32, %queue: !tile.que
 // CHECK: tile.add_staged %sum, %staging left(%{{.*}}) turns(%turn of %{{.*}}) columns 64 : !tile.staging<2, 32768> {
 // CHECK: arith.cmpi slt, %{{.*}}, %[[N]]
 tile.kernel @adds(%map: !tile.map<64xbf16>, %sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %n: i32, %blocks: i32, %queue: !tile.queue)
-    target("sm_90a") grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    target("sm_90a") grid(dense heads 1 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %K = tile.place "K" : !tile.shared<64x128xbf16, swizzled>
   %S = tile.place "S" : !tile.shared<64x64xbf16, swizzled>
   %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
@@ -328,7 +328,7 @@ tile.kernel @adds(%map: !tile.map<64xbf16>, %sum: !tile.ptr<f32>, %turn: !tile.p
 // CHECK-NEXT: scf.if %[[FEW]] {
 // CHECK-NEXT: tile.store_padding %o stride(%o_row) rows(%least)
 tile.kernel @truths(%o: !tile.ptr<bf16>, %o_row: i64, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   tile.persist %blocks, %queue {
   ^bb0(%block: i32):
     %eight = arith.constant 8 : i32

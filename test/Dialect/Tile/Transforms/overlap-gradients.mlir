@@ -5,7 +5,7 @@
 // RUN: attn-opt %S/Inputs/reducer.mlir -tile-assign-roles -tile-overlap-gradients | FileCheck %s
 // RUN: attn-opt %S/Inputs/reducer.mlir -tile-assign-roles -tile-overlap-gradients -tile-split-kv-loop -tile-verify-async
 // Kernels without a reducer are left alone.
-// RUN: sed 's/, reducer = 64//' %S/Inputs/reducer.mlir | attn-opt -tile-assign-roles | attn-opt > %t.mlir
+// RUN: sed 's/, dq_columns = 64//' %S/Inputs/reducer.mlir | attn-opt -tile-assign-roles | attn-opt > %t.mlir
 // RUN: attn-opt %t.mlir -tile-overlap-gradients | diff %t.mlir -
 
 // Who brings query tiles is left alone: a box ends where the sequence does, so nothing has to be done to a tile ahead of its scores.

@@ -8,7 +8,7 @@
 // RUN: attn-opt %t.mlir -tile-assign-roles -tile-recall-words -tile-overlap-gradients | FileCheck %s --check-prefix=TURNED
 // RUN: attn-opt %t.mlir -tile-assign-roles -tile-recall-words -tile-overlap-gradients -tile-split-kv-loop -tile-verify-async
 
-// A tile may have more slots than the config says.
+// A tile may have more slots than the schedule says.
 // CHECK: %K = tile.place "K" : !tile.ring<2, <128x128xbf16, swizzled>>
 // CHECK: %V = tile.place "V" : !tile.ring<1, <128x128xbf16, swizzled>>
 // What is a warpgroup's own is not sent.

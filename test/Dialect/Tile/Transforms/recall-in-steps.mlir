@@ -7,7 +7,7 @@
 // RUN: attn-opt %S/Inputs/reducer.mlir -tile-assign-roles -tile-recall-words -tile-overlap-gradients -tile-split-kv-loop \
 // RUN:   -tile-recall-in-steps -tile-verify-async
 // Without a reducer there are registers for them.
-// RUN: sed 's/, reducer = 64//' %S/Inputs/reducer.mlir | attn-opt -tile-assign-roles -tile-recall-words -tile-split-kv-loop | attn-opt > %t.mlir
+// RUN: sed 's/, dq_columns = 64//' %S/Inputs/reducer.mlir | attn-opt -tile-assign-roles -tile-recall-words -tile-split-kv-loop | attn-opt > %t.mlir
 // RUN: attn-opt %t.mlir -tile-recall-in-steps | diff %t.mlir -
 
 // CHECK: } consumer {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// With `one_body` in the config a walk of one run stays one loop, which asks which
+// With `single_loop` in the schedule a walk of one run stays one loop, which asks which
 // tiles need a test.
 //
-// RUN: attn-opt %s --pass-pipeline="builtin.module(convert-attn-to-tile,tile.kernel(tile-split-kv-loop,canonicalize,cse))" | FileCheck %s
+// RUN: attn-opt %s --pass-pipeline="builtin.module(attn-choose-schedule,convert-attn-to-tile,tile.kernel(tile-split-kv-loop,canonicalize,cse))" | FileCheck %s
 
 // CHECK-LABEL: tile.kernel @window
 // CHECK-COUNT-1: scf.for
@@ -14,4 +14,4 @@
 // CHECK-NOT: scf.for
 // CHECK: tile.normalize
 attn.problem @window mask(#attn.band<left = 255, right = 0>) layout(bshd) heads(2) dims(64) dtype(bf16)
-  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, one_body = true>)
+  schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, single_loop = true>)

@@ -5,7 +5,7 @@
 // RUN: attn-opt %s -tile-verify-async -split-input-file -verify-diagnostics
 
 tile.kernel @whole(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -33,7 +33,7 @@ tile.kernel @whole(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: 
 // -----
 
 tile.kernel @not_passed(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -53,7 +53,7 @@ tile.kernel @not_passed(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, 
 // -----
 
 tile.kernel @old_name(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -78,7 +78,7 @@ tile.kernel @old_name(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %h
 // -----
 
 tile.kernel @twice_passed(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -101,7 +101,7 @@ tile.kernel @twice_passed(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32
 // -----
 
 tile.kernel @never_released(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -121,7 +121,7 @@ tile.kernel @never_released(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i
 // -----
 
 tile.kernel @nothing_passed(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -141,7 +141,7 @@ tile.kernel @nothing_passed(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i
 // -----
 
 tile.kernel @in_flight(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -166,7 +166,7 @@ tile.kernel @in_flight(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %
 // -----
 
 tile.kernel @stand_in(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -193,7 +193,7 @@ tile.kernel @stand_in(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %h
 // -----
 
 tile.kernel @one_branch(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -216,7 +216,7 @@ tile.kernel @one_branch(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, 
 // -----
 
 tile.kernel @twice_put(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
   } consumer {
@@ -236,7 +236,7 @@ tile.kernel @twice_put(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %
 // -----
 
 tile.kernel @not_published(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
   } consumer {
@@ -253,7 +253,7 @@ tile.kernel @not_published(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i3
 // -----
 
 tile.kernel @not_put(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
   } consumer {
@@ -271,7 +271,7 @@ tile.kernel @not_put(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi
 // -----
 
 tile.kernel @not_rounded(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %K = tile.place "K" : !tile.shared<128x128xbf16, swizzled>
   tile.roles registers(32, 208, 64) producer {
@@ -295,7 +295,7 @@ tile.kernel @not_rounded(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32,
 // -----
 
 tile.kernel @covered(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
   } consumer {

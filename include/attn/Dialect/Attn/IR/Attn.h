@@ -142,7 +142,8 @@ llvm::SmallVector<MaskOperand> distinctOperands(MaskInterface mask);
 llvm::SmallVector<MaskOperand> rangedArrays(MaskInterface mask, OperandShape shape);
 /// Which of them the mask's array is.
 size_t rangedIndex(llvm::ArrayRef<MaskOperand> ranged, const MaskOperand &array);
-/// Block maps with the property that each visible pair is in a block that one of them lists; nothing if the mask has none.
+/// Block maps with the property that each visible pair is in a block that one of them lists; nothing if the mask has
+/// none.
 std::optional<llvm::SmallVector<MaskOperand>> boundingLists(MaskInterface mask);
 /// `reach` of a mask, from its conjuncts.
 std::optional<int64_t> reachOf(MaskInterface mask, Diagonal diagonal);

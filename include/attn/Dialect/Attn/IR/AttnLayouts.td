@@ -6,9 +6,9 @@ include "attn/Dialect/Attn/IR/AttnDialect.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
-def Attn_LayoutKind : I32EnumAttr<"LayoutKind", "how rows of sequences lie in memory", [
-    I32EnumAttrCase<"bshd", 0>, I32EnumAttrCase<"sbhd", 1>, I32EnumAttrCase<"bhsd", 2>,
-    I32EnumAttrCase<"thd", 3>]> {
+def Attn_LayoutKind : I32EnumAttr<"LayoutKind", "how rows of sequences lie in memory",
+                                  [I32EnumAttrCase<"bshd", 0>, I32EnumAttrCase<"sbhd", 1>, I32EnumAttrCase<"bhsd", 2>,
+                                   I32EnumAttrCase<"thd", 3>]> {
   let cppNamespace = "::attn";
 }
 

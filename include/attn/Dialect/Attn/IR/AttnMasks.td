@@ -7,8 +7,8 @@ include "attn/Dialect/Attn/IR/AttnInterfaces.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
-def Attn_Diagonal : I32EnumAttr<"Diagonal", "where the diagonal of a rectangular score matrix starts", [
-    I32EnumAttrCase<"top_left", 0>, I32EnumAttrCase<"bottom_right", 1>]> {
+def Attn_Diagonal : I32EnumAttr<"Diagonal", "where the diagonal of a rectangular score matrix starts",
+                                [I32EnumAttrCase<"top_left", 0>, I32EnumAttrCase<"bottom_right", 1>]> {
   let cppNamespace = "::attn";
   let description = [{
     `top_left`: row q and key q are on the diagonal. `bottom_right`: the last
@@ -17,8 +17,8 @@ def Attn_Diagonal : I32EnumAttr<"Diagonal", "where the diagonal of a rectangular
   }];
 }
 
-class Attn_Mask<string name, string mnem, list<string> methods> : AttrDef<Attn_Dialect, name,
-    [DeclareAttrInterfaceMethods<Attn_MaskInterface, !listconcat(["keeps"], methods)>]> {
+class Attn_Mask<string name, string mnem, list<string> methods>
+    : AttrDef<Attn_Dialect, name, [DeclareAttrInterfaceMethods<Attn_MaskInterface, !listconcat(["keeps"], methods)>]> {
   let mnemonic = mnem;
 }
 
@@ -37,7 +37,8 @@ def Attn_FullMask : Attn_Mask<"FullMask", "full", ["rowIntervals", "columnInterv
 }
 
 def Attn_CausalMask : Attn_Mask<"CausalMask", "causal",
-    ["rowIntervals", "columnIntervals", "reach", "affine", "zones", "intersected", "united", "complemented"]> {
+                                ["rowIntervals", "columnIntervals", "reach", "affine", "zones", "intersected", "united",
+                                 "complemented"]> {
   let summary = "a row sees the keys up to its diagonal";
   let description = [{
     The pair (q, k) is visible iff k <= q (`top_left`, the default) or
@@ -56,7 +57,8 @@ def Attn_CausalMask : Attn_Mask<"CausalMask", "causal",
 }
 
 def Attn_BandMask : Attn_Mask<"BandMask", "band",
-    ["rowIntervals", "columnIntervals", "reach", "affine", "zones", "simplified", "intersected", "united", "complemented"]> {
+                              ["rowIntervals", "columnIntervals", "reach", "affine", "zones", "simplified",
+                               "intersected", "united", "complemented"]> {
   let summary = "a row sees the keys near its diagonal (sliding window)";
   let description = [{
     With D = q (`top_left`, the default) or D = q + lenK - lenQ
@@ -76,15 +78,15 @@ def Attn_BandMask : Attn_Mask<"BandMask", "band",
     #attn.band<left = 7, right = 7, bottom_right>
     ```
   }];
-  let parameters = (ins "std::optional<int64_t>":$left, "std::optional<int64_t>":$right,
-                        "::attn::Diagonal":$diagonal);
+  let parameters = (ins "std::optional<int64_t>":$left, "std::optional<int64_t>":$right, "::attn::Diagonal":$diagonal);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
 
-def Attn_ChunkMask : Attn_Mask<"ChunkMask", "chunk",
-    ["rowIntervals", "columnIntervals", "affine", "zones", "simplified",
-     "intersected", "united"]> {
+def Attn_ChunkMask
+    : Attn_Mask<
+          "ChunkMask",
+          "chunk", ["rowIntervals", "columnIntervals", "affine", "zones", "simplified", "intersected", "united"]> {
   let summary = "a row sees the keys of its own chunk";
   let description = [{
     Positions are cut into chunks of N, counted from the sequence's start. With
@@ -107,8 +109,8 @@ def Attn_ChunkMask : Attn_Mask<"ChunkMask", "chunk",
 }
 
 def Attn_StridedMask : Attn_Mask<"StridedMask", "strided",
-    ["rowIntervals", "keyRanges", "queryRanges", "emitKeep", "tileTruth", "affine", "simplified", "intersected",
-     "united", "complemented"]> {
+                                 ["rowIntervals", "keyRanges", "queryRanges", "emitKeep", "tileTruth", "affine",
+                                  "simplified", "intersected", "united", "complemented"]> {
   let summary = "a row sees every n-th key, counted from its diagonal (dilated)";
   let description = [{
     With D = q (`top_left`, the default) or D = q + lenK - lenQ
@@ -131,8 +133,9 @@ def Attn_StridedMask : Attn_Mask<"StridedMask", "strided",
   let genVerifyDecl = 1;
 }
 
-def Attn_PrefixMask : Attn_Mask<"PrefixMask", "prefix",
-    ["rowIntervals", "queryRanges", "operands", "affine", "zones", "simplified", "intersected", "united"]> {
+def Attn_PrefixMask
+    : Attn_Mask<"PrefixMask", "prefix",
+                ["rowIntervals", "queryRanges", "operands", "affine", "zones", "simplified", "intersected", "united"]> {
   let summary = "every row sees the first keys";
   let description = [{
     The pair (q, k) is visible iff k < P. P is a constant, or one int32 per
@@ -156,7 +159,8 @@ def Attn_PrefixMask : Attn_Mask<"PrefixMask", "prefix",
 }
 
 def Attn_GlobalRowsMask : Attn_Mask<"GlobalRowsMask", "global_rows",
-    ["keyRanges", "columnIntervals", "emitKeep", "operands", "affine", "zones", "simplified", "intersected", "united"]> {
+                                    ["keyRanges", "columnIntervals", "emitKeep", "operands", "affine", "zones",
+                                     "simplified", "intersected", "united"]> {
   let summary = "the first rows see every key";
   let description = [{
     The pair (q, k) is visible iff q < R. R is a constant, or one int32 per
@@ -180,8 +184,7 @@ def Attn_GlobalRowsMask : Attn_Mask<"GlobalRowsMask", "global_rows",
   let genVerifyDecl = 1;
 }
 
-def Attn_DocumentMask : Attn_Mask<"DocumentMask", "document",
-    ["emitKeep", "operands", "tileTruth"]> {
+def Attn_DocumentMask : Attn_Mask<"DocumentMask", "document", ["emitKeep", "operands", "tileTruth"]> {
   let summary = "a row sees the keys of its own document";
   let description = [{
     The pair (q, k) is visible iff ids_q[q] == ids_kv[k] and that id is not 0 (0 marks
@@ -202,20 +205,20 @@ def Attn_DocumentMask : Attn_Mask<"DocumentMask", "document",
     ```
   }];
   let parameters = (ins StringRefParameter<"array of ids of queries">:$ids_q,
-                        StringRefParameter<"array of ids of keys">:$ids_kv);
+      StringRefParameter<"array of ids of keys">:$ids_kv);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
 
-def Attn_OperandHeads : I32EnumAttr<"OperandHeads", "for which heads a run-time array has entries", [
-    I32EnumAttrCase<"shared", 0>, I32EnumAttrCase<"per_kv_head", 1>, I32EnumAttrCase<"per_head", 2>]> {
+def Attn_OperandHeads
+    : I32EnumAttr<"OperandHeads", "for which heads a run-time array has entries",
+                  [I32EnumAttrCase<"shared", 0>, I32EnumAttrCase<"per_kv_head", 1>, I32EnumAttrCase<"per_head", 2>]> {
   let cppNamespace = "::attn";
 }
 
-class Attn_IntervalMask<string name, string mnem> : Attn_Mask<name, mnem,
-    ["emitKeep", "operands", "tileTruth"]> {
+class Attn_IntervalMask<string name, string mnem> : Attn_Mask<name, mnem, ["emitKeep", "operands", "tileTruth"]> {
   let parameters = (ins StringRefParameter<"array of first ones">:$begin, StringRefParameter<"array of ends">:$end,
-                        "::attn::OperandHeads":$heads);
+      "::attn::OperandHeads":$heads);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
@@ -293,7 +296,7 @@ def Attn_BlockMapMask : Attn_Mask<"BlockMapMask", "block_map", ["emitKeep", "ope
     ```
   }];
   let parameters = (ins StringRefParameter<"array of offsets">:$offsets, StringRefParameter<"array of blocks">:$columns,
-                        "int64_t":$q, "int64_t":$kv, "bool":$perSequence, "::attn::OperandHeads":$heads);
+      "int64_t":$q, "int64_t":$kv, "bool":$perSequence, "::attn::OperandHeads":$heads);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
@@ -319,13 +322,14 @@ def Attn_TreeMask : Attn_Mask<"TreeMask", "tree", ["emitKeep", "operands", "tile
     ```
   }];
   let parameters = (ins StringRefParameter<"array of nodes">:$node, StringRefParameter<"array of first numbers">:$first,
-                        StringRefParameter<"array of ends">:$end);
+      StringRefParameter<"array of ends">:$end);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
 
-def Attn_AncestorsMask : Attn_Mask<"AncestorsMask", "ancestors",
-    ["keyRanges", "queryRanges", "emitKeep", "reach", "operands", "tileTruth"]> {
+def Attn_AncestorsMask
+    : Attn_Mask<"AncestorsMask",
+                "ancestors", ["keyRanges", "queryRanges", "emitKeep", "reach", "operands", "tileTruth"]> {
   let summary = "a row sees its own key and those that it follows, key by key";
   let description = [{
     `parent[k]` is the position, in its sequence, of the key that key k follows. An entry outside [0, k)
@@ -349,8 +353,9 @@ def Attn_AncestorsMask : Attn_Mask<"AncestorsMask", "ancestors",
   let genVerifyDecl = 1;
 }
 
-def Attn_PredicateMask : Attn_Mask<"PredicateMask", "predicate",
-    ["keyRanges", "queryRanges", "emitKeep", "operands", "tileTruth", "asksForHead"]> {
+def Attn_PredicateMask
+    : Attn_Mask<"PredicateMask",
+                "predicate", ["keyRanges", "queryRanges", "emitKeep", "operands", "tileTruth", "asksForHead"]> {
   let summary = "a row sees the keys for which a condition holds";
   let description = [{
     The pair (q, k) is visible iff the condition holds, an expression over
@@ -366,8 +371,8 @@ def Attn_PredicateMask : Attn_Mask<"PredicateMask", "predicate",
     - `<`, `<=`, `>`, `>=`, `==`, `!=`, `&&`, `||`, `!`, and `condition ? this : that`.
 
     Operators bind as in C, where `&`, `|` and `^` bind weaker than compares: `q & 1 == 0` is refused, since C reads
-    it as `q & (1 == 0)`; `(q & 1) == 0` has the parentheses that it needs. What a tile can hold is worked out from the expression by intervals.
-    Where one of the other families says the same, it says more of tiles: this one is for what
+    it as `q & (1 == 0)`; `(q & 1) == 0` has the parentheses that it needs. What a tile can hold is worked out from the
+    expression by intervals. Where one of the other families says the same, it says more of tiles: this one is for what
     they do not say, and stands beside them in `#attn.and`, `#attn.or` and `#attn.not`.
 
     Constraints:
@@ -387,17 +392,19 @@ def Attn_PredicateMask : Attn_Mask<"PredicateMask", "predicate",
     ```
   }];
   let parameters = (ins ArrayRefParameter<"int64_t", "its instructions">:$code,
-                        ArrayRefParameter<"::mlir::StringAttr", "names of arrays">:$names);
+      ArrayRefParameter<"::mlir::StringAttr", "names of arrays">:$names);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
 
-class Attn_Composite<string name, string mnem> : Attn_Mask<name, mnem,
-    ["rowIntervals", "columnIntervals", "keyRanges", "queryRanges", "emitKeep", "operands",
-     "conjuncts", "children", "tileTruth", "affine", "zones", "asksForHead"]> {
+class Attn_Composite<string name, string mnem>
+    : Attn_Mask<name, mnem,
+                ["rowIntervals", "columnIntervals", "keyRanges", "queryRanges", "emitKeep", "operands", "conjuncts",
+                 "children", "tileTruth", "affine", "zones", "asksForHead"]> {
   // Mask i reads arrays number [first_array[i], first_array[i + 1]): follows from
   // the masks, and is kept since definitions ask for it at every pair.
-  let parameters = (ins ArrayRefParameter<"MaskInterface">:$masks, ArrayRefParameter<"unsigned", "follows from the masks">:$first_array);
+  let parameters = (ins ArrayRefParameter<"MaskInterface">:$masks,
+      ArrayRefParameter<"unsigned", "follows from the masks">:$first_array);
   let builders = [AttrBuilder<(ins "::llvm::ArrayRef<::attn::MaskInterface>":$masks), [{
     return $_get($_ctxt, masks, ::attn::firstArrays(masks));
   }]>];

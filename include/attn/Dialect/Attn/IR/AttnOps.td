@@ -19,39 +19,41 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
         LSE[q, h] = ln(sum over k of exp(s[q, k]))
         O[q, h] = sum over k of exp(s[q, k] - LSE[q, h]) * V[k, g]
 
-    A row that sees no key has O = 0 and LSE = -inf. So has a row all of whose visible keys have the score -inf, by a bias
-    for example: such keys count as not visible. With `sink(x)` each row sees one key more, whose
-    score is x and whose value is 0:
+    A row that sees no key has O = 0 and LSE = -inf. So has a row all of whose visible keys have the score -inf, by a
+    bias for example: such keys count as not visible. With `sink(x)` each row sees one key more, whose score is x and
+    whose value is 0:
 
         LSE[q, h] = ln(exp(x) + sum over k of exp(s[q, k]))
 
     so that O is smaller by as much; a row that sees no other key has O = 0 and LSE = x. `x` is a number (of
-    0.0, softmax is the one that is off by one) or, a string, names the run-time float32 array [heads] of a number for each
-    query head, which may be -inf.
+    0.0, softmax is the one that is off by one) or, a string, names the run-time float32 array [heads] of a number for
+    each query head, which may be -inf.
 
     `dropout(p, "seed")` drops pairs at random: with a run-time int32 array of 4 words of that name,
 
         O[q, h] = sum over kept k of exp(s[q, k] - LSE[q, h]) * V[k, g] / (1 - p)
 
-    LSE stays that of all visible keys. A NaN or infinity in a dropped pair's V may reach O or not. p is taken as a multiple t of 2^-15, the
-    nearest one, and 1 - t/2^15 is divided by; of t = 0 nothing is dropped, and the array is no operand. Whether a pair
-    is dropped follows from the words, the sequence, the query head, and where q and k stand in
-    their sequence, from nothing else: not from target, tiles or padding. So a backward pass that is given
-    the same words drops the same pairs, and a replayed graph other ones once the words in memory change. With Philox as Salmon et al. define it (Parallel
-    Random Numbers: As Easy as 1, 2, 3, 2011), numbers of 32 bits, `b` and `h` the numbers of the sequence (packed: in cu_seqlens) and of the query head, and `seed` the words:
+    LSE stays that of all visible keys. A NaN or infinity in a dropped pair's V may reach O or not. p is taken as a
+    multiple t of 2^-15, the nearest one, and 1 - t/2^15 is divided by; of t = 0 nothing is dropped, and the array is no
+    operand. Whether a pair is dropped follows from the words, the sequence, the query head, and where q and k stand in
+    their sequence, from nothing else: not from target, tiles or padding. So a backward pass that is given the same
+    words drops the same pairs, and a replayed graph other ones once the words in memory change. With Philox as Salmon
+    et al. define it (Parallel Random Numbers: As Easy as 1, 2, 3, 2011), numbers of 32 bits, `b` and `h` the numbers of
+    the sequence (packed: in cu_seqlens) and of the query head, and `seed` the words:
 
         key, x, y, _ = philox4x32_10(counter = (seed[2], seed[3], b, h), key = (seed[0], seed[1]))
         words = philox2x32_7(counter = (x ^ (q / 16 * 8 + q % 8), y ^ (k / 16 * 8 + k % 8)), key = key)
         dropped = (words[k / 8 % 2] >> (16 * (q / 8 % 2)) & 0x7fff) < t
 
-    By custom the first two words are a seed and the others an offset, which a caller raises by 1 from one call to the next; any four words will do.
+    By custom the first two words are a seed and the others an offset, which a caller raises by 1 from one call to the
+    next; any four words will do.
 
     LSE is float32, natural
     logarithm, scale included; [batch, heads, seqlen_q], or [heads, tokens] when
     packed. Softmax and accumulation are float32. Padding rows of O are 0.
 
-    No sequence and no kv head reads what another one has: the batch may be sharded, and the heads by whole groups, by calls that know
-    nothing of each other; inside a sequence nothing is split (docs/Schedules/streaming.md, 8).
+    No sequence and no kv head reads what another one has: the batch may be sharded, and the heads by whole groups, by
+    calls that know nothing of each other; inside a sequence nothing is split (docs/Schedules/streaming.md, 8).
 
     The op is where a program starts. `convert-attn-to-tile` turns each problem
     into a `tile.kernel`; after it there are none.
@@ -64,25 +66,31 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     kernels and sizes and change no result:
 
     - `expected_seqlen(M, N)`: a sequence has about M queries and N keys (`expected_seqlen(N)`: N of both).
-    - `max_seqlen(M, N)`: a sequence has at most M queries and N keys. Longer sequences are computed correctly, and slower.
-    - `kv_list_capacity(N)`: the workspace has room for KV-tile lists of N keys for each query row, on average, where the
-      mask reads arrays (docs/Masks.md). Query tiles whose list finds no room visit more KV tiles.
+    - `max_seqlen(M, N)`: a sequence has at most M queries and N keys. Longer sequences are computed correctly, and
+      slower.
+    - `kv_list_capacity(N)`: the workspace has room for KV-tile lists of N keys for each query row, on average, where
+      the mask reads arrays (docs/Masks.md). Query tiles whose list finds no room visit more KV tiles.
 
     If the maximum is short, all sequences get kernels for short sequences. If only the expected length of packed
     sequences is short, each sequence gets the kernels for its own length (docs/Schedules/streaming.md). Without
     either clause `attnSpecialize` takes lengths from the shapes of a call.
 
-    These clauses may stand in any order, each at most once. They are printed in this one: `mask`, `layout`, `heads`, `dims`
-    and `dtype`, which every problem has, and of the others those that are not as by default: `scale`, `score`, `sink`, `dropout`,
-    `outputs`, `expected_seqlen`, `max_seqlen`, `kv_list_capacity`, `segments`, `tiles`, `config`.
+    These clauses may stand in any order, each at most once. They are printed in this one: `mask`, `layout`, `heads`,
+    `dims` and `dtype`, which every problem has, and of the others those that are not as by default: `scale`, `score`,
+    `sink`, `dropout`, `outputs`, `expected_seqlen`, `max_seqlen`, `kv_list_capacity`, `segments`, `tiles`, `schedule`,
+    `schedule_reason`.
 
     `segments(S)` has sequences found on the device: instead of cu_seqlens and offsets the
     call takes ids and positions of tokens, finds by `attn.segments` (S: up to how many segments
     a row has) which sequences these are, and attends over them. q, k, v and o have the tokens of
     all rows, one row behind the other. `status` is a further result. Score modifiers count
-    tokens of these sequences, not positions. A token with an id that is in no sequence, since it sees no key or its segment
-    gave its row a status, has O = 0 and LSE = -inf, with a sink LSE = x. Padding has O = 0 and LSE = -inf in any case. In two calls, of
-    `attn.segments` and of a problem over its arrays, a token in no sequence is padding.
+    tokens of these sequences, not positions. A token with an id that is in no sequence, since it sees no key or its
+    segment gave its row a status, has O = 0 and LSE = -inf, with a sink LSE = x. Padding has O = 0 and LSE = -inf in
+    any case. In two calls, of `attn.segments` and of a problem over its arrays, a token in no sequence is padding.
+
+    `schedule(A)` is how kernels are built, a schedule attribute of the `tile` dialect (docs/generated/Tile.md), and
+    `schedule_reason` the measured rule that chose it: `attn-choose-schedule` writes both. A schedule may be given by
+    hand.
 
     `tiles(M)`: query tiles are computed in the order of `tiles_q`, of which the first
     `tile_count` count, as `attn.segments` with `tiles(M)` lists them; each tile that has something
@@ -105,7 +113,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     - C11: `segments` is from 1 to 2048, with `layout(thd padded)`, a mask that `attn.segments` takes,
       and no `tiles`.
     - C12: `tiles` is a multiple of 16 from 16 to 256, with packed q and head dims up to 256; it is how many
-      queries the tiles of the config in force have.
+      queries the tiles of its schedule have.
     - C13: layouts are dense where an array of a score modifier has an axis of their rows.
     - C14: a sink is a number from -2^60 to 2^60 or an identifier.
     - C15: a dropout's probability is from 0 to below 1 - 2^-16, its array's name an identifier.
@@ -123,18 +131,19 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     attn.problem @short mask(#attn.full) layout(thd) heads(16) dims(512) dtype(bf16) max_seqlen(1, 16)
     attn.problem @decode mask(#attn.full) layout(bshd) heads(32, 8) dims(128) dtype(bf16) expected_seqlen(1, 32768)
     attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(16) dims(128) dtype(bf16) segments(64)
-    attn.problem @drafts mask(#attn.tree<"node", "first", "end">) layout(bshd) heads(16) dims(128) dtype(bf16) kv_list_capacity(8192)
+    attn.problem @drafts mask(#attn.tree<"node", "first",
+        "end">) layout(bshd) heads(16) dims(128) dtype(bf16) kv_list_capacity(8192)
     attn.problem @listed mask(#attn.causal) layout(thd) heads(16) dims(128) dtype(bf16) tiles(128)
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Attn_MaskInterface:$mask,
-    Attn_LayoutAttr:$q_layout, Attn_LayoutAttr:$k_layout, Attn_LayoutAttr:$v_layout, Attn_LayoutAttr:$o_layout,
-    I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$dim_qk, I64Attr:$dim_v, TypeAttr:$dtype,
-    OptionalAttr<F64Attr>:$scale, OptionalAttr<ArrayAttr>:$score, OptionalAttr<AnyAttr>:$sink,
-    OptionalAttr<F64Attr>:$dropout, OptionalAttr<StrAttr>:$seed, UnitAttr:$no_lse, OptionalAttr<I64Attr>:$expected_seqlen_q,
-    OptionalAttr<I64Attr>:$expected_seqlen_kv, OptionalAttr<I64Attr>:$max_seqlen_q, OptionalAttr<I64Attr>:$max_seqlen_kv,
-    OptionalAttr<I64Attr>:$kv_list_capacity, OptionalAttr<I64Attr>:$segments, OptionalAttr<I64Attr>:$tiles,
-    OptionalAttr<AnyAttr>:$config);
+  let arguments = (ins SymbolNameAttr:$sym_name, Attn_MaskInterface:$mask, Attn_LayoutAttr:$q_layout,
+      Attn_LayoutAttr:$k_layout, Attn_LayoutAttr:$v_layout, Attn_LayoutAttr:$o_layout, I64Attr:$heads,
+      I64Attr:$kv_heads, I64Attr:$dim_qk, I64Attr:$dim_v, TypeAttr:$dtype, OptionalAttr<F64Attr>:$scale,
+      OptionalAttr<ArrayAttr>:$score, OptionalAttr<AnyAttr>:$sink, OptionalAttr<F64Attr>:$dropout,
+      OptionalAttr<StrAttr>:$seed, UnitAttr:$no_lse, OptionalAttr<I64Attr>:$expected_seqlen_q,
+      OptionalAttr<I64Attr>:$expected_seqlen_kv, OptionalAttr<I64Attr>:$max_seqlen_q,
+      OptionalAttr<I64Attr>:$max_seqlen_kv, OptionalAttr<I64Attr>:$kv_list_capacity, OptionalAttr<I64Attr>:$segments,
+      OptionalAttr<I64Attr>:$tiles, OptionalAttr<AnyAttr>:$schedule, OptionalAttr<StrAttr>:$schedule_reason);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -161,7 +170,8 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
   let description = [{
     The gradients of the problem that it names; mask, modifiers, layouts and scale are the problem's. It reads q, k, v,
     the problem's results o and lse, and the gradients `do` of o and, with the clause `dlse`, `dlse` of lse. It writes
-    `dq`, `dk` and `dv`. With the problem's names, s' the derivative of its modifiers, and over the visible pairs (q, k) of each sequence:
+    `dq`, `dk` and `dv`. With the problem's names, s' the derivative of its modifiers, and over the visible pairs (q, k)
+    of each sequence:
 
         P[q, k] = exp(s[q, k] - LSE[q, h])
         delta[q, h] = dot(dO[q, h], O[q, h]) - dLSE[q, h]
@@ -174,8 +184,8 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     k of P * dot(dO, V) and do not read o. With `partial_kv` the problem has a part of the keys, and o and lse are
     merged from all parts (a step of ring attention): then delta is always dot(dO, O) - dLSE, by tiled kernels.
 
-    With dropout, dot(dO[q, h], V[k, g]) is 0 of a dropped pair and divided by 1 - p of others, and so are, in dV, P[q, k] * dO[q, h].
-    The words are those that the forward pass had.
+    With dropout, dot(dO[q, h], V[k, g]) is 0 of a dropped pair and divided by 1 - p of others, and so are, in dV, P[q,
+    k] * dO[q, h]. The words are those that the forward pass had.
 
     `do` has the shape and layout of o, `dq`, `dk` and `dv` those of q, k and v, each with
     strides of its own; `dlse` is as lse. Sums are float32, results rounded once to the
@@ -194,17 +204,20 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
 
         dx[h] = -sum over rows of exp(x[h] - LSE[q, h]) * delta[q, h]
 
-    and rows that see no key are among them. With `partial_kv` that is all of it, whichever keys the problem has: one problem of a ring
-    has the sinks, as in the forward pass, or it is counted once for each. These sums have a fixed order.
+    and rows that see no key are among them. With `partial_kv` that is all of it, whichever keys the problem has: one
+    problem of a ring has the sinks, as in the forward pass, or it is counted once for each. These sums have a fixed
+    order.
 
-    `deterministic`: equal inputs give equal bits, whatever else runs, and whatever other sequences are in the batch: of a launch's sizes only dense lengths are a hint. Without it dQ may be
-    added up in the order in which blocks are ready, where a target gains by it.
+    `deterministic`: equal inputs give equal bits, whatever else runs, and whatever other sequences are in the batch: of
+    a launch's sizes only dense lengths are a hint. Without it dQ may be added up in the order in which blocks are
+    ready, where a target gains by it.
 
     `convert-attn-to-tile` makes kernels of it, which are launched in their order: what
     rows need to know (`tile.prepare`), then dK and dV, then dQ. The library compiles it
     where no name is given, or its own: the name of the problem stands for the forward pass.
 
-    Clauses may stand in any order; they are printed in this one: `of`, `deterministic`, `partial_kv`, `dlse`, `requires_grad`, `config`.
+    Clauses may stand in any order; they are printed in this one: `of`, `deterministic`, `partial_kv`, `dlse`,
+    `requires_grad`, `schedule`, `schedule_reason`.
 
     Constraints:
     - C1: it names an `attn.problem` of the same module.
@@ -213,8 +226,8 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     - C4: the problem has no segments and no tiles (its packed layouts get lengths and
       offsets, as `attn.segments` gives them).
     - C5: of head dims beyond 256, the mask is the same for all heads.
-    - C6: `requires_grad` names arrays of the problem's score modifiers or its sinks, each once, and `d` with such a name is none
-      of another tensor.
+    - C6: `requires_grad` names arrays of the problem's score modifiers or its sinks, each once, and `d` with such a
+      name is none of another tensor.
     - C7: head dims beyond 256 have neither `partial_kv` nor `requires_grad`.
 
     ```mlir
@@ -222,12 +235,14 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     attn.backward @grads of(@p)
     attn.backward @part_grads of(@p) deterministic dlse
     attn.backward @ring_grads of(@p) partial_kv
-    attn.problem @biased mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) score([#attn.bias<"bias", hqk>]) sink("sinks")
+    attn.problem @biased mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) score([#attn.bias<"bias",
+        hqk>]) sink("sinks")
     attn.backward @biased_grads of(@biased) requires_grad(["bias", "sinks"])
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$problem, UnitAttr:$deterministic, UnitAttr:$partial_kv,
-    UnitAttr:$dlse, OptionalAttr<StrArrayAttr>:$requires_grad, OptionalAttr<AnyAttr>:$config);
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$problem, UnitAttr:$deterministic,
+      UnitAttr:$partial_kv, UnitAttr:$dlse, OptionalAttr<StrArrayAttr>:$requires_grad, OptionalAttr<AnyAttr>:$schedule,
+      OptionalAttr<StrAttr>:$schedule_reason);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
     ::attn::ProblemOp getProblemOp();
@@ -295,7 +310,7 @@ def Attn_SegmentsOp : Attn_Op<"segments", [Symbol]> {
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Attn_MaskInterface:$mask, I64Attr:$segments, UnitAttr:$maps,
-    OptionalAttr<I64Attr>:$tiles);
+      OptionalAttr<I64Attr>:$tiles);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{

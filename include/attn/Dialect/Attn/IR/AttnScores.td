@@ -4,12 +4,16 @@
 
 include "attn/Dialect/Attn/IR/AttnMasks.td"
 
-class Attn_ScoreModifier<string name, string mnem, list<string> methods> : AttrDef<Attn_Dialect, name,
-    [DeclareAttrInterfaceMethods<Attn_ScoreModifierInterface, !listconcat(["modify", "emitScore", "derivative", "emitDerivative"], methods)>]> {
+class Attn_ScoreModifier<string name, string mnem, list<string> methods>
+    : AttrDef<Attn_Dialect, name,
+              [DeclareAttrInterfaceMethods<Attn_ScoreModifierInterface,
+                                           !listconcat(["modify", "emitScore", "derivative", "emitDerivative"],
+                                                       methods)>]> {
   let mnemonic = mnem;
 }
 
-def Attn_Softcap : Attn_ScoreModifier<"Softcap", "softcap", ["smallBelow", "smallBecomes", "smallScore", "smallDerivative"]> {
+def Attn_Softcap
+    : Attn_ScoreModifier<"Softcap", "softcap", ["smallBelow", "smallBecomes", "smallScore", "smallDerivative"]> {
   let summary = "scores level off at a cap";
   let description = [{
     A score s becomes cap * tanh(s / cap): small ones stay what they are, none
@@ -27,22 +31,24 @@ def Attn_Softcap : Attn_ScoreModifier<"Softcap", "softcap", ["smallBelow", "smal
   let genVerifyDecl = 1;
 }
 
-def Attn_ScoreFunction : Attn_ScoreModifier<"ScoreFunction", "score",
-    ["operands", "mayRepeat", "entryDerivative", "emitEntryDerivative"]> {
+def Attn_ScoreFunction
+    : Attn_ScoreModifier<"ScoreFunction",
+                         "score", ["operands", "mayRepeat", "entryDerivative", "emitEntryDerivative"]> {
   let summary = "what an expression makes of a score";
   let description = [{
     A score becomes the expression's value, over
 
     - `s`, the score as it is; real numbers up to 2^100, written with a point or an exponent (`0.5`, `1e-3`);
     - integers: those of `#attn.predicate`, but for its arrays; where they meet a real number they become one;
-    - entries of float32 run-time arrays of any names, contiguous, at the score's own place: `name[b, h, q, k]`, some of these
-      axes in this order, as `#attn.bias` has them;
-    - `+`, `-`, `*`, `/`, `min`, `max`, `abs`, `exp`, `log`, `sqrt`, `tanh`; of integers `%`, `&`, `|`, `^`, `~`, `<<` and `>>`;
+    - entries of float32 run-time arrays of any names, contiguous, at the score's own place: `name[b, h, q, k]`, some of
+      these axes in this order, as `#attn.bias` has them;
+    - `+`, `-`, `*`, `/`, `min`, `max`, `abs`, `exp`, `log`, `sqrt`, `tanh`; of integers `%`, `&`, `|`, `^`, `~`, `<<`
+      and `>>`;
     - `<`, `<=`, `>`, `>=`, of integers `==` and `!=`, `&&`, `||`, `!`, and `condition ? this : that`.
 
-    Its derivatives, by the score and by entries of arrays, follow from the expression (forward differentiation). Where `min`, `max`,
-    `abs` and conditions turn, they are those of one side. Kernels compute it in float32: what overflows or has no value there gives
-    NaN or infinity, as it would in double later.
+    Its derivatives, by the score and by entries of arrays, follow from the expression (forward differentiation). Where
+    `min`, `max`, `abs` and conditions turn, they are those of one side. Kernels compute it in float32: what overflows
+    or has no value there gives NaN or infinity, as it would in double later.
 
     Constraints:
     - C1: it parses, and is a number.
@@ -56,7 +62,7 @@ def Attn_ScoreFunction : Attn_ScoreModifier<"ScoreFunction", "score",
     ```
   }];
   let parameters = (ins ArrayRefParameter<"int64_t", "its instructions">:$code,
-                        ArrayRefParameter<"::mlir::StringAttr", "names of arrays">:$names);
+      ArrayRefParameter<"::mlir::StringAttr", "names of arrays">:$names);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
@@ -88,7 +94,8 @@ def Attn_Alibi : Attn_ScoreModifier<"Alibi", "alibi", ["operands", "peak", "entr
   let genVerifyDecl = 1;
 }
 
-def Attn_HeadScale : Attn_ScoreModifier<"HeadScale", "head_scale", ["operands", "entryDerivative", "emitEntryDerivative"]> {
+def Attn_HeadScale
+    : Attn_ScoreModifier<"HeadScale", "head_scale", ["operands", "entryDerivative", "emitEntryDerivative"]> {
   let summary = "scores are multiplied by a number of their head";
   let description = [{
     A score s of head h becomes s * scale[h], with the run-time float32 array [heads]
@@ -106,7 +113,8 @@ def Attn_HeadScale : Attn_ScoreModifier<"HeadScale", "head_scale", ["operands", 
   let genVerifyDecl = 1;
 }
 
-def Attn_Bias : Attn_ScoreModifier<"Bias", "bias", ["operands", "mayRepeat", "entryDerivative", "emitEntryDerivative"]> {
+def Attn_Bias
+    : Attn_ScoreModifier<"Bias", "bias", ["operands", "mayRepeat", "entryDerivative", "emitEntryDerivative"]> {
   let summary = "a number for each score is added";
   let description = [{
     A score s becomes s + bias, read from the run-time float32 array of the given name,
@@ -129,7 +137,8 @@ def Attn_Bias : Attn_ScoreModifier<"Bias", "bias", ["operands", "mayRepeat", "en
   let genVerifyDecl = 1;
 }
 
-def Attn_RelativeBias : Attn_ScoreModifier<"RelativeBias", "relative_bias", ["operands", "entryDerivative", "emitEntryDerivative"]> {
+def Attn_RelativeBias
+    : Attn_ScoreModifier<"RelativeBias", "relative_bias", ["operands", "entryDerivative", "emitEntryDerivative"]> {
   let summary = "a number of the distance from the diagonal is added";
   let description = [{
     A score s of head h becomes s + table[h, min(max(k - D, -R), R) + R], where D = q

@@ -46,7 +46,7 @@ struct MaskOperand {
   OperandShape shape;
   OperandHeads heads = OperandHeads(0); ///< shared
   OperandEntries entries = OperandEntries::Id;
-  std::optional<int32_t> hidden = std::nullopt; ///< an entry with which a position sees nothing
+  std::optional<int32_t> hidden = std::nullopt;   ///< an entry with which a position sees nothing
   std::optional<BlockLists> lists = std::nullopt; ///< of `BlockRows`
   /// The array that a kernel ahead makes this one of (`tile.number_tree`); empty: the caller has it.
   std::string madeOf = {};

@@ -64,8 +64,8 @@ using rt::widestOfTiles; ///< sequences of wider heads are streamed, all of them
 struct FixedSizes {
   int64_t heads = 0, kvHeads = 0, dimQk = 0, dimV = 0;
   int64_t group() const { return heads / kvHeads; } ///< query heads of a kv head
-  int64_t segments = 0; ///< of segments: ids
-  int64_t qTile = 0;    ///< rows of a listed tile of segments, or of one that a backward pass counts rows in
+  int64_t segments = 0;                             ///< of segments: ids
+  int64_t qTile = 0; ///< rows of a listed tile of segments, or of one that a backward pass counts rows in
   int64_t longest = int64_t(1) << 30; ///< of all axes (`longestSequence`)
   bool packedQ = false, packedKv = false;
   bool backward = false; ///< of gradients
@@ -94,17 +94,17 @@ struct ProblemTensor {
     SegmentsPlusOne,
     Slots,
     Splits,
-    DimSum,     ///< dim_qk, in whole pieces that warpgroups add
-    Listing,  ///< tiles that have lists, as a launch numbers them
-    Listable, ///< tiles of the other side, numbered likewise, in whole fours of groups of 32
-    Lists,    ///< entries of all lists
+    DimSum,      ///< dim_qk, in whole pieces that warpgroups add
+    Listing,     ///< tiles that have lists, as a launch numbers them
+    Listable,    ///< tiles of the other side, numbered likewise, in whole fours of groups of 32
+    Lists,       ///< entries of all lists
     TiledRowsKv, ///< likewise of keys
-    Diagonals,  ///< differences of positions that rows of tiles of all sequences have
-    Numbering,  ///< what `tile.number_tree` needs for all keys
-    SlotsQ,     ///< of query tiles of any size
-    SlotsKv,    ///< of key tiles of any size
-    TurnsQ,     ///< so many rows of queries (`rowsOfTurn`) at a time, of each sequence
-    TiledRowsQ, ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
+    Diagonals,   ///< differences of positions that rows of tiles of all sequences have
+    Numbering,   ///< what `tile.number_tree` needs for all keys
+    SlotsQ,      ///< of query tiles of any size
+    SlotsKv,     ///< of key tiles of any size
+    TurnsQ,      ///< so many rows of queries (`rowsOfTurn`) at a time, of each sequence
+    TiledRowsQ,  ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
     One,
     Two,
     Four,
@@ -167,15 +167,16 @@ std::vector<ProblemTensor> tensorsOf(SegmentsOp segments);
 /// sequences have a kernel of their own, the slots of the others (`slotLists`).
 std::vector<ProblemTensor> scratchOf(Computation computation);
 
-/// What says which tiles of the other side the tiles of one visit: the least and largest entries of arrays there, the lists,
-/// where each tile's is (as `tile.select_tiles` has it), and how much of the lists is taken.
+/// What says which tiles of the other side the tiles of one visit: the least and largest entries of arrays there, the
+/// lists, where each tile's is (as `tile.select_tiles` has it), and how much of the lists is taken.
 struct VisitLists {
   const char *ranges, *list, *visits, *taken;
 };
 /// Of query tiles, or of key tiles.
 const VisitLists &visitLists(bool ofKeys);
-/// How many values `ranges` has of each tile, side by side: the least and the largest of each array, and for those with an entry that hides
-/// whether none does; behind all tiles', least and largest of groups of 32 of them. And how many values a tile that takes.
+/// How many values `ranges` has of each tile, side by side: the least and the largest of each array, and for those with
+/// an entry that hides whether none does; behind all tiles', least and largest of groups of 32 of them. And how many
+/// values a tile that takes.
 int64_t valuesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
 int64_t linesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
 

@@ -101,11 +101,12 @@ struct ScoreScope {
 /// Of scores whose value is the exponent of 2, so that nothing is left to multiply by.
 inline constexpr double factorOfExponents = 0.69314718055994530942;
 
-/// A value that is below `within` in size, and what polynomials over (value / within)^2 are of it (`smallScore`, `smallDerivative`).
+/// A value that is below `within` in size, and what polynomials over (value / within)^2 are of it (`smallScore`,
+/// `smallDerivative`).
 class SmallValue {
 public:
-  /// They are worked out over a square, or over what a square is beyond that of `within`, whose sign says whether the value is small. `narrow`: squares
-  /// of the value as it is may be too large for who works them out.
+  /// They are worked out over a square, or over what a square is beyond that of `within`, whose sign says whether the
+  /// value is small. `narrow`: squares of the value as it is may be too large for who works them out.
   enum Argument { Square, Beyond };
   SmallValue(FloatMath &math, mlir::Value value, double within, Argument argument, bool narrow = false);
   mlir::Value argument; ///< the square, or what is beyond

@@ -40,7 +40,7 @@ def Program_Value : TypeDef<Program_Dialect, "Value"> {
   }];
 }
 def Program_TensorValue : Type<Program_Value.predicate, "memory of a program", "::attn::program::ValueType">,
-    BuildableType<"$_builder.getType<::attn::program::ValueType>()">;
+                          BuildableType<"$_builder.getType<::attn::program::ValueType>()">;
 
 def Program_Extent : AttrDef<Program_Dialect, "Extent"> {
   let mnemonic = "extent";
@@ -62,8 +62,8 @@ def Program_Extent : AttrDef<Program_Dialect, "Extent"> {
   let extraClassDeclaration = "::attn::rt::Extent getExtent() const;";
 }
 
-class Program_Enum<string name, list<string> cases> : I32Enum<name, "",
-    !foreach(i, !range(!size(cases)), I32EnumCase<cases[i], i>)> {
+class Program_Enum<string name, list<string> cases>
+    : I32Enum<name, "", !foreach(i, !range(!size(cases)), I32EnumCase<cases[i], i>)> {
   let cppNamespace = "::attn::program";
 }
 def Program_RoleEnum : Program_Enum<"Role", ["operand", "result", "array"]>;
@@ -81,13 +81,13 @@ def Program_Argument : AttrDef<Program_Dialect, "Argument"> {
   let description = [{
     - `read %x`, `write %x`, `update %x`, `scratch %x`: a pointer to the tensor, and what the launch does there. `write`
       stores every element (what was there is not read); `update` reads and writes elements that have been written
-      (sums that it adds to, semaphores); `scratch` writes and reads what no other launch looks at, and leaves anything there.
-      `write %x rows(i of n)` stores class i of n classes of rows, such as those of short sequences: launches that write
-      all n classes write the tensor. i is a number, or the variable of a `program.repeat` around the launch that runs n
-      times. `or zero`: where the grid of the launch is empty, the tensor is filled with zeros.
+      (sums that it adds to, semaphores); `scratch` writes and reads what no other launch looks at, and leaves anything
+      there. `write %x rows(i of n)` stores class i of n classes of rows, such as those of short sequences: launches
+      that write all n classes write the tensor. i is a number, or the variable of a `program.repeat` around the launch
+      that runs n times. `or zero`: where the grid of the launch is empty, the tensor is filled with zeros.
     - `unused %x`: a pointer that the kernel does not look at.
-    - `read map %x axes(row, head, batch)`: a tensor map (by value) of these axes, the last axis being its columns; without a
-      batch axis, `axes(row, head)`, the kernel's map is `packed`.
+    - `read map %x axes(row, head, batch)`: a tensor map (by value) of these axes, the last axis being its columns;
+      without a batch axis, `axes(row, head)`, the kernel's map is `packed`.
     - `stride %x axis i`: the stride of an axis in elements, i64.
     - `size E`: an extent, i32 or i64 as the kernel has it.
     - `blocks`: how many blocks of work the grid has, i32.
@@ -99,14 +99,19 @@ def Program_Argument : AttrDef<Program_Dialect, "Argument"> {
     - C3: a map has 2 or 3 axes, a stride one.
   }];
   let parameters = (ins "::attn::program::ArgumentKind":$kind, "::attn::program::Effect":$effect,
-    "::attn::program::ExtentAttr":$part, "::attn::program::ExtentAttr":$parts, "bool":$orZero, ArrayRefParameter<"int64_t">:$axes, "::attn::program::ExtentAttr":$extent);
+      "::attn::program::ExtentAttr":$part, "::attn::program::ExtentAttr":$parts, "bool":$orZero,
+      ArrayRefParameter<"int64_t">:$axes, "::attn::program::ExtentAttr":$extent);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let builders = [AttrBuilder<(ins "::attn::program::ArgumentKind":$kind,
-      CArg<"::attn::program::Effect", "::attn::program::Effect::none">:$effect), [{
+                                  CArg<"::attn::program::Effect", "::attn::program::Effect::none">:$effect),
+                              [{
     return get($_ctxt, kind, effect, 0, 1, false, {}, ::attn::program::ExtentAttr());
-  }]>, AttrBuilder<(ins "::attn::program::ArgumentKind":$kind, "::attn::program::Effect":$effect, "int64_t":$part,
-      "int64_t":$parts, "bool":$orZero, "::llvm::ArrayRef<int64_t>":$axes, "::attn::program::ExtentAttr":$extent), [{
+  }]>,
+                  AttrBuilder<(ins "::attn::program::ArgumentKind":$kind, "::attn::program::Effect":$effect,
+                                  "int64_t":$part, "int64_t":$parts, "bool":$orZero, "::llvm::ArrayRef<int64_t>":$axes,
+                                  "::attn::program::ExtentAttr":$extent),
+                              [{
     auto number = [&](int64_t n) {
       using ::attn::program::ExtentAttr;
       return parts == 1 ? ExtentAttr() : ExtentAttr::get($_ctxt, ::attn::rt::Extent(n));
@@ -132,25 +137,25 @@ def Program_ExtentArray : TypedArrayAttrBase<Program_Extent, "extents">;
 //===----------------------------------------------------------------------===//
 
 def Program_DefOp : Program_Op<"def", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+                                       DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a program: tensors, buffers, and what runs over them";
   let description = [{
     Steps run in their order, each once those before it are done; exchanges run beside the steps up to their `wait`.
 
     Constraints:
-    - C1: it has tensors, tables, sizes, buffers and steps alone, and no block arguments; names are identifiers (letters,
-      digits and `_`, a digit not first); those of tensors and buffers are distinct, and so are those of sizes (of tensors,
-      or computed), tables and variables of repeats.
-    - C2: every size that an extent names is `multiprocessors` (of the GPU; on a CPU, threads), `rank` or `ranks` (0 and 1
-      where there is one), an extent of a tensor (`n`, `n + 1` or `max(n, 1)`), a `program.size` before it (a tensor that
-      names one has to have that extent), or the variable of a `program.repeat` around it, which extents of buffers do not
-      name; every table is a `program.table` before it. Extents and lengths of tables are no numbers below 0.
-    - C3: a buffer is written before it is read or updated, all classes of its rows, on every path: a `program.repeat` may
-      run no time, unless its count is a number from 1 on, and a `program.when` may not run. Where the iterations of a
-      repeat write a class each, every iteration writes its own, the first included.
-    - C4: no rows are written twice but by an update. What is received may be written once it has been read, and a buffer
-      of a body is new in each iteration. Until all rows have been written and read, they are classes `rows(i of n)` of
-      launches or blocks `rows(i of n)` of exchanges, not both, and of one n.
+    - C1: it has tensors, tables, sizes, buffers and steps alone, and no block arguments; names are identifiers
+      (letters, digits and `_`, a digit not first); those of tensors and buffers are distinct, and so are those of sizes
+      (of tensors, or computed), tables and variables of repeats.
+    - C2: every size that an extent names is `multiprocessors` (of the GPU; on a CPU, threads), `rank` or `ranks` (0 and
+      1 where there is one), an extent of a tensor (`n`, `n + 1` or `max(n, 1)`), a `program.size` before it (a tensor
+      that names one has to have that extent), or the variable of a `program.repeat` around it, which extents of buffers
+      do not name; every table is a `program.table` before it. Extents and lengths of tables are no numbers below 0.
+    - C3: a buffer is written before it is read or updated, all classes of its rows, on every path: a `program.repeat`
+      may run no time, unless its count is a number from 1 on, and a `program.when` may not run. Where the iterations of
+      a repeat write a class each, every iteration writes its own, the first included.
+    - C4: no rows are written twice but by an update. What is received may be written once it has been read, and a
+      buffer of a body is new in each iteration. Until all rows have been written and read, they are classes `rows(i of
+      n)` of launches or blocks `rows(i of n)` of exchanges, not both, and of one n.
     - C5: results are written, all classes of their rows; operands and arrays are not. A grid is no number below 1. The
       verifier takes for granted that launches of all n classes write all rows, that what a launch writes (without `or
       zero`) has no rows where its grid has no blocks, and that nobody looks at rows of a block beyond those that are
@@ -158,16 +163,17 @@ def Program_DefOp : Program_Op<"def", [Symbol, IsolatedFromAbove, SingleBlock, N
     - C6: every buffer is read. What a launch writes, updates or has as scratch is one argument of it.
     - C7: kernels of launches exist, with as many arguments, of these types, and the same unit of grid.
     - C8: until the `wait` of an exchange, no step reads or writes its destination, or writes its source.
-    - C9: an exchange has a `wait` before the end of the program, and of the body that has one of its buffers; a `wait` has
-      an exchange before it.
+    - C9: an exchange has a `wait` before the end of the program, and of the body that has one of its buffers; a `wait`
+      has an exchange before it.
     - C10: what was received is read before rows are received there again, or written.
     - C11: all ranks run the same exchanges: these are in no `program.when`, and neither their offsets nor the counts of
-      repeats around them name `rank`, `multiprocessors`, a table, or a size that follows from these, nor do extents of what
-      is exchanged, but the first one beside `rows(send A, receive B)`. A and B are equal where they name none of these, and
-      name `rank` and `multiprocessors` in the index of a table alone. (Sizes of tensors are taken to be equal on all ranks, and tables
-      to have the rows of a message on both of its ends: both come from lengths that all ranks know.)
-    - C12: in `rows(i of n)` i is a number, or the variable of a repeat around it whose count is n. Then n is known to be 1
-      or more, as a number and `ranks` are, or an extent of the tensor to be 0 where n is, as `total` is where
+      repeats around them name `rank`, `multiprocessors`, a table, or a size that follows from these, nor do extents of
+      what is exchanged, but the first one beside `rows(send A, receive B)`. A and B are equal where they name none of
+      these, and name `rank` and `multiprocessors` in the index of a table alone. (Sizes of tensors are taken to be
+      equal on all ranks, and tables to have the rows of a message on both of its ends: both come from lengths that all
+      ranks know.)
+    - C12: in `rows(i of n)` i is a number, or the variable of a repeat around it whose count is n. Then n is known to
+      be 1 or more, as a number and `ranks` are, or an extent of the tensor to be 0 where n is, as `total` is where
       `ceil_div(total, 64)` is, and `(ranks - 1) * rows` where `ranks - 1` is.
     - C13: a repeat has at most 256 different states (which memory each value is, and what is written), and a program is
       checked in at most 2^18 steps.
@@ -175,9 +181,11 @@ def Program_DefOp : Program_Op<"def", [Symbol, IsolatedFromAbove, SingleBlock, N
     ```mlir
     tile.kernel @split(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %partial: !tile.ptr<f32>, %batch: i32, %splits: i32,
                        %q_row: i64)
-        target("sm_80") grid(dense heads 16) config(<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2, splits = 0>) {}
+        target("sm_80") grid(dense heads 16)
+        schedule(#tile.split_kv<of = #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>>) {}
     tile.kernel @merge(%partial: !tile.ptr<f32>, %o: !tile.ptr<bf16>, %splits: i32)
-        target("sm_80") grid(dense heads 16) config(<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+        target("sm_80") grid(dense heads 16)
+        schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
 
     program.def @few_queries {
       %q = program.tensor "q" operand : bf16 [batch, seqlen_q, 16, 128] strided(0, 1, 2)
@@ -187,7 +195,8 @@ def Program_DefOp : Program_Op<"def", [Symbol, IsolatedFromAbove, SingleBlock, N
       %partial = program.buffer "partial_o" : f32 [splits, 16, batch, seqlen_q, 128]
       program.launch @split grid(query_tiles, 16 * batch * ceil_div(seqlen_q, 128) * splits)
           (read %q, read %k, write %partial, size batch, size splits, stride %q axis 1)
-      program.launch @merge grid(query_tiles, 16 * batch * ceil_div(seqlen_q, 128)) (read %partial, write %o, size splits)
+      program.launch @merge grid(query_tiles, 16 * batch * ceil_div(seqlen_q, 128)) (read %partial, write %o,
+          size splits)
     }
     ```
   }];
@@ -198,17 +207,17 @@ def Program_DefOp : Program_Op<"def", [Symbol, IsolatedFromAbove, SingleBlock, N
   let hasRegionVerifier = 1;
 }
 
-class Program_InDef<string mnemonic, list<Trait> traits = []>
-    : Program_Op<mnemonic, [HasParent<"DefOp">] # traits>;
+class Program_InDef<string mnemonic, list<Trait> traits = []> : Program_Op<mnemonic, [HasParent<"DefOp">]#traits>;
 class Program_InBody<string mnemonic, list<Trait> traits = []>
-    : Program_Op<mnemonic, [ParentOneOf<["DefOp", "RepeatOp", "WhenOp"]>] # traits>;
+    : Program_Op<mnemonic, [ParentOneOf<["DefOp", "RepeatOp", "WhenOp"]>]#traits>;
 
 def Program_TensorOp : Program_InDef<"tensor", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "a tensor that the caller gives";
   let description = [{
     Their order is that of the caller's list. `operand`s and `array`s (of masks and score modifiers) are read, `result`s
-    are written. `leading_dims all` stands for any number of dimensions ahead of the extents, the same for all tensors, whose
-    product is the size `id_rows`; `leading_dims last` for some of the last of these, or none, with a size of its own, `<name>_rows`.
+    are written. `leading_dims all` stands for any number of dimensions ahead of the extents, the same for all tensors,
+    whose product is the size `id_rows`; `leading_dims last` for some of the last of these, or none, with a size of its
+    own, `<name>_rows`.
 
     `strided(i, ...)`: these axes may have any stride; the others are contiguous.
 
@@ -220,8 +229,8 @@ def Program_TensorOp : Program_InDef<"tensor", [DeclareOpInterfaceMethods<OpAsmO
     ```
   }];
   let arguments = (ins StrAttr:$name, Program_Role:$role, TypeAttr:$element,
-    DefaultValuedAttr<Program_Lead, "Lead::none">:$lead,
-    Program_ExtentArray:$extents, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$strided);
+      DefaultValuedAttr<Program_Lead, "Lead::none">:$lead, Program_ExtentArray:$extents,
+      DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$strided);
   let results = (outs Program_TensorValue:$tensor);
   let assemblyFormat = [{
     $name custom<Role>($role) `:` $element custom<Shape>($lead, $extents, $strided) attr-dict
@@ -247,8 +256,8 @@ def Program_SizeOp : Program_InDef<"size"> {
 def Program_TableOp : Program_InDef<"table"> {
   let summary = "a list of numbers on the host, which the caller gives";
   let description = [{
-    Such as how many rows each rank has, made from lengths that all ranks know. Extents have its numbers by `name[E]`, and
-    0 where E is out of range.
+    Such as how many rows each rank has, made from lengths that all ranks know. Extents have its numbers by `name[E]`,
+    and 0 where E is out of range.
 
     ```mlir
     program.def @uneven {
@@ -265,9 +274,9 @@ def Program_TableOp : Program_InDef<"table"> {
 def Program_BufferOp : Program_InBody<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "memory of the workspace";
   let description = [{
-    Contiguous, and aligned to 16 bytes. Before the first launch that writes it, it holds anything; one of a body is new in
-    each iteration. `place` (set by
-    `program-place-buffers`, which looks at no earlier one; else it is not checked): buffers of one place lie over each other.
+    Contiguous, and aligned to 16 bytes. Before the first launch that writes it, it holds anything; one of a body is new
+    in each iteration. `place` (set by `program-place-buffers`, which looks at no earlier one; else it is not checked):
+    buffers of one place lie over each other.
 
     An example is that of `program.def`.
   }];
@@ -287,7 +296,7 @@ def Program_LaunchOp : Program_InBody<"launch"> {
     An example is that of `program.def`.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Program_GridUnit:$unit, Program_Extent:$blocks,
-    Variadic<Program_TensorValue>:$tensors, Program_ArgumentArray:$arguments);
+      Variadic<Program_TensorValue>:$tensors, Program_ArgumentArray:$arguments);
   let assemblyFormat = [{
     $kernel custom<Grid>($unit, $blocks) custom<Arguments>($tensors, $arguments) attr-dict
   }];
@@ -311,26 +320,26 @@ def Program_ClearOp : Program_InBody<"clear"> {
 def Program_ExchangeOp : Program_InBody<"exchange"> {
   let summary = "sends rows to one rank and receives rows from another";
   let description = [{
-    Every rank sends `source` to rank `(rank + offset) mod ranks` and receives from rank `(rank - offset) mod ranks` into
-    `destination`: sends and receives match, so none waits for ever. It starts once the steps before it that write its
-    source or touch its destination are done, and runs beside the steps up to the `program.wait` of its destination.
+    Every rank sends `source` to rank `(rank + offset) mod ranks` and receives from rank `(rank - offset) mod ranks`
+    into `destination`: sends and receives match, so none waits for ever. It starts once the steps before it that write
+    its source or touch its destination are done, and runs beside the steps up to the `program.wait` of its destination.
 
-    `rows(i of n)` of the destination: block i of n equal blocks of its leading axis receives. `rows(send A, receive B)`: only
-    the first A rows are sent, and the first B received, which is what the other ranks send here.
+    `rows(i of n)` of the destination: block i of n equal blocks of its leading axis receives. `rows(send A, receive
+    B)`: only the first A rows are sent, and the first B received, which is what the other ranks send here.
 
     An example is that of `program.repeat`.
 
     Constraints:
-    - C1: element types are equal, and extents: the leading one of the destination is n times that of the source. Neither
-      has leading dimensions, and the destination has no strided axes. (Those of a source have the strides of contiguous
-      memory in each call: `rt::ProgramCode::bind` refuses others.)
+    - C1: element types are equal, and extents: the leading one of the destination is n times that of the source.
+      Neither has leading dimensions, and the destination has no strided axes. (Those of a source have the strides of
+      contiguous memory in each call: `rt::ProgramCode::bind` refuses others.)
     - C2: the offset is not the number 0, and source and destination differ.
-    - C3: rows that are sent and rows that are received are said together, no number of them is below 1, and none differs
-      from the rows of a block by a number (`rows + 1`).
+    - C3: rows that are sent and rows that are received are said together, no number of them is below 1, and none
+      differs from the rows of a block by a number (`rows + 1`).
   }];
   let arguments = (ins Program_TensorValue:$destination, Program_TensorValue:$source, Program_Extent:$offset,
-    OptionalAttr<Program_Extent>:$part, OptionalAttr<Program_Extent>:$parts,
-    OptionalAttr<Program_Extent>:$sent, OptionalAttr<Program_Extent>:$received);
+      OptionalAttr<Program_Extent>:$part, OptionalAttr<Program_Extent>:$parts, OptionalAttr<Program_Extent>:$sent,
+      OptionalAttr<Program_Extent>:$received);
   let assemblyFormat = [{
     custom<Exchange>($destination, $part, $parts, $source, $offset, $sent, $received) attr-dict
   }];
@@ -344,21 +353,24 @@ def Program_WaitOp : Program_InBody<"wait"> {
   let assemblyFormat = "$destination attr-dict";
 }
 
-def Program_RepeatOp : Program_InBody<"repeat", [SingleBlockImplicitTerminator<"YieldOp">,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Program_RepeatOp
+    : Program_InBody<"repeat", [SingleBlockImplicitTerminator<"YieldOp">,
+                                DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "runs steps several times";
   let description = [{
-    The size of this name is 0, 1, ... in its steps, which run max(count, 0) times. A carried value is the initial one in
-    the first iteration, and then what the one before yielded; results are what the last iteration yielded.
+    The size of this name is 0, 1, ... in its steps, which run max(count, 0) times. A carried value is the initial one
+    in the first iteration, and then what the one before yielded; results are what the last iteration yielded.
 
     In a ring each rank attends to its own keys, passes them on, and attends to those that it receives. Two buffers take
     turns; the caller's keys are never written.
 
     ```mlir
     tile.kernel @attend(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %acc: !tile.ptr<f32>)
-        target("sm_80") grid(dense heads 16) config(<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+        target("sm_80") grid(dense heads 16)
+        schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
     tile.kernel @store(%acc: !tile.ptr<f32>, %o: !tile.ptr<bf16>)
-        target("sm_80") grid(dense heads 16) config(<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+        target("sm_80") grid(dense heads 16)
+        schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
 
     program.def @ring {
       %q = program.tensor "q" operand : bf16 [rows, 16, 128]
@@ -383,10 +395,13 @@ def Program_RepeatOp : Program_InBody<"repeat", [SingleBlockImplicitTerminator<"
 
     Constraints:
     - C1: as many values are carried as the body has arguments and names for them, yields, and the op has results.
-    - C2: a carried value, and what is yielded for it, have the same element type and extents, and no leading dimensions.
-    - C3: what is yielded is defined outside of the body, or carried; no buffer of the body comes there through a repeat.
+    - C2: a carried value, and what is yielded for it, have the same element type and extents, and no leading
+      dimensions.
+    - C3: what is yielded is defined outside of the body, or carried; no buffer of the body comes there through a
+      repeat.
   }];
-  let arguments = (ins StrAttr:$name, Program_Extent:$count, Variadic<Program_TensorValue>:$initial, StrArrayAttr:$names);
+  let arguments = (ins StrAttr:$name, Program_Extent:$count, Variadic<Program_TensorValue>:$initial,
+      StrArrayAttr:$names);
   let results = (outs Variadic<Program_TensorValue>:$last);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;

@@ -22,11 +22,22 @@
 #include "attn/Dialect/Tile/IR/TileDialect.h.inc"
 #include "attn/Dialect/Tile/IR/TileEnums.h.inc"
 
+#include "attn/Dialect/Tile/IR/TileScheduleInterface.h.inc"
+
 #define GET_TYPEDEF_CLASSES
 #include "attn/Dialect/Tile/IR/TileTypes.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "attn/Dialect/Tile/IR/TileAttrs.h.inc"
+
+namespace attn::tile {
+/// The name of a module's `#tile.target`.
+constexpr llvm::StringLiteral targetAttrName = "tile.target";
+/// Has each sequence a CTA or a warp of its own, forward or backward?
+bool isPerSequence(mlir::Attribute schedule);
+/// The part of a kernel's schedule that speaks of warps' roles; null where all warps do the same.
+WarpSpecializedInterface warpSpecializationOf(mlir::Attribute schedule);
+} // namespace attn::tile
 
 #define GET_OP_CLASSES
 #include "attn/Dialect/Tile/IR/TileOps.h.inc"
@@ -38,13 +49,15 @@ bool isLaneCount(int64_t lanes);
 mlir::LogicalResult verifyLanesOf(mlir::Operation *op, mlir::ValueRange places);
 /// A region that yields the score of a sink, of rows that begin at `q0`.
 mlir::LogicalResult verifySink(mlir::Operation *op, mlir::Region &body, mlir::Value q0);
-/// What follows from the kernel's 32 bit arguments within this op is worked out anew from `begin` on (`tile.here`), where it would else be kept in registers.
+/// What follows from the kernel's 32 bit arguments within this op is worked out anew from `begin` on (`tile.here`),
+/// where it would else be kept in registers.
 void workOutHere(mlir::Operation *of, mlir::OpBuilder begin);
 /// The place that a tile is a part of, or itself.
 mlir::Value wholeOf(mlir::Value tile);
 /// Is it a product of tiles, which runs until its token is waited for?
 bool isProduct(mlir::Operation *op);
-/// Element types of q, k, v and o, and of their gradients, that a target's kernels compute with, and as a message lists them.
+/// Element types of q, k, v and o, and of their gradients, that a target's kernels compute with, and as a message lists
+/// them.
 llvm::SmallVector<mlir::Type> dataTypesOf(llvm::StringRef target, mlir::MLIRContext *context);
 std::string textOfDataTypes(llvm::StringRef target);
 /// The same of the target of the op's kernel.

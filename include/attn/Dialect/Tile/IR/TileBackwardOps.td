@@ -19,9 +19,10 @@ def Tile_PrepareOp : Tile_ComputeOp<"prepare", [AllTypesMatch<["o", "grad_o"]>, 
         lse * log2(e)               (+inf where lse is -inf)
         dot(dO, O) - dLSE           (0 there)
 
-    The first is rounded up where it is large, by as much as rounding may have taken from it, so that probabilities made of it are at most
-    1 + 2^-10. With `exponent` e it is less by e and the second is multiplied by 2^-e: probabilities are 2^e times as large, for a float16
-    product that would else round small ones to few bits. `tile.grad_scores` and whoever writes dV make up for it.
+    The first is rounded up where it is large, by as much as rounding may have taken from it, so that probabilities made
+    of it are at most 1 + 2^-10. With `exponent` e it is less by e and the second is multiplied by 2^-e: probabilities
+    are 2^e times as large, for a float16 product that would else round small ones to few bits. `tile.grad_scores` and
+    whoever writes dV make up for it.
 
     the second `pitch` elements behind the first. Rows from `rows` on get +inf and 0 as well, so
     their probabilities are 0 and whole tiles may be read without a test. With `clears`,
@@ -36,13 +37,13 @@ def Tile_PrepareOp : Tile_ComputeOp<"prepare", [AllTypesMatch<["o", "grad_o"]>, 
     ```
   }];
   let arguments = (ins Out<Tile_FloatPtr>:$statistics, I64:$pitch, Tile_Ptr:$o, I64:$o_row, Tile_Ptr:$grad_o,
-                       I64:$grad_o_row, Tile_FloatPtr:$lse, Optional<Tile_FloatPtr>:$grad_lse, I32:$rows, I64Attr:$dim,
-                       Out<Optional<Tile_FloatPtr>>:$sum, OptionalAttr<I64Attr>:$sum_cols,
-                       Out<Optional<Tile_IntPtr>>:$turns,
-                       OptionalAttr<I64Attr>:$exponent);
+      I64:$grad_o_row, Tile_FloatPtr:$lse, Optional<Tile_FloatPtr>:$grad_lse, I32:$rows, I64Attr:$dim,
+      Out<Optional<Tile_FloatPtr>>:$sum, OptionalAttr<I64Attr>:$sum_cols, Out<Optional<Tile_IntPtr>>:$turns,
+      OptionalAttr<I64Attr>:$exponent);
   let assemblyFormat = [{
     $statistics `pitch` `(` $pitch `)` `from` `(` $o `,` $o_row `,` $grad_o `,` $grad_o_row `)` `lse` `(` $lse `)`
-    (`dlse` `(` $grad_lse^ `)`)? `rows` `(` $rows `)` `dim` $dim (`exponent` $exponent^)? (`clears` `(` $sum^ `)` `columns` $sum_cols)?
+    (`dlse` `(` $grad_lse^ `)`)? `rows` `(` $rows `)` `dim` $dim (`exponent` $exponent^)? (`clears` `(` $sum^ `)`
+        `columns` $sum_cols)?
     (`turns` `(` $turns^ `)`)? attr-dict `:` qualified(type($o))
   }];
   let hasVerifier = 1;
@@ -75,8 +76,8 @@ def Tile_FillStatisticsOp : Tile_ProducerOp<"fill_statistics"> {
   let hasVerifier = 1;
 }
 
-def Tile_ProbabilitiesOp : Tile_ComputeOp<"probabilities", [
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_ProbabilitiesOp
+    : Tile_ComputeOp<"probabilities", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "scores become the probabilities that the forward pass had";
   let description = [{
     Each score s becomes exp(scale * s - lse), with the lse of its query row; one of -inf,
@@ -85,17 +86,18 @@ def Tile_ProbabilitiesOp : Tile_ComputeOp<"probabilities", [
 
     The region, where a problem modifies its scores, gets a score, the numbers of its row and
     its column, (`row0`, `col0`) being those of the tile's first, the column once more as `base` +
-    `ahead` (as in `tile.modify`), the head as well where rows are pairs of a query and a head, and yields the modified score and its derivative, in
-    natural units. With `weighted`, that place gets probability times derivative, or, with `slopes`, derivatives alone, for
-    `tile.grad_scores` to multiply by. `small`: a region that is taken
-    where all scores of a warp, hidden ones too, are smaller than this in size. If `slopes` has numbers, it yields x in place of the derivative,
-    which is the polynomial with these coefficients, the constant first, and is worked out of two scores at a time, in the held type's precision.
+    `ahead` (as in `tile.modify`), the head as well where rows are pairs of a query and a head, and yields the modified
+    score and its derivative, in natural units. With `weighted`, that place gets probability times derivative, or, with
+    `slopes`, derivatives alone, for `tile.grad_scores` to multiply by. `small`: a region that is taken where all scores
+    of a warp, hidden ones too, are smaller than this in size. If `slopes` has numbers, it yields x in place of the
+    derivative, which is the polynomial with these coefficients, the constant first, and is worked out of two scores at
+    a time, in the held type's precision.
 
     Constraints:
     - C1: scale is positive.
     - C2: as many statistics as there are rows, or columns if turned.
-    - C3: `weighted` goes with a region and has the scores' type, or holds a tile of their shape; it holds one with `slopes`, which have numbers only
-      where there is `small`.
+    - C3: `weighted` goes with a region and has the scores' type, or holds a tile of their shape; it holds one with
+      `slopes`, which have numbers only where there is `small`.
     - C4: the region yields two numbers of type f32; so does `small`, which is for a positive number, with a
       region and `weighted`.
     - C5: only rows are pairs, not columns: not with `turned`.
@@ -112,15 +114,15 @@ def Tile_ProbabilitiesOp : Tile_ComputeOp<"probabilities", [
     }
     ```
   }];
-  let arguments = (ins Tile_AnyScores:$s, In<AnyTypeOf<[Tile_AnyStatistics, Tile_Rows]>>:$statistics,
-                       Tile_Origin:$row0, I32:$col0,
-                       Out<Optional<AnyTypeOf<[Tile_AnyScores, Tile_Held]>>>:$weighted, F64Attr:$scale,
-                       UnitAttr:$turned,
-                       OptionalAttr<F64Attr>:$within, OptionalAttr<DenseF64ArrayAttr>:$slopes);
+  let arguments = (ins Tile_AnyScores:$s, In<AnyTypeOf<[Tile_AnyStatistics, Tile_Rows]>>:$statistics, Tile_Origin:$row0,
+      I32:$col0, Out<Optional<AnyTypeOf<[Tile_AnyScores, Tile_Held]>>>:$weighted, F64Attr:$scale, UnitAttr:$turned,
+      OptionalAttr<F64Attr>:$within, OptionalAttr<DenseF64ArrayAttr>:$slopes);
   let regions = (region AnyRegion:$small, AnyRegion:$modify);
   let assemblyFormat = [{
-    $s `,` $statistics `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `)` (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)?
-    (`slopes` $slopes^)? `scale` $scale (`turned` $turned^)? attr-dict `:` qualified(type($s)) `,` qualified(type($statistics))
+    $s `,` $statistics `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `)` (`weighted` `(` $weighted^ `:`
+        qualified(type($weighted)) `)`)?
+    (`slopes` $slopes^)? `scale` $scale (`turned` $turned^)? attr-dict `:` qualified(type($s)) `,`
+        qualified(type($statistics))
     (`small` `(` $within^ `)` $small)? (`modify` $modify^)?
   }];
   let hasVerifier = 1;
@@ -131,13 +133,15 @@ def Tile_RowGradsOp : Tile_ComputeOp<"row_grads", [AllTypesMatch<["grad", "p"]>]
   let description = [{
     Each x of `grad`, a product of dO and V, becomes p * (x - delta), where delta is the sum of p * x over its
     row and of what the statistics have as that row's delta (minus its dlse, or 0). With `weighted`, that
-    place's number is in front of the parenthesis. So O is not needed, and nothing is known ahead. `known`: the statistics have all of delta
-    (`tile.add_deltas`), so that the tile may have some of the keys only. `dropped`: pairs whose p is negative, as
-    `tile.drop` marks them, are dropped. Their x counts as 0, others' is multiplied `by` a number, and p becomes 0.
+    place's number is in front of the parenthesis. So O is not needed, and nothing is known ahead. `known`: the
+    statistics have all of delta (`tile.add_deltas`), so that the tile may have some of the keys only. `dropped`: pairs
+    whose p is negative, as `tile.drop` marks them, are dropped. Their x counts as 0, others' is multiplied `by` a
+    number, and p becomes 0.
 
     Constraints:
     - C1: as many statistics as there are rows.
-    - C2: weighted has the type of p, and does not go with statistics in `!tile.rows`; `dropped` and `known` go with these only.
+    - C2: weighted has the type of p, and does not go with statistics in `!tile.rows`; `dropped` and `known` go with
+      these only.
 
     ```mlir
     tile.row_grads %dp, %s, %stats : !tile.frag<16x16, 1>, !tile.statistics<16>
@@ -146,13 +150,14 @@ def Tile_RowGradsOp : Tile_ComputeOp<"row_grads", [AllTypesMatch<["grad", "p"]>]
     ```
   }];
   let arguments = (ins Tile_Frag:$grad, Tile_Frag:$p, In<AnyTypeOf<[Tile_Statistics, Tile_Rows]>>:$statistics,
-                       In<Optional<Tile_Frag>>:$weighted,
-                       OptionalAttr<F64Attr>:$factor, UnitAttr:$known);
-  let builders = [OpBuilder<(ins "::mlir::Value":$grad, "::mlir::Value":$p, "::mlir::Value":$statistics, "::mlir::Value":$weighted), [{
+      In<Optional<Tile_Frag>>:$weighted, OptionalAttr<F64Attr>:$factor, UnitAttr:$known);
+  let builders = [OpBuilder<
+      (ins "::mlir::Value":$grad, "::mlir::Value":$p, "::mlir::Value":$statistics, "::mlir::Value":$weighted), [{
     build($_builder, $_state, grad, p, statistics, weighted, /*factor=*/::mlir::FloatAttr(), /*known=*/false);
   }]>];
   let assemblyFormat = [{
-    $grad `,` $p `,` $statistics (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)? (`known` $known^)? (`dropped` `by` $factor^)? attr-dict
+    $grad `,` $p `,` $statistics (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)? (`known` $known^)?
+        (`dropped` `by` $factor^)? attr-dict
     `:` qualified(type($grad)) `,` qualified(type($statistics))
   }];
   let hasVerifier = 1;
@@ -161,8 +166,9 @@ def Tile_RowGradsOp : Tile_ComputeOp<"row_grads", [AllTypesMatch<["grad", "p"]>]
 def Tile_HoldRowsOp : Tile_ComputeOp<"hold_rows"> {
   let summary = "brings rows from global memory to registers";
   let description = [{
-    Not as products read them: of each row, the four lanes that have it in a fragment take 16 bytes in turns. Columns beyond `dim`, and rows from `rows` on, are 0.
-    They are under way until they are read, beside what is waited for meanwhile.
+    Not as products read them: of each row, the four lanes that have it in a fragment take 16 bytes in turns. Columns
+    beyond `dim`, and rows from `rows` on, are 0. They are under way until they are read, beside what is waited for
+    meanwhile.
 
     Constraints:
     - C1: 16 rows a warp, and `dim` columns, rounded up to 32.
@@ -172,28 +178,33 @@ def Tile_HoldRowsOp : Tile_ComputeOp<"hold_rows"> {
     ```
   }];
   let arguments = (ins Out<Tile_Held>:$held, Tile_Ptr:$src, I64:$stride, I32:$rows, I64Attr:$dim);
-  let assemblyFormat = "$held `,` $src `stride` `(` $stride `)` `rows` `(` $rows `)` `dim` $dim attr-dict `:` qualified(type($held)) `,` qualified(type($src))";
+  let assemblyFormat = "$held `,` $src `stride` `(` $stride `)` `rows` `(` $rows `)` `dim` $dim attr-dict `:` "
+                       "qualified(type($held)) `,` qualified(type($src))";
   let hasVerifier = 1;
 }
 
 def Tile_AddDeltasOp : Tile_ComputeOp<"add_deltas"> {
   let summary = "adds rowsum(O dO) to what statistics know of delta";
   let description = [{
-    For rows whose keys come in several tiles: `tile.row_grads ... known` has no sum over all of them. dO is a tile in shared memory, O is one of the same
-    rows and columns, or its rows are held as `tile.hold_rows` brings them. `first`: the statistics' are the tile's rows from there on.
+    For rows whose keys come in several tiles: `tile.row_grads ... known` has no sum over all of them. dO is a tile in
+    shared memory, O is one of the same rows and columns, or its rows are held as `tile.hold_rows` brings them. `first`:
+    the statistics' are the tile's rows from there on.
 
     Constraints:
-    - C1: the statistics have 16 rows a warp; dO has as many or fewer, of which the first warps' are read then. O that is held has the statistics' rows,
-      and dO's columns, rounded up to 32.
+    - C1: the statistics have 16 rows a warp; dO has as many or fewer, of which the first warps' are read then. O that
+      is held has the statistics' rows, and dO's columns, rounded up to 32.
 
     ```mlir
-    tile.add_deltas %all, %all_o, %all_dO : !tile.rows<192, 12>, !tile.held<192x128xbf16, 12>, !tile.shared<144x128xbf16, swizzled>
-    tile.add_deltas %all, %o, %dO : !tile.rows<192, 12>, !tile.shared<144x128xbf16, swizzled>, !tile.shared<144x128xbf16, swizzled>
+    tile.add_deltas %all, %all_o, %all_dO
+        : !tile.rows<192, 12>, !tile.held<192x128xbf16, 12>, !tile.shared<144x128xbf16, swizzled>
+    tile.add_deltas %all, %o, %dO
+        : !tile.rows<192, 12>, !tile.shared<144x128xbf16, swizzled>, !tile.shared<144x128xbf16, swizzled>
     ```
   }];
   let arguments = (ins Tile_Rows:$row, In<AnyTypeOf<[Tile_Held, Tile_Shared]>>:$o, In<Tile_Shared>:$grad,
-                       OptionalAttr<I64Attr>:$first);
-  let assemblyFormat = "$row `,` $o `,` $grad (`first` $first^)? attr-dict `:` qualified(type($row)) `,` qualified(type($o)) `,` qualified(type($grad))";
+      OptionalAttr<I64Attr>:$first);
+  let assemblyFormat = "$row `,` $o `,` $grad (`first` $first^)? attr-dict `:` qualified(type($row)) `,` "
+                       "qualified(type($o)) `,` qualified(type($grad))";
   let hasVerifier = 1;
 }
 
@@ -202,8 +213,9 @@ def Tile_GradScoresOp : Tile_ComputeOp<"grad_scores"> {
   let description = [{
     Each x of `grad`, a product of dO and V, becomes p * (x - delta), with the probability (or
     what it was weighted to) of the same pair and the delta of its query row. Of probabilities
-    that are held, rounded, for a product as well, no second copy takes up registers. With `slopes`, of `tile.probabilities`, p times
-    slope, rounded, takes the place of p. `by`: p * (x * `by` - delta), with the 2^-e of a `tile.prepare` whose exponent is e.
+    that are held, rounded, for a product as well, no second copy takes up registers. With `slopes`, of
+    `tile.probabilities`, p times slope, rounded, takes the place of p. `by`: p * (x * `by` - delta), with the 2^-e of a
+    `tile.prepare` whose exponent is e.
 
     Constraints:
     - C2: p has the same rows, columns and warps as grad; with `slopes`, it is held as they are.
@@ -211,16 +223,18 @@ def Tile_GradScoresOp : Tile_ComputeOp<"grad_scores"> {
 
     ```mlir
     tile.grad_scores %dp, %s, %stats turned : !tile.frag<128x64, 8>, !tile.frag<128x64, 8>, !tile.statistics<64>
-    tile.grad_scores %dp, %p, %stats by 2.44140625E-4 turned : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
+    tile.grad_scores %dp, %p, %stats by 2.44140625E-4 turned
+        : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
     tile.grad_scores %dp, %p slopes(%aside : !tile.held<128x64xbf16, 8>), %stats turned
         : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
     ```
   }];
   let arguments = (ins Tile_AnyScores:$grad, In<AnyTypeOf<[Tile_Frag, Tile_Held, Tile_Scores]>>:$p,
-                       In<Tile_AnyStatistics>:$statistics, In<Optional<Tile_Held>>:$slopes,
-                       OptionalAttr<F64Attr>:$factor, UnitAttr:$turned);
+      In<Tile_AnyStatistics>:$statistics, In<Optional<Tile_Held>>:$slopes, OptionalAttr<F64Attr>:$factor,
+      UnitAttr:$turned);
   let assemblyFormat = [{
-    $grad `,` $p (`slopes` `(` $slopes^ `:` qualified(type($slopes)) `)`)? `,` $statistics (`by` $factor^)? (`turned` $turned^)? attr-dict
+    $grad `,` $p (`slopes` `(` $slopes^ `:` qualified(type($slopes)) `)`)? `,` $statistics (`by` $factor^)? (`turned`
+        $turned^)? attr-dict
     `:` qualified(type($grad)) `,` qualified(type($p)) `,` qualified(type($statistics))
   }];
   let hasVerifier = 1;
@@ -242,7 +256,8 @@ def Tile_ScaleOp : Tile_ComputeOp<"scale"> {
 //===----------------------------------------------------------------------===//
 
 def Tile_ShareOp : Tile_ComputeOp<"share", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
-    TypesMatchWith<"the ring's tile", "ring", "tile", "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
+                                            TypesMatchWith<"the ring's tile", "ring", "tile",
+                                                           "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
   let summary = "writes a held tile to shared memory, for all warps that compute";
   let description = [{
     To the next slot of a ring that nobody fills: each warp writes its rows and waits for the
@@ -250,8 +265,8 @@ def Tile_ShareOp : Tile_ComputeOp<"share", [DeclareOpInterfaceMethods<OpAsmOpInt
     so that this one, too, waits for nobody but those who are behind.
 
     Constraints:
-    - C1: the ring has two stages, of tiles of the held one's element type, of its rows, or fewer, of which the first warps' are then written, 16 each, and of its
-      columns, or more, which are not written.
+    - C1: the ring has two stages, of tiles of the held one's element type, of its rows, or fewer, of which the first
+      warps' are then written, 16 each, and of its columns, or more, which are not written.
 
     ```mlir
     %dS_tile = tile.share %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
@@ -266,14 +281,16 @@ def Tile_ShareOp : Tile_ComputeOp<"share", [DeclareOpInterfaceMethods<OpAsmOpInt
 def Tile_PutOp : Tile_ComputeOp<"put"> {
   let summary = "writes a tile in registers to the next slot of a ring, for another role or all warps of this one";
   let description = [{
-    Waits until the slot is free. Each warp writes its rows; nobody may read them before `tile.publish`. Where the warps that put it take it as well (no reducer
-    does), each waits for the others' rows in `tile.take`, and for all to have released the slot here; `tile.share` meets them at once.
+    Waits until the slot is free. Each warp writes its rows; nobody may read them before `tile.publish`. Where the warps
+    that put it take it as well (no reducer does), each waits for the others' rows in `tile.take`, and for all to have
+    released the slot here; `tile.share` meets them at once.
 
-    `first`: these are the tile's rows from there on, and others are put apart. A fragment is rounded on the way: a held copy of it would take registers.
+    `first`: these are the tile's rows from there on, and others are put apart. A fragment is rounded on the way: a held
+    copy of it would take registers.
 
     Constraints:
-    - C1: the ring's tiles have the held one's element type, rows and columns; or fewer rows, of which the first warps' are then written, 16 each, and more
-      columns, which are not written.
+    - C1: the ring's tiles have the held one's element type, rows and columns; or fewer rows, of which the first warps'
+      are then written, 16 each, and more columns, which are not written.
 
     ```mlir
     tile.put %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
@@ -281,8 +298,10 @@ def Tile_PutOp : Tile_ComputeOp<"put"> {
     ```
   }];
   let arguments = (ins Out<Tile_Ring>:$ring, In<AnyTypeOf<[Tile_Held, Tile_Frag]>>:$held, OptionalAttr<I64Attr>:$first);
-  let builders = [OpBuilder<(ins "::mlir::Value":$ring, "::mlir::Value":$held), "build($_builder, $_state, ring, held, /*first=*/::mlir::IntegerAttr());">];
-  let assemblyFormat = "$ring `,` $held (`first` $first^)? attr-dict `:` qualified(type($ring)) `,` qualified(type($held))";
+  let builders = [OpBuilder<(ins "::mlir::Value":$ring, "::mlir::Value":$held),
+                            "build($_builder, $_state, ring, held, /*first=*/::mlir::IntegerAttr());">];
+  let assemblyFormat =
+      "$ring `,` $held (`first` $first^)? attr-dict `:` qualified(type($ring)) `,` qualified(type($held))";
   let hasVerifier = 1;
 }
 
@@ -306,8 +325,8 @@ def Tile_PutZerosOp : Tile_ComputeOp<"put_zeros"> {
 def Tile_AsideOp : Tile_ComputeOp<"aside"> {
   let summary = "a held tile that waits in shared memory, where the ring's next tile will be put";
   let description = [{
-    Not in registers, where there are none left: each lane writes its own numbers to the slot and reads them again, until `tile.put`
-    writes there. Waits until the slot is free.
+    Not in registers, where there are none left: each lane writes its own numbers to the slot and reads them again,
+    until `tile.put` writes there. Waits until the slot is free.
 
     Constraints:
     - C1: the ring's tiles have the held one's rows, columns and element type.
@@ -325,9 +344,9 @@ def Tile_AsideOp : Tile_ComputeOp<"aside"> {
 def Tile_PublishOp : Tile_ComputeOp<"publish"> {
   let summary = "tells the role that takes from a ring that what was put there may be read";
   let description = [{
-    When all warps have said so. What a warp has put it first makes visible to matrix units, which takes a while: products may be
-    begun in between. A warp may have put nothing, as its rows have no part in a step: then whoever takes the tile leaves out its rows (`blocks` of `tile.mma_piece`), which is for
-    the program to see to.
+    When all warps have said so. What a warp has put it first makes visible to matrix units, which takes a while:
+    products may be begun in between. A warp may have put nothing, as its rows have no part in a step: then whoever
+    takes the tile leaves out its rows (`blocks` of `tile.mma_piece`), which is for the program to see to.
 
     ```mlir
     tile.publish %dS : !tile.ring<2, <128x64xbf16, swizzled>>
@@ -342,7 +361,8 @@ def Tile_MmaTnOp : Tile_ComputeOp<"mma_tn"> {
   let description = [{
     The rows of both are the depth. The result, A's columns by B's, is cut into blocks of 64
     rows, one for each warpgroup: acc has them one below the other. Where there are fewer blocks
-    of A's columns than warpgroups, B's columns are shared out too. With `block`, one warpgroup makes that block of so many `of` them.
+    of A's columns than warpgroups, B's columns are shared out too. With `block`, one warpgroup makes that block of so
+    many `of` them.
 
     Constraints:
     - C1: A and B are swizzled and have equal rows and element types, A's columns are a multiple of 64; acc has 64 rows
@@ -351,15 +371,18 @@ def Tile_MmaTnOp : Tile_ComputeOp<"mma_tn"> {
     - C2: acc of one `block` has 64 rows and 4 warps, and there are so many blocks.
 
     ```mlir
-    %t = tile.mma_tn %dQ, %dS_tile, %K_tile : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
-    %u = tile.mma_tn %half, %dS_tile, %K_tile block 1 of 2 : !tile.frag<64x64, 4>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
+    %t = tile.mma_tn %dQ, %dS_tile, %K_tile
+        : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
+    %u = tile.mma_tn %half, %dS_tile, %K_tile block 1 of 2
+        : !tile.frag<64x64, 4>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
     ```
   }];
   let arguments = (ins Out<Tile_Frag>:$acc, In<Tile_Shared>:$a, In<Tile_Shared>:$b, OptionalAttr<I64Attr>:$block,
-                       OptionalAttr<I64Attr>:$of);
+      OptionalAttr<I64Attr>:$of);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat = [{
-    $acc `,` $a `,` $b (`block` $block^ `of` $of)? attr-dict `:` qualified(type($acc)) `,` qualified(type($a)) `,` qualified(type($b))
+    $acc `,` $a `,` $b (`block` $block^ `of` $of)? attr-dict `:` qualified(type($acc)) `,` qualified(type($a)) `,`
+        qualified(type($b))
   }];
   let builders = [OpBuilder<(ins "::mlir::Value":$acc, "::mlir::Value":$a, "::mlir::Value":$b), [{
     build($_builder, $_state, acc, a, b, /*block=*/::mlir::IntegerAttr(), /*of=*/::mlir::IntegerAttr());
@@ -370,21 +393,23 @@ def Tile_MmaTnOp : Tile_ComputeOp<"mma_tn"> {
 def Tile_MmaPieceOp : Tile_ComputeOp<"mma_piece", [SameVariadicOperandSize]> {
   let summary = "starts a piece of one of several products A^T B";
   let description = [{
-    Of each pair of `lefts` and `rights`, the product A^T B has 64 rows, and is cut into pieces of as many of B's columns as `acc` has. Pieces are numbered through all pairs. A warpgroup
-    makes the one of a number: which ones are whose is for the program to say. The sum is over A's and B's blocks of 64 rows, of which the last may have fewer, from one number to
-    ahead of another: nothing is read of others. Of none it is 0.
+    Of each pair of `lefts` and `rights`, the product A^T B has 64 rows, and is cut into pieces of as many of B's
+    columns as `acc` has. Pieces are numbered through all pairs. A warpgroup makes the one of a number: which ones are
+    whose is for the program to say. The sum is over A's and B's blocks of 64 rows, of which the last may have fewer,
+    from one number to ahead of another: nothing is read of others. Of none it is 0.
 
     Constraints:
-    - C1: A and B are swizzled and have equal rows and element types, A has 64 columns; acc has 64 rows, 64 or 128 columns, which B's are a multiple of if rounded up to
-      64, and 4 warps.
+    - C1: A and B are swizzled and have equal rows and element types, A has 64 columns; acc has 64 rows, 64 or 128
+      columns, which B's are a multiple of if rounded up to 64, and 4 warps.
 
     ```mlir
     %t = tile.mma_piece %piece, (%P_tile, %dS_tile), (%all_dO, %all_Q) at(%j) blocks(%c0, %c3) : !tile.frag<64x64, 4>,
-        (!tile.shared<144x64xbf16, swizzled>, !tile.shared<144x64xbf16, swizzled>), (!tile.shared<144x128xbf16, swizzled>, !tile.shared<144x128xbf16, swizzled>)
+        (!tile.shared<144x64xbf16, swizzled>, !tile.shared<144x64xbf16, swizzled>), (!tile.shared<144x128xbf16,
+            swizzled>, !tile.shared<144x128xbf16, swizzled>)
     ```
   }];
   let arguments = (ins Out<Tile_Frag>:$acc, In<Variadic<Tile_Shared>>:$lefts, In<Variadic<Tile_Shared>>:$rights,
-                       I32:$piece, I32:$from, I32:$to);
+      I32:$piece, I32:$from, I32:$to);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat = [{
     $acc `,` `(` $lefts `)` `,` `(` $rights `)` `at` `(` $piece `)` `blocks` `(` $from `,` $to `)` attr-dict
@@ -396,21 +421,23 @@ def Tile_MmaPieceOp : Tile_ComputeOp<"mma_piece", [SameVariadicOperandSize]> {
 def Tile_StorePieceOp : Tile_ComputeOp<"store_piece", [SameVariadicOperandSize]> {
   let summary = "writes what `tile.mma_piece` made, and zeros to padding rows";
   let description = [{
-    As `tile.store`, to the product's columns that the piece of this number has, times that product's factor. A product has so many columns as `dims` says.
+    As `tile.store`, to the product's columns that the piece of this number has, times that product's factor. A product
+    has so many columns as `dims` says.
 
     Constraints:
     - C1: as many factors and dims as products.
 
     ```mlir
-    tile.store_piece (%dst, %dst) strides(%o_row, %o_row), %piece at(%j) rows(%rows, %write_rows) factors [1.0, 0.125] dims [128, 128]
+    tile.store_piece (%dst, %dst) strides(%o_row, %o_row), %piece at(%j) rows(%rows, %write_rows) factors [1.0,
+        0.125] dims [128, 128]
         : (!tile.ptr<bf16>, !tile.ptr<bf16>), !tile.frag<64x64, 4>
     ```
   }];
-  let arguments = (ins Out<Variadic<Tile_Ptr>>:$dsts, Variadic<I64>:$strides, In<Tile_Frag>:$acc, I32:$piece,
-                       I32:$rows, I32:$write_rows, DenseF64ArrayAttr:$factors,
-                       DenseI64ArrayAttr:$dims);
+  let arguments = (ins Out<Variadic<Tile_Ptr>>:$dsts, Variadic<I64>:$strides, In<Tile_Frag>:$acc, I32:$piece, I32:$rows,
+      I32:$write_rows, DenseF64ArrayAttr:$factors, DenseI64ArrayAttr:$dims);
   let assemblyFormat = [{
-    `(` $dsts `)` `strides` `(` $strides `)` `,` $acc `at` `(` $piece `)` `rows` `(` $rows `,` $write_rows `)` `factors` $factors `dims` $dims attr-dict
+    `(` $dsts `)` `strides` `(` $strides `)` `,` $acc `at` `(` $piece `)` `rows` `(` $rows `,` $write_rows `)` `factors`
+        $factors `dims` $dims attr-dict
     `:` `(` qualified(type($dsts)) `)` `,` qualified(type($acc))
   }];
   let hasVerifier = 1;

@@ -26,9 +26,9 @@ def Tile_DropOp : Tile_ComputeOp<"drop"> {
   let summary = "what belongs to a dropped pair becomes 0";
   let description = [{
     Of probabilities, behind their sums and ahead of the product with V; of gradients of probabilities, in which what
-    is kept is multiplied (`by`). (`row0`, `col0`) are the numbers of the tile's first row and column, queries and keys, or,
-    `turned`, keys and queries. A pair is dropped if its 15 bits are below `below`. With `marks`, probabilities stay, and
-    those of dropped pairs become negative, for `tile.drop_grads`.
+    is kept is multiplied (`by`). (`row0`, `col0`) are the numbers of the tile's first row and column, queries and keys,
+    or, `turned`, keys and queries. A pair is dropped if its 15 bits are below `below`. With `marks`, probabilities
+    stay, and those of dropped pairs become negative, for `tile.drop_grads`.
 
     Constraints:
     - C1: `below` is from 1 to 2^15 - 1.
@@ -42,9 +42,10 @@ def Tile_DropOp : Tile_ComputeOp<"drop"> {
     ```
   }];
   let arguments = (ins AnyTypeOf<[Tile_AnyScores, Tile_Held]>:$place, Tile_Origin:$row0, Tile_Origin:$col0,
-                       Tile_Draws:$draws, I64Attr:$below, OptionalAttr<F64Attr>:$factor, UnitAttr:$turned, UnitAttr:$marks);
+      Tile_Draws:$draws, I64Attr:$below, OptionalAttr<F64Attr>:$factor, UnitAttr:$turned, UnitAttr:$marks);
   let assemblyFormat = [{
-    $place `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `` custom<Origin>(type($col0)) `)` `draws` `(` $draws `)` `below` $below
+    $place `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `` custom<Origin>(type($col0)) `)` `draws` `(` $draws
+        `)` `below` $below
     (`by` $factor^)? (`turned` $turned^)? (`marks` $marks^)? attr-dict `:` qualified(type($place))
   }];
   let hasVerifier = 1;
@@ -53,8 +54,8 @@ def Tile_DropOp : Tile_ComputeOp<"drop"> {
 def Tile_DrawOp : Tile_ComputeOp<"draw"> {
   let summary = "the first half of `tile.drop`: which pairs are kept";
   let description = [{
-    As masks of what will be held: numbers follow from places of pairs alone, so they are drawn while the products run that
-    probabilities come from.
+    As masks of what will be held: numbers follow from places of pairs alone, so they are drawn while the products run
+    that probabilities come from.
 
     Constraints:
     - C1: `below` is from 1 to 2^15 - 1.
@@ -65,7 +66,8 @@ def Tile_DrawOp : Tile_ComputeOp<"draw"> {
   }];
   let arguments = (ins Out<Tile_Held>:$kept, Tile_Origin:$row0, I32:$col0, Tile_Draws:$draws, I64Attr:$below);
   let assemblyFormat = [{
-    $kept `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `)` `draws` `(` $draws `)` `below` $below attr-dict `:` qualified(type($kept))
+    $kept `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `)` `draws` `(` $draws `)` `below` $below attr-dict
+        `:` qualified(type($kept))
   }];
   let hasVerifier = 1;
 }
@@ -84,22 +86,25 @@ def Tile_DropDrawnOp : Tile_ComputeOp<"drop_drawn", [AllTypesMatch<["p", "kept"]
 def Tile_DropGradsOp : Tile_ComputeOp<"drop_grads"> {
   let summary = "`tile.grad_scores` with dropout, of probabilities that are marked";
   let description = [{
-    Each x of `grad`, a product of dO and V, becomes |p| * (x * `by` - delta), without the first term of the parenthesis where p is marked
-    (`tile.drop`), and p becomes 0 there. With `weighted`, that place's number is in front of the parenthesis. So numbers are drawn
-    once for both products that follow, and p may be held, rounded, while x is under way.
+    Each x of `grad`, a product of dO and V, becomes |p| * (x * `by` - delta), without the first term of the parenthesis
+    where p is marked (`tile.drop`), and p becomes 0 there. With `weighted`, that place's number is in front of the
+    parenthesis. So numbers are drawn once for both products that follow, and p may be held, rounded, while x is under
+    way.
 
     Constraints:
     - C1: p and weighted have the rows, columns and warps of grad.
     - C2: as many statistics as there are rows, or columns if turned.
 
     ```mlir
-    tile.drop_grads %dp, %p, %stats by 1.111 turned : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
+    tile.drop_grads %dp, %p, %stats by 1.111 turned
+        : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
     ```
   }];
   let arguments = (ins Tile_Frag:$grad, AnyTypeOf<[Tile_Frag, Tile_Held]>:$p, In<Tile_Statistics>:$statistics,
-                       In<Optional<AnyTypeOf<[Tile_Frag, Tile_Held]>>>:$weighted, F64Attr:$factor, UnitAttr:$turned);
+      In<Optional<AnyTypeOf<[Tile_Frag, Tile_Held]>>>:$weighted, F64Attr:$factor, UnitAttr:$turned);
   let assemblyFormat = [{
-    $grad `,` $p `,` $statistics (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)? `by` $factor (`turned` $turned^)? attr-dict
+    $grad `,` $p `,` $statistics (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)? `by` $factor (`turned`
+        $turned^)? attr-dict
     `:` qualified(type($grad)) `,` qualified(type($p)) `,` qualified(type($statistics))
   }];
   let hasVerifier = 1;

@@ -7,8 +7,9 @@
 include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 
-def Tile_ModifyOp : Tile_ComputeOp<"modify", [SingleBlock,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_ModifyOp
+    : Tile_ComputeOp<"modify", [SingleBlock,
+                                DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "a function of each score, its row and its key";
   let description = [{
     What an `attn.problem` asks to be done to scores before the softmax, one op for
@@ -42,7 +43,7 @@ def Tile_ModifyOp : Tile_ComputeOp<"modify", [SingleBlock,
     ```
   }];
   let arguments = (ins Tile_AnyScores:$s, Tile_Origin:$q0, I32:$k0, OptionalAttr<F64Attr>:$within,
-                       OptionalAttr<F64Attr>:$becomes);
+      OptionalAttr<F64Attr>:$becomes);
   let regions = (region AnyRegion:$small, SizedRegion<1>:$body);
   let assemblyFormat = [{
     $s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `)` `:` qualified(type($s))
@@ -52,7 +53,7 @@ def Tile_ModifyOp : Tile_ComputeOp<"modify", [SingleBlock,
 }
 
 def Tile_KeepOp : Tile_ComputeOp<"keep", [SingleBlockImplicitTerminator<"YieldOp">,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+                                          DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "element test: scores of invisible pairs become -inf";
   let description = [{
     The region gets the query row and the key of an element, (`q0`, `k0`) being
@@ -80,7 +81,8 @@ def Tile_KeepOp : Tile_ComputeOp<"keep", [SingleBlockImplicitTerminator<"YieldOp
   let arguments = (ins Tile_AnyScores:$s, Tile_Origin:$q0, Tile_Origin:$k0, UnitAttr:$turned);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `` custom<Origin>(type($k0)) `)` (`turned` $turned^)? `:` qualified(type($s)) $body attr-dict
+    $s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `` custom<Origin>(type($k0)) `)` (`turned` $turned^)? `:`
+        qualified(type($s)) $body attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -95,20 +97,25 @@ def Tile_SoftmaxStepOp : Tile_ComputeOp<"softmax_step"> {
     `rising`: scores are expected to be larger from tile to tile, so that most tiles
     raise a maximum.
 
-    `repaired`: a row whose largest score is 2^24 or more in size, in base 2, may come out wrong. `tile.normalize` finds such rows
-    and `tile.repair` computes them again. Without it every finite score is right, which takes a few instructions a tile.
+    `repaired`: a row whose largest score is 2^24 or more in size, in base 2, may come out wrong. `tile.normalize` finds
+    such rows and `tile.repair` computes them again. Without it every finite score is right, which takes a few
+    instructions a tile.
 
     Constraints:
     - C1: scale is positive (`tile.negate` takes a sign, the least float stands for 0).
     - C2: all places are fragments, or all are strips of as many lanes.
 
     ```mlir
-    tile.softmax_step %s, %row, %acc scale 8.838835e-02 : !tile.frag<128x64, 4>, !tile.rows<128, 4>, !tile.frag<128x128, 4>
+    tile.softmax_step %s, %row, %acc scale 8.838835e-02
+        : !tile.frag<128x64, 4>, !tile.rows<128, 4>, !tile.frag<128x128, 4>
     ```
   }];
   let hasVerifier = 1;
-  let arguments = (ins Tile_AnyScores:$s, Tile_AnyRows:$row, Tile_AnySum:$acc, F64Attr:$scale, UnitAttr:$rising, UnitAttr:$repaired);
-  let assemblyFormat = [{ $s `,` $row `,` $acc `scale` $scale (`repaired` $repaired^)? attr-dict `:` qualified(type($s)) `,` qualified(type($row)) `,` qualified(type($acc)) }];
+  let arguments = (ins Tile_AnyScores:$s, Tile_AnyRows:$row, Tile_AnySum:$acc, F64Attr:$scale, UnitAttr:$rising,
+      UnitAttr:$repaired);
+  let assemblyFormat =
+      [{ $s `,` $row `,` $acc `scale` $scale (`repaired` $repaired^)? attr-dict `:` qualified(type($s)) `,`
+          qualified(type($row)) `,` qualified(type($acc)) }];
 }
 
 def Tile_SoftmaxOp : Tile_ComputeOp<"softmax"> {
@@ -127,7 +134,9 @@ def Tile_SoftmaxOp : Tile_ComputeOp<"softmax"> {
   }];
   let hasVerifier = 1;
   let arguments = (ins Tile_Frag:$s, Tile_Rows:$row, F64Attr:$scale, UnitAttr:$repaired);
-  let assemblyFormat = [{ $s `,` $row `scale` $scale (`repaired` $repaired^)? attr-dict `:` qualified(type($s)) `,` qualified(type($row)) }];
+  let assemblyFormat =
+      [{ $s `,` $row `scale` $scale (`repaired` $repaired^)? attr-dict `:` qualified(type($s)) `,` qualified(type($row))
+          }];
 }
 
 def Tile_RescaleOp : Tile_ComputeOp<"rescale"> {
@@ -145,8 +154,8 @@ def Tile_RoundOp : Tile_ComputeOp<"round"> {
   let summary = "rounds probabilities and holds them as the left operand of a product";
   let description = [{
     In registers, or, for a product with their transpose (`tile.mma_tn`), in shared memory; that
-    ends with a barrier. `at_once`: before products that follow are begun. Left to itself the compiler begins those first where it can, and
-    needs registers for what is rounded and for their results.
+    ends with a barrier. `at_once`: before products that follow are begun. Left to itself the compiler begins those
+    first where it can, and needs registers for what is rounded and for their results.
 
     Constraints:
     - C1: both have the same rows, columns and warps; what is shared is not swizzled, and has the rows that are there
@@ -162,8 +171,8 @@ def Tile_RoundOp : Tile_ComputeOp<"round"> {
   let hasVerifier = 1;
 }
 
-def Tile_WeighOp : Tile_ComputeOp<"weigh",
-    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_WeighOp
+    : Tile_ComputeOp<"weigh", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "`tile.softmax` and `tile.round` at once, maxima last";
   let description = [{
     Scores become rounded probabilities and join the sums. They are first taken
@@ -195,8 +204,7 @@ def Tile_WeighOp : Tile_ComputeOp<"weigh",
     ```
   }];
   let arguments = (ins Out<Tile_Held>:$p, Tile_Frag:$s, Tile_Rows:$row, F64Attr:$scale, UnitAttr:$repaired,
-                       Variadic<I32>:$at,
-                       OptionalAttr<F64Attr>:$within, OptionalAttr<F64Attr>:$becomes);
+      Variadic<I32>:$at, OptionalAttr<F64Attr>:$within, OptionalAttr<F64Attr>:$becomes);
   let regions = (region AnyRegion:$small, AnyRegion:$modify);
   let assemblyFormat = [{
     $p `,` $s `,` $row `scale` $scale (`repaired` $repaired^)? (`at` `(` $at^ `)`)? attr-dict
@@ -206,9 +214,10 @@ def Tile_WeighOp : Tile_ComputeOp<"weigh",
   let hasVerifier = 1;
 }
 
-def Tile_RepairOp : Tile_ComputeOp<"repair", [SingleBlockImplicitTerminator<"YieldOp">, AllTypesMatch<["q", "k", "v"]>,
-    AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_RepairOp
+    : Tile_ComputeOp<"repair", [SingleBlockImplicitTerminator<"YieldOp">, AllTypesMatch<["q", "k", "v"]>,
+                                AttrSizedOperandSegments,
+                                DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "computes rows anew whose result is NaN";
   let description = [{
     A product with P cannot tell "may not see" from a weight of 0, and 0 * NaN is
@@ -223,8 +232,8 @@ def Tile_RepairOp : Tile_ComputeOp<"repair", [SingleBlockImplicitTerminator<"Yie
     keys, which begins there. The region gets (query row, key) and yields the mask's
     conditions, all of which have to hold; `modify`, if any, is that of
     `tile.modify` for all of the problem's score modifiers together, and `sink` that of `tile.add_sink`. Pairs that
-    `tile.drop` would drop are left out of results, which are multiplied (`by`). With `along`, keys are those of so many tiles, of which that region
-    says which one number j is.
+    `tile.drop` would drop are left out of results, which are multiplied (`by`). With `along`, keys are those of so many
+    tiles, of which that region says which one number j is.
 
     Constraints:
     - C1: o has q's elements, or f32, as the results of a share have.
@@ -241,26 +250,28 @@ def Tile_RepairOp : Tile_ComputeOp<"repair", [SingleBlockImplicitTerminator<"Yie
     }
     ```
   }];
-  let arguments = (ins In<Tile_Frag>:$acc, Tile_Origin:$q0, I32:$rows, Optional<I32>:$first_key, I32:$keys,
-                       Tile_Ptr:$q, Tile_Stride:$q_row, Tile_Ptr:$k, I64:$k_row,
-                       Tile_Ptr:$v, I64:$v_row, Out<Tile_Ptr>:$o, Tile_Stride:$o_row,
-                       Out<Optional<Tile_FloatPtr>>:$lse, Optional<Tile_Stride>:$lse_row,
-                       Out<Optional<Tile_FloatPtr>>:$sum, Optional<Tile_Draws>:$draws, Optional<I32>:$tiles,
-                       I64Attr:$dim_qk,
-                       I64Attr:$dim_v, F64Attr:$scale, OptionalAttr<I64Attr>:$below, OptionalAttr<F64Attr>:$factor, OptionalAttr<I64Attr>:$tile);
+  let arguments = (ins In<Tile_Frag>:$acc, Tile_Origin:$q0, I32:$rows, Optional<I32>:$first_key, I32:$keys, Tile_Ptr:$q,
+      Tile_Stride:$q_row, Tile_Ptr:$k, I64:$k_row, Tile_Ptr:$v, I64:$v_row, Out<Tile_Ptr>:$o, Tile_Stride:$o_row,
+      Out<Optional<Tile_FloatPtr>>:$lse, Optional<Tile_Stride>:$lse_row, Out<Optional<Tile_FloatPtr>>:$sum,
+      Optional<Tile_Draws>:$draws, Optional<I32>:$tiles, I64Attr:$dim_qk, I64Attr:$dim_v, F64Attr:$scale,
+      OptionalAttr<I64Attr>:$below, OptionalAttr<F64Attr>:$factor, OptionalAttr<I64Attr>:$tile);
   let regions = (region SizedRegion<1>:$body, AnyRegion:$modify, AnyRegion:$sink, AnyRegion:$along);
   let assemblyFormat = [{
-    $acc `at` `(` $q0 `` custom<Origin>(type($q0)) `)` `rows` `(` $rows `)` `keys` `(` $keys (`from` $first_key^)? `)` `from` `(` $q `,` $q_row `` custom<Stride>(type($q_row)) `,` $k `,` $k_row `,` $v `,` $v_row `)`
+    $acc `at` `(` $q0 `` custom<Origin>(type($q0)) `)` `rows` `(` $rows `)` `keys` `(` $keys (`from` $first_key^)? `)`
+        `from` `(` $q `,` $q_row `` custom<Stride>(type($q_row)) `,` $k `,` $k_row `,` $v `,` $v_row `)`
     `into` `(` $o `,` $o_row `` custom<Stride>(type($o_row)) `)`
-    (`lse` `(` $lse^ (`,` $lse_row^ `` custom<Stride>(type($lse_row)))? `)`)? (`sum` `(` $sum^ `)`)? `dims` `(` $dim_qk `,` $dim_v `)` `scale` $scale
+    (`lse` `(` $lse^ (`,` $lse_row^ `` custom<Stride>(type($lse_row)))? `)`)? (`sum` `(` $sum^ `)`)? `dims` `(` $dim_qk
+        `,` $dim_v `)` `scale` $scale
     (`draws` `(` $draws^ `)` `below` $below `by` $factor)? (`tiles` `(` $tiles^ `of` $tile `)`)?
-    `:` qualified(type($acc)) `,` qualified(type($q)) `,` qualified(type($o)) $body (`modify` $modify^)? (`sink` $sink^)? (`along` $along^)? attr-dict
+    `:` qualified(type($acc)) `,` qualified(type($q)) `,` qualified(type($o)) $body (`modify` $modify^)? (`sink`
+        $sink^)? (`along` $along^)? attr-dict
   }];
   let hasVerifier = 1;
 }
 
-def Tile_AddSinkOp : Tile_ComputeOp<"add_sink", [SingleBlockImplicitTerminator<"YieldOp">,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_AddSinkOp
+    : Tile_ComputeOp<"add_sink", [SingleBlockImplicitTerminator<"YieldOp">,
+                                  DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "one key more for each row, without a value";
   let description = [{
     Its score, natural and not scaled, joins the row's maximum and its sum, and the accumulator follows; last
@@ -281,14 +292,16 @@ def Tile_AddSinkOp : Tile_ComputeOp<"add_sink", [SingleBlockImplicitTerminator<"
   let arguments = (ins Tile_AnySum:$acc, Tile_AnyRows:$row, Tile_Origin:$q0);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $acc `,` $row `at` `(` $q0 `` custom<Origin>(type($q0)) `)` attr-dict `:` qualified(type($acc)) `,` qualified(type($row)) $body
+    $acc `,` $row `at` `(` $q0 `` custom<Origin>(type($q0)) `)` attr-dict `:` qualified(type($acc)) `,`
+        qualified(type($row)) $body
   }];
 }
 
 def Tile_NormalizeOp : Tile_ComputeOp<"normalize"> {
   let summary = "divides the accumulator by the rows' sums (0 where nothing was seen)";
   let description = [{
-    `repaired`: a row whose largest score is 2^24 or more in size, in base 2, becomes NaN, so that `tile.repair` computes it again.
+    `repaired`: a row whose largest score is 2^24 or more in size, in base 2, becomes NaN, so that `tile.repair`
+    computes it again.
 
     Constraints:
     - C1: both are of fragments, or both of strips of as many lanes.
@@ -300,7 +313,8 @@ def Tile_NormalizeOp : Tile_ComputeOp<"normalize"> {
   }];
   let hasVerifier = 1;
   let arguments = (ins Tile_AnySum:$acc, Tile_AnyRows:$row, UnitAttr:$repaired);
-  let assemblyFormat = "$acc `,` $row (`repaired` $repaired^)? attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
+  let assemblyFormat =
+      "$acc `,` $row (`repaired` $repaired^)? attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
 }
 
 def Tile_CompleteOp : Tile_ComputeOp<"complete"> {

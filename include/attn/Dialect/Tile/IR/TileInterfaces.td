@@ -20,7 +20,7 @@ def TileOpInterface : OpInterface<"TileOpInterface"> {
     |---|---|
     | `Tile_ScalarOp` | any role: results follow from operands (the op is `Pure`) |
     | `Tile_ControlOp` | any role: control flow, and places |
-    | `Tile_ComputeOp` | consumers and the reducer, or all warps of a program without roles: copies, products, what is done to places |
+    | `Tile_ComputeOp` | consumers, the dQ MMA warpgroup, or all warps without roles: copies, products, and the like |
     | `Tile_ProducerOp` | the producer: what `tile-assign-roles` makes of copies |
     | `Tile_AdderOp` | the adder |
 
@@ -51,7 +51,7 @@ def TileOpInterface : OpInterface<"TileOpInterface"> {
 }
 
 class Tile_Access<Constraint type, string does> : Arg<type> {
-  string letter = does # !if(!or(!isa<Variadic>(type), !isa<Optional>(type)), "*", "");
+  string letter = does#!if(!or(!isa<Variadic>(type), !isa<Optional>(type)), "*", "");
 }
 class In<Constraint type> : Tile_Access<type, "r">;
 class Out<Constraint type> : Tile_Access<type, "w">;
@@ -62,17 +62,18 @@ class Tile_LetterOf<dag arguments, int i, string unsaid> {
   defvar said = !getdagarg<Tile_Access>(arguments, i);
   string letter = !cond(!initialized(said): said.letter,
                         !initialized(!getdagarg<AttrConstraint>(arguments, i)): "",
-                        !initialized(!getdagarg<Variadic>(arguments, i)): unsaid # "*",
-                        !initialized(!getdagarg<Optional>(arguments, i)): unsaid # "*",
+                        !initialized(!getdagarg<Variadic>(arguments, i)): unsaid#"*",
+                        !initialized(!getdagarg<Optional>(arguments, i)): unsaid#"*",
                         true: unsaid);
 }
 
 /// `unsaid`: the letter of an operand of which nothing is said.
 class Tile_OpOfRole<string mnemonic, string role, list<Trait> traits, string unsaid> : Tile_Op<mnemonic, traits> {
-  string letters = !foldl("", !range(!size(arguments)), all, i, all # Tile_LetterOf<arguments, i, unsaid>.letter);
+  string letters = !foldl("", !range(!size(arguments)), all, i, all#Tile_LetterOf<arguments, i, unsaid>.letter);
   code declarations = "";
-  let extraClassDeclaration = "static constexpr ::attn::tile::Behavior behavior = {::attn::tile::Role::" # role #
-                              ", \"" # letters # "\"};\n" # declarations;
+  let extraClassDeclaration =
+      "static constexpr ::attn::tile::Behavior behavior = {::attn::tile::Role::"#role#", \""#letters#"\"};"
+      "\n"#declarations;
 }
 
 class Tile_ScalarOp<string mnemonic, list<Trait> traits = []>

@@ -41,7 +41,8 @@ def Tile_StoreBlockOp : Tile_ComputeOp<"store_block"> {
     ```
   }];
   let arguments = (ins Out<Tile_FloatPtr>:$dst, I64:$stride, I32:$rows, I32:$cols, In<Tile_Frag>:$acc);
-  let assemblyFormat = "$dst `stride` `(` $stride `)` `rows` `(` $rows `)` `cols` `(` $cols `)` `,` $acc attr-dict `:` qualified(type($acc))";
+  let assemblyFormat = "$dst `stride` `(` $stride `)` `rows` `(` $rows `)` `cols` `(` $cols `)` `,` $acc attr-dict `:` "
+                       "qualified(type($acc))";
 }
 
 def Tile_StoreDiagonalsOp : Tile_ComputeOp<"store_diagonals"> {
@@ -60,7 +61,8 @@ def Tile_StoreDiagonalsOp : Tile_ComputeOp<"store_diagonals"> {
     ```
   }];
   let arguments = (ins Out<Tile_FloatPtr>:$dst, I64:$pitch, Tile_Frag:$acc, Tile_Shared:$place);
-  let assemblyFormat = "$dst `pitch` `(` $pitch `)` `,` $acc `through` `(` $place `)` attr-dict `:` qualified(type($acc)) `,` qualified(type($place))";
+  let assemblyFormat = "$dst `pitch` `(` $pitch `)` `,` $acc `through` `(` $place `)` attr-dict `:` "
+                       "qualified(type($acc)) `,` qualified(type($place))";
   let hasVerifier = 1;
 }
 
@@ -80,8 +82,8 @@ def Tile_ClearEntryOp : Tile_ComputeOp<"clear_entry"> {
 def Tile_AddTotalOp : Tile_ComputeOp<"add_total"> {
   let summary = "adds the sum of some numbers to one";
   let description = [{
-    Of `count` numbers one behind the other, in an order that depends on `count` alone; none if it is not positive. Of kernels whose
-    blocks are one warp.
+    Of `count` numbers one behind the other, in an order that depends on `count` alone; none if it is not positive. Of
+    kernels whose blocks are one warp.
 
     ```mlir
     tile.add_total %to, %from count(%count)
@@ -102,7 +104,8 @@ def Tile_AddSinkTotalOp : Tile_ComputeOp<"add_sink_total"> {
     ```
   }];
   let arguments = (ins InOut<Tile_FloatPtr>:$to, Tile_FloatPtr:$statistics, I64:$pitch, I32:$count, F32:$sink);
-  let assemblyFormat = "$to `,` $statistics `pitch` `(` $pitch `)` `count` `(` $count `)` `sink` `(` $sink `)` attr-dict";
+  let assemblyFormat =
+      "$to `,` $statistics `pitch` `(` $pitch `)` `count` `(` $count `)` `sink` `(` $sink `)` attr-dict";
 }
 
 #endif // TILE_LEARNED_OPS

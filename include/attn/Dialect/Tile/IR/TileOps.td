@@ -8,11 +8,11 @@
 include "attn/Dialect/Tile/IR/TileBackwardOps.td"
 include "attn/Dialect/Tile/IR/TileSumOps.td"
 include "attn/Dialect/Tile/IR/TileLearnedOps.td"
-include "attn/Dialect/Tile/IR/TileConfig.td"
 include "attn/Dialect/Tile/IR/TileDropOps.td"
 include "attn/Dialect/Tile/IR/TileFragmentOps.td"
 include "attn/Dialect/Tile/IR/TileResultOps.td"
 include "attn/Dialect/Tile/IR/TileRoleOps.td"
+include "attn/Dialect/Tile/IR/TileSchedules.td"
 include "attn/Dialect/Tile/IR/TileSegmentOps.td"
 include "attn/Dialect/Tile/IR/TileStripOps.td"
 include "attn/Dialect/Tile/IR/TileInterfaces.td"
@@ -27,8 +27,9 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 // Kernel
 //===----------------------------------------------------------------------===//
 
-def Tile_KernelOp : Tile_ControlOp<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_KernelOp
+    : Tile_ControlOp<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator,
+                                DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "the program of one thread block";
   let description = [{
     Made by `convert-attn-to-tile` from an `attn.problem`, translated to source
@@ -39,30 +40,32 @@ def Tile_KernelOp : Tile_ControlOp<"kernel", [Symbol, IsolatedFromAbove, SingleB
     `packed`, one for each query tile and head, or, with `keys`, for each key tile and kv
     head (of a backward pass); `rows cluster N`, a cluster of N blocks
     for each row of the batch (made of `attn.segments`). With `tiles N` a sequence has N tiles for
-    a head or a group of heads, by its number, and these take turns if its rows need more (docs/Schedules/streaming.md); a
-    tile is a block's, or, with lanes, a warp's. With `longer M, N` blocks are those that
-    sequences of more than M queries or N keys can need: in a packed grid lists say which slots these have
-    (`tile.list_slots`), in a dense one all sequences are so long, or there is nothing to launch. The kernels of a problem are launched one after the other, in their order.
+    a head or a group of heads, by its number, and these take turns if its rows need more (docs/Schedules/streaming.md);
+    a tile is a block's, or, with `simt_rows`, a warp's. With `longer M, N` blocks are those that sequences of more than
+    M queries or N keys can need: in a packed grid lists say which slots these have (`tile.list_slots`), in a dense one
+    all sequences are so long, or there is nothing to launch. The kernels of a problem are launched one after the other,
+    in their order.
 
     Constraints:
     - C1: as many argument names as arguments.
     - C2: target is "cpu", "sm_80" or "sm_90a".
     - C3: the grid has at least one head, or clusters of 1 to 16 blocks (of 1, but for sm_90a).
-    - C4: fragments' rows go to warps: kv_tile is a multiple of 16 * warps in a grid of key tiles (unless warps is 16: then there
-      are none).
-    - C5: a kernel has `tiles` if its config has lanes or by_sequence; of others those with a packed grid of query tiles, or a config of look, may have some. They are positive.
+    - C4: fragments' rows go to warps: in a grid of key tiles kv_tile is a multiple of 16 * warps, unless the schedule
+      is `auxiliary`, whose kernels have no fragments.
+    - C5: a kernel has `tiles` if its schedule has a CTA or a warp for each sequence; others may have some in a packed
+      grid of query tiles, or with a single-pass schedule. They are positive.
     - C6: `longer` only in grids of sequences without `tiles`; it is two numbers that are not negative.
 
     ```mlir
     tile.kernel @copy(%q: !tile.ptr<bf16>, %batch: i32) target("cpu") grid(dense heads 4)
-        config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+        schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
       %b = tile.block_index
     }
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$arg_names, StrAttr:$target, UnitAttr:$packed,
-    UnitAttr:$keys, I64Attr:$heads, OptionalAttr<I64Attr>:$tiles, OptionalAttr<I64Attr>:$cluster,
-    OptionalAttr<DenseI64ArrayAttr>:$longer, Tile_Config:$config, OptionalAttr<I64Attr>:$shared_bytes);
+      UnitAttr:$keys, I64Attr:$heads, OptionalAttr<I64Attr>:$tiles, OptionalAttr<I64Attr>:$cluster,
+      OptionalAttr<DenseI64ArrayAttr>:$longer, Tile_ScheduleInterface:$schedule, OptionalAttr<I64Attr>:$shared_bytes);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -70,9 +73,11 @@ def Tile_KernelOp : Tile_ControlOp<"kernel", [Symbol, IsolatedFromAbove, SingleB
     /// The argument of this name, or null.
     ::mlir::Value getArg(::llvm::StringRef name);
     /// Is a launch as wide as the chip, with roles inside, and not as the grid?
-    bool isPersistent() { return getTarget() == "sm_90a" && !hasRows() && !isStreaming(); }
-    /// Are there neither tiles of a grid nor roles?
-    bool isStreaming() { return getConfig().streams(); }
+    bool isPersistent() { return bool(getRoles()); }
+    /// The part of its schedule that speaks of roles; null where all warps do the same.
+    ::attn::tile::WarpSpecializedInterface getRoles() { return ::attn::tile::warpSpecializationOf(getSchedule()); }
+    /// Is a block or a warp a sequence's, with neither tiles of a grid nor roles?
+    bool isStreaming();
     /// Is a cluster for each row of the batch?
     bool hasRows() { return getCluster().has_value(); }
     /// Do rows of a sequence stay with their threads while keys pass by? That leaves few registers.
@@ -80,14 +85,14 @@ def Tile_KernelOp : Tile_ControlOp<"kernel", [Symbol, IsolatedFromAbove, SingleB
     /// The scale of its softmax ops, all of which have one; 1 in a kernel without any.
     double getSoftmaxScale();
     /// Rows of a block's tile of results: keys in a grid of key tiles, else rows of queries.
-    int64_t getTileRows() { return getKeys() ? getConfig().getKvTile() : getConfig().getQTile(); }
+    int64_t getTileRows() { return getKeys() ? getSchedule().getKvTile() : getSchedule().getQTile(); }
     /// Threads of a block: roles that do not compute are warpgroups of their own.
-    int64_t getThreads() { return isPersistent() ? getConfig().getThreadsOfRoles() : getConfig().getWarps() * 32; }
+    int64_t getThreads() { return isPersistent() ? getRoles().getThreads() : getSchedule().getWarps() * 32; }
   }];
 }
 
-def Tile_BlockIndexOp : Tile_ScalarOp<"block_index",
-    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_BlockIndexOp
+    : Tile_ScalarOp<"block_index", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the number of this block in the grid";
   let description = [{
     With `below`, blocks from that number on have nothing to do and end here: a grid is as
@@ -98,7 +103,7 @@ def Tile_BlockIndexOp : Tile_ScalarOp<"block_index",
 
     ```mlir
     tile.kernel @k(%listed: i32) target("sm_80") grid(packed heads 1)
-        config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+        schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
       %block = tile.block_index below(%listed)
     }
     ```
@@ -109,8 +114,8 @@ def Tile_BlockIndexOp : Tile_ScalarOp<"block_index",
   let hasVerifier = 1;
 }
 
-def Tile_WarpgroupIndexOp : Tile_ScalarOp<"warpgroup_index",
-    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_WarpgroupIndexOp
+    : Tile_ScalarOp<"warpgroup_index", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the number of this warpgroup among those that compute";
   let description = [{
     It has 64 rows of a fragment, from 64 times its number on.
@@ -123,8 +128,8 @@ def Tile_WarpgroupIndexOp : Tile_ScalarOp<"warpgroup_index",
   let assemblyFormat = "attr-dict";
 }
 
-def Tile_FindSequenceOp : Tile_ScalarOp<"find_sequence",
-    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_FindSequenceOp
+    : Tile_ScalarOp<"find_sequence", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "which sequence and rows of a packed layout a slot stands for";
   let description = [{
     Packed sequences have tiles of their own, but nobody counts them on the host.
@@ -147,7 +152,8 @@ def Tile_FindSequenceOp : Tile_ScalarOp<"find_sequence",
   let arguments = (ins I32:$slot, Tile_Ptr:$cu_seqlens, Tile_Ptr:$offsets, I32:$batch, I32:$total, I64Attr:$q_tile);
   let results = (outs I32:$b, I32:$q0, I32:$first, I32:$rows, I32:$write_rows);
   let assemblyFormat = [{
-    $slot `in` $cu_seqlens `,` $offsets `,` $batch `,` $total `tile` $q_tile attr-dict `:` qualified(type($cu_seqlens)) `,` qualified(type($offsets))
+    $slot `in` $cu_seqlens `,` $offsets `,` $batch `,` $total `tile` $q_tile attr-dict `:` qualified(type($cu_seqlens))
+        `,` qualified(type($offsets))
   }];
   let declarations = [{
     static ::llvm::StringRef nameOf(::mlir::OpResult result);
@@ -171,8 +177,8 @@ def Tile_PairsOp : Tile_ScalarOp<"pairs", [DeclareOpInterfaceMethods<OpAsmOpInte
   let hasVerifier = 1;
 }
 
-def Tile_LoadOp : Tile_ScalarOp<"load", [
-    TypesMatchWith<"the array's element", "array", "result", "::llvm::cast<::attn::tile::PtrType>($_self).getElement()">]> {
+def Tile_LoadOp : Tile_ScalarOp<"load", [TypesMatchWith<"the array's element", "array", "result",
+                                                        "::llvm::cast<::attn::tile::PtrType>($_self).getElement()">]> {
   let summary = "one element of a run-time array";
   let description = [{
     Arrays are constant while a kernel runs, so a load is pure. `index` is i32 or
@@ -189,7 +195,8 @@ def Tile_LoadOp : Tile_ScalarOp<"load", [
   let arguments = (ins Tile_Ptr:$array, AnyTypeOf<[I32, I64]>:$index, UnitAttr:$uniform);
   let results = (outs AnyTypeOf<[I32, F32]>:$result);
   let hasVerifier = 1;
-  let assemblyFormat = "(`uniform` $uniform^)? $array `[` $index `]` attr-dict `:` type($index)  `from` qualified(type($array))";
+  let assemblyFormat =
+      "(`uniform` $uniform^)? $array `[` $index `]` attr-dict `:` type($index)  `from` qualified(type($array))";
 }
 
 def Tile_AdvanceOp : Tile_ScalarOp<"advance", [AllTypesMatch<["base", "result"]>]> {
@@ -215,8 +222,8 @@ def Tile_PlaceOp : Tile_ControlOp<"place", [DeclareOpInterfaceMethods<OpAsmOpInt
     A tile in shared memory, a ring of them, a fragment in registers or the state
     of query rows, with its name. `offset` (bytes into the block's shared memory,
     a multiple of 128, of 1024 for rings) is given to places in shared memory by
-    `tile-allocate-shared`, and so is that of a ring's `barriers`. `slots`: of a tile for which `tile-assign-roles` makes
-    a ring, how many that has, if not as many as the config says.
+    `tile-allocate-shared`, and so is that of a ring's `barriers`. `slots`: of a tile for which `tile-assign-roles`
+    makes a ring, how many that has, if not as many as the schedule says.
 
     ```mlir
     %Q = tile.place "Q" : !tile.shared<128x128xbf16, 136>
@@ -224,11 +231,14 @@ def Tile_PlaceOp : Tile_ControlOp<"place", [DeclareOpInterfaceMethods<OpAsmOpInt
     %s = tile.place "s" : !tile.frag<128x64, 4>
     ```
   }];
-  let arguments = (ins StrAttr:$name, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$barriers, OptionalAttr<I64Attr>:$slots);
+  let arguments = (ins StrAttr:$name, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$barriers,
+      OptionalAttr<I64Attr>:$slots);
   let results = (outs Tile_AnyPlace:$result);
-  let assemblyFormat = "$name (`at` $offset^)? (`barriers` $barriers^)? (`slots` $slots^)? attr-dict `:` qualified(type($result))";
+  let assemblyFormat =
+      "$name (`at` $offset^)? (`barriers` $barriers^)? (`slots` $slots^)? attr-dict `:` qualified(type($result))";
   let builders = [OpBuilder<(ins "::mlir::Type":$type, "::llvm::StringRef":$name), [{
-    build($_builder, $_state, type, $_builder.getStringAttr(name), ::mlir::IntegerAttr(), ::mlir::IntegerAttr(), ::mlir::IntegerAttr());
+    build($_builder, $_state, type, $_builder.getStringAttr(name), ::mlir::IntegerAttr(), ::mlir::IntegerAttr(),
+        ::mlir::IntegerAttr());
   }]>];
 }
 
@@ -294,10 +304,11 @@ def Tile_CopyAsyncOp : Tile_ComputeOp<"copy_async"> {
     ```
   }];
   let arguments = (ins Out<Tile_Shared>:$dst, Tile_Ptr:$src, Tile_Stride:$stride, I32:$rows, I64Attr:$dim,
-                       Optional<I1>:$when, UnitAttr:$once);
+      Optional<I1>:$when, UnitAttr:$once);
   let results = (outs Tile_CopyToken:$token);
   let assemblyFormat = [{
-    (`once` $once^)? $dst `,` $src `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $rows `)` `dim` $dim (`when` `(` $when^ `)`)? attr-dict
+    (`once` $once^)? $dst `,` $src `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $rows `)` `dim`
+        $dim (`when` `(` $when^ `)`)? attr-dict
     `:` qualified(type($dst)) `,` qualified(type($src))
   }];
   let hasVerifier = 1;
@@ -313,22 +324,25 @@ def Tile_CopyBoxOp : Tile_ComputeOp<"copy_box", [AttrSizedOperandSegments]> {
     A place may have room for several boxes: then `boxes` says how many come, of rows that follow each other.
 
     Constraints:
-    - C1: the place is swizzled and has the map's element type, and its rows, or, with `boxes`, those of several. (Of a map with heads, less than one
-      query's rows may be missing: what they hold is nobody's.)
+    - C1: the place is swizzled and has the map's element type, and its rows, or, with `boxes`, those of several. (Of a
+      map with heads, less than one query's rows may be missing: what they hold is nobody's.)
     - C2: a packed map has `rows`, another one a batch.
     - C3: `boxes`, of a packed map without heads, are positive, and no more than the place has room for.
 
     ```mlir
     %t = tile.copy_box %K, %k_map at(%row, %head, %b) : !tile.shared<128x128xbf16, swizzled>, !tile.map<128xbf16>
-    %u = tile.copy_box %V, %v_map at(%row, %head) rows(%left) : !tile.shared<128x128xbf16, swizzled>, !tile.map<128xbf16, packed>
-    %w = tile.copy_box %all, %all_map at(%row, %head) rows(%left) boxes 3 : !tile.shared<192x128xbf16, swizzled>, !tile.map<64xbf16, packed>
+    %u = tile.copy_box %V, %v_map at(%row, %head) rows(%left)
+        : !tile.shared<128x128xbf16, swizzled>, !tile.map<128xbf16, packed>
+    %w = tile.copy_box %all, %all_map at(%row, %head) rows(%left) boxes 3
+        : !tile.shared<192x128xbf16, swizzled>, !tile.map<64xbf16, packed>
     ```
   }];
   let arguments = (ins Out<Tile_Shared>:$dst, Tile_Map:$map, I32:$row, I32:$head, Optional<I32>:$batch,
-                       Optional<I32>:$rows, OptionalAttr<I64Attr>:$boxes);
+      Optional<I32>:$rows, OptionalAttr<I64Attr>:$boxes);
   let results = (outs Tile_CopyToken:$token);
   let assemblyFormat = [{
-    $dst `,` $map `at` `(` $row `,` $head (`,` $batch^)? `)` (`rows` `(` $rows^ `)`)? (`boxes` $boxes^)? attr-dict `:` qualified(type($dst)) `,` qualified(type($map))
+    $dst `,` $map `at` `(` $row `,` $head (`,` $batch^)? `)` (`rows` `(` $rows^ `)`)? (`boxes` $boxes^)? attr-dict `:`
+        qualified(type($dst)) `,` qualified(type($map))
   }];
   let hasVerifier = 1;
 }
@@ -355,8 +369,8 @@ def Tile_WaitOp : Tile_ComputeOp<"wait"> {
 def Tile_NoProductOp : Tile_ScalarOp<"no_product"> {
   let summary = "a token of nothing";
   let description = [{
-    What a loop carries into its first step, where each step waits for a product that the step before began. Waiting for it is no
-    wait.
+    What a loop carries into its first step, where each step waits for a product that the step before began. Waiting for
+    it is no wait.
 
     ```mlir
     %none = tile.no_product
@@ -400,7 +414,8 @@ def Tile_PartOp : Tile_ScalarOp<"part"> {
   }];
   let arguments = (ins Tile_Shared:$tile, Optional<I32>:$column);
   let results = (outs Tile_Shared:$part);
-  let assemblyFormat = "$tile (`from` `(` $column^ `)`)? attr-dict `:` qualified(type($tile)) `to` qualified(type($part))";
+  let assemblyFormat =
+      "$tile (`from` `(` $column^ `)`)? attr-dict `:` qualified(type($tile)) `to` qualified(type($part))";
   let hasVerifier = 1;
 }
 
@@ -420,8 +435,8 @@ def Tile_BarrierOp : Tile_ComputeOp<"barrier"> {
 def Tile_IsFiniteOp : Tile_ComputeOp<"is_finite"> {
   let summary = "has a fragment neither NaN nor Inf?";
   let description = [{
-    Of what the thread has of it, so threads answer differently (`tile.barrier_all`). A sum of products of finite numbers that is
-    beyond float32 counts as Inf.
+    Of what the thread has of it, so threads answer differently (`tile.barrier_all`). A sum of products of finite
+    numbers that is beyond float32 counts as Inf.
 
     ```mlir
     %own = tile.is_finite %s : !tile.frag<16x16, 1>
@@ -451,27 +466,30 @@ def Tile_MmaQkOp : Tile_ComputeOp<"mma_qk"> {
   let summary = "starts s = Q K^T";
   let description = [{
     Constraints:
-    - C1: s has Q's rows, rounded up to 16 of each warp, and as many columns as K has rows, or those of its first rows if K is swizzled; Q (in shared memory, or held
-      in registers) and K have equal columns and element types.
+    - C1: s has Q's rows, rounded up to 16 of each warp, and as many columns as K has rows, or those of its first rows
+      if K is swizzled; Q (in shared memory, or held in registers) and K have equal columns and element types.
     - C2: of strips, all have as many lanes, and q has elements of f32.
 
     `negated`: -Q K^T, where a scale is negative and Q cannot be rewritten. `late`: where Q's
-    parts lie is worked out where they are read, and not kept in registers from tile to tile. `first`: of a swizzled Q, the rows from there on, as many as s has or
-    as there are.
+    parts lie is worked out where they are read, and not kept in registers from tile to tile. `first`: of a swizzled Q,
+    the rows from there on, as many as s has or as there are.
 
     ```mlir
     %t = tile.mma_qk %s, %Q, %K : !tile.frag<128x64, 4>, !tile.shared<128x128xbf16, 136>, !tile.shared<64x128xbf16, 136>
-    %u = tile.mma_qk %piece_s, %long_Q first 128, %short_K : !tile.frag<128x64, 8>, !tile.shared<208x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
+    %u = tile.mma_qk %piece_s, %long_Q first 128, %short_K
+        : !tile.frag<128x64, 8>, !tile.shared<208x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
     ```
   }];
   let arguments = (ins Out<Tile_AnyScores>:$s, In<AnyTypeOf<[Tile_Shared, Tile_Held, Tile_Strip]>>:$q,
-                       In<AnyTypeOf<[Tile_Shared, Tile_Strip]>>:$k, UnitAttr:$negated, UnitAttr:$late,
-                       OptionalAttr<I64Attr>:$first);
-  let builders = [OpBuilder<(ins "::mlir::Value":$s, "::mlir::Value":$q, "::mlir::Value":$k, "bool":$negated, "bool":$late), [{
+      In<AnyTypeOf<[Tile_Shared, Tile_Strip]>>:$k, UnitAttr:$negated, UnitAttr:$late, OptionalAttr<I64Attr>:$first);
+  let builders = [OpBuilder<
+      (ins "::mlir::Value":$s, "::mlir::Value":$q, "::mlir::Value":$k, "bool":$negated, "bool":$late), [{
     build($_builder, $_state, s, q, k, negated, late, /*first=*/::mlir::IntegerAttr());
   }]>];
   let results = (outs Tile_ProductToken:$token);
-  let assemblyFormat = [{ $s `,` $q (`first` $first^)? `,` $k attr-dict `:` qualified(type($s)) `,` qualified(type($q)) `,` qualified(type($k)) }];
+  let assemblyFormat =
+      [{ $s `,` $q (`first` $first^)? `,` $k attr-dict `:` qualified(type($s)) `,` qualified(type($q)) `,`
+          qualified(type($k)) }];
   let hasVerifier = 1;
 }
 
@@ -484,18 +502,21 @@ def Tile_MmaPvOp : Tile_ComputeOp<"mma_pv"> {
     them through 0 * NaN. With `when`, that is only so if the condition holds.
 
     Constraints:
-    - C1: acc has p's rows and V's columns; p has as many columns as V has rows, or as many as its first rows if V is swizzled.
+    - C1: acc has p's rows and V's columns; p has as many columns as V has rows, or as many as its first rows if V is
+      swizzled.
     - C2: of strips, all have as many lanes, and acc has elements of f32.
 
     ```mlir
-    %t = tile.mma_pv %acc, %s, %V {guarded} : !tile.frag<128x128, 4>, !tile.frag<128x64, 4>, !tile.shared<64x128xbf16, 136>
+    %t = tile.mma_pv %acc, %s, %V {guarded}
+        : !tile.frag<128x128, 4>, !tile.frag<128x64, 4>, !tile.shared<64x128xbf16, 136>
     ```
   }];
   let arguments = (ins Tile_AnySum:$acc, In<AnyTypeOf<[Tile_AnyScores, Tile_Held]>>:$p,
-                       In<AnyTypeOf<[Tile_Shared, Tile_Strip]>>:$v, UnitAttr:$guarded,
-                       Optional<I1>:$when);
+      In<AnyTypeOf<[Tile_Shared, Tile_Strip]>>:$v, UnitAttr:$guarded, Optional<I1>:$when);
   let results = (outs Tile_ProductToken:$token);
-  let assemblyFormat = [{ $acc `,` $p `,` $v (`when` `(` $when^ `)`)? attr-dict `:` qualified(type($acc)) `,` qualified(type($p)) `,` qualified(type($v)) }];
+  let assemblyFormat =
+      [{ $acc `,` $p `,` $v (`when` `(` $when^ `)`)? attr-dict `:` qualified(type($acc)) `,` qualified(type($p)) `,`
+          qualified(type($v)) }];
   let hasVerifier = 1;
 }
 

@@ -21,17 +21,19 @@ def Tile_StoreOp : Tile_ComputeOp<"store"> {
     ```
   }];
   let arguments = (ins Out<Tile_Ptr>:$dst, Tile_Stride:$stride, In<Tile_AnySum>:$acc, I32:$rows, I32:$write_rows,
-                       I64Attr:$dim);
+      I64Attr:$dim);
   let hasVerifier = 1;
-  let assemblyFormat = [{ $dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `,` $acc `rows` `(` $rows `,` $write_rows `)` `dim` $dim attr-dict
+  let assemblyFormat =
+      [{ $dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `,` $acc `rows` `(` $rows `,` $write_rows `)`
+          `dim` $dim attr-dict
     `:` qualified(type($dst)) `,` qualified(type($acc)) }];
 }
 
 def Tile_StoreLseOp : Tile_ComputeOp<"store_lse", [AttrSizedOperandSegments]> {
   let summary = "writes the log-sum-exp of rows (natural logarithm), -inf to padding rows";
   let description = [{
-    One after the other, or, where rows are pairs of a query and a head, `stride` apart. With `sum`, the state of rows is
-    written and not their LSE, for `tile.merge`: the raw maximum, and the sum to the other place.
+    One after the other, or, where rows are pairs of a query and a head, `stride` apart. With `sum`, the state of rows
+    is written and not their LSE, for `tile.merge`: the raw maximum, and the sum to the other place.
 
     ```mlir
     tile.store_lse %dst, %row rows(%rows, %write_rows) : !tile.ptr<f32>, !tile.rows<128, 4>
@@ -39,8 +41,10 @@ def Tile_StoreLseOp : Tile_ComputeOp<"store_lse", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins Out<Tile_Ptr>:$dst, Out<Optional<Tile_FloatPtr>>:$sum, Optional<Tile_Stride>:$stride,
-                       In<Tile_AnyRows>:$row, I32:$rows, I32:$write_rows);
-  let assemblyFormat = [{ $dst (`sum` `(` $sum^ `)`)? (`stride` `(` $stride^ `` custom<Stride>(type($stride)) `)`)? `,` $row `rows` `(` $rows `,` $write_rows `)` attr-dict `:` qualified(type($dst)) `,` qualified(type($row)) }];
+      In<Tile_AnyRows>:$row, I32:$rows, I32:$write_rows);
+  let assemblyFormat =
+      [{ $dst (`sum` `(` $sum^ `)`)? (`stride` `(` $stride^ `` custom<Stride>(type($stride)) `)`)? `,` $row `rows` `(`
+          $rows `,` $write_rows `)` attr-dict `:` qualified(type($dst)) `,` qualified(type($row)) }];
 }
 
 def Tile_StorePaddingOp : Tile_ComputeOp<"store_padding"> {
@@ -54,14 +58,15 @@ def Tile_StorePaddingOp : Tile_ComputeOp<"store_padding"> {
     ```
   }];
   let arguments = (ins Out<Tile_Ptr>:$dst, Tile_Stride:$stride, I32:$write_rows, I64Attr:$dim);
-  let assemblyFormat = "$dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $write_rows `)` `dim` $dim attr-dict `:` qualified(type($dst))";
+  let assemblyFormat = "$dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $write_rows `)` "
+                       "`dim` $dim attr-dict `:` qualified(type($dst))";
 }
 
 def Tile_ClearShareOp : Tile_ComputeOp<"clear_share"> {
   let summary = "makes a block's share of an array in global memory 0";
   let description = [{
-    Of `count` numbers, a multiple of 4, `block` of so many `blocks` clears what is left to it if they take turns: all of them together clear
-    all. Where a kernel multiplies, memory has time for that.
+    Of `count` numbers, a multiple of 4, `block` of so many `blocks` clears what is left to it if they take turns: all
+    of them together clear all. Where a kernel multiplies, memory has time for that.
 
     ```mlir
     tile.clear_share %sum count(%count) block(%block of %blocks)
@@ -74,7 +79,7 @@ def Tile_ClearShareOp : Tile_ComputeOp<"clear_share"> {
 def Tile_MergeOp : Tile_ComputeOp<"merge"> {
   let summary = "makes results out of those of parts of the keys";
   let description = [{
-    Where a query tile's keys were shared out (`splits` of a config), each block
+    Where a query tile's keys were shared out (`split_kv`), each block
     left o and the state of each row of its share, all float32: a maximum of raw scores, and the
     sum of probabilities relative to it. (The LSE of a part would not do: beside a large score
     float32 holds nothing of the sum.) A row's are `pitch` rows apart from one part to the next.
@@ -96,13 +101,14 @@ def Tile_MergeOp : Tile_ComputeOp<"merge"> {
     - C2: scale is positive.
 
     ```mlir
-    tile.merge %o stride(%o_row) lse(%lse) from(%partial_o, %partial_max, %partial_sum) splits(%splits, %pitch) rows(%rows) dim 128 scale 8.838835e-02
+    tile.merge %o stride(%o_row) lse(%lse) from(%partial_o, %partial_max, %partial_sum) splits(%splits,
+        %pitch) rows(%rows) dim 128 scale 8.838835e-02
       : !tile.ptr<bf16>
     ```
   }];
   let arguments = (ins Out<Tile_Ptr>:$o, I64:$stride, Out<Optional<Tile_FloatPtr>>:$lse, Tile_FloatPtr:$partial_o,
-                       Tile_FloatPtr:$partial_max, Tile_FloatPtr:$partial_sum, I32:$splits, I64:$pitch, I32:$rows,
-                       I64Attr:$dim, F64Attr:$scale);
+      Tile_FloatPtr:$partial_max, Tile_FloatPtr:$partial_sum, I32:$splits, I64:$pitch, I32:$rows, I64Attr:$dim,
+      F64Attr:$scale);
   let assemblyFormat = [{
     $o `stride` `(` $stride `)` (`lse` `(` $lse^ `)`)? `from` `(` $partial_o `,` $partial_max `,` $partial_sum `)`
     `splits` `(` $splits `,` $pitch `)` `rows` `(` $rows `)` `dim` $dim `scale` $scale attr-dict `:` qualified(type($o))

@@ -7,8 +7,9 @@
 include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 
-def Tile_PersistOp : Tile_ControlOp<"persist", [SingleBlock, NoTerminator, AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_PersistOp
+    : Tile_ControlOp<"persist", [SingleBlock, NoTerminator, AttrSizedOperandSegments,
+                                 DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "runs its body for one block number after the other";
   let description = [{
     A launch has as many blocks as the chip holds; each takes the next number
@@ -85,8 +86,8 @@ def Tile_ForgetOp : Tile_ComputeOp<"forget"> {
 def Tile_HereOp : Tile_ControlOp<"here"> {
   let summary = "the same number, from here on";
   let description = [{
-    What follows from it is worked out where it stands, for each message, and not ahead of the loop over all of them: there it
-    would take registers that roles do not have which bring or add.
+    What follows from it is worked out where it stands, for each message, and not ahead of the loop over all of them:
+    there it would take registers that roles do not have which bring or add.
 
     ```mlir
     %rows = tile.here %seqlen_q
@@ -101,8 +102,8 @@ def Tile_RolesOp : Tile_ControlOp<"roles", [SingleBlock, NoTerminator]> {
   let summary = "splits a block's warps: one part brings tiles, the rest computes";
   let description = [{
     The `producer` is one warp (of a warpgroup that gives most of its registers
-    away); the `consumer` region is run by all warps of the config, each on its
-    16 rows; the `reducer`, where the config has one, is a warpgroup that multiplies what consumers
+    away); the `consumer` region is run by all warps of the schedule, each on its
+    16 rows; the `reducer`, where the schedule has `dq_columns`, is a warpgroup that multiplies what consumers
     share; the `adder`, if there is something to add up in memory, is two more warps of the producer's
     warpgroup. They meet in rings, in staging places and in the feed only. `registers` are a thread's:
     of producer and adder, of consumers, of the reducer.
@@ -121,10 +122,13 @@ def Tile_RolesOp : Tile_ControlOp<"roles", [SingleBlock, NoTerminator]> {
     }
     ```
   }];
-  let arguments = (ins I64Attr:$producer_registers, I64Attr:$consumer_registers, OptionalAttr<I64Attr>:$reducer_registers);
-  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer, MaxSizedRegion<1>:$reducer, MaxSizedRegion<1>:$adder);
+  let arguments = (ins I64Attr:$producer_registers, I64Attr:$consumer_registers,
+      OptionalAttr<I64Attr>:$reducer_registers);
+  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer, MaxSizedRegion<1>:$reducer,
+      MaxSizedRegion<1>:$adder);
   let assemblyFormat = [{
-    `registers` `(` $producer_registers `,` $consumer_registers (`,` $reducer_registers^)? `)` `producer` $producer `consumer` $consumer
+    `registers` `(` $producer_registers `,` $consumer_registers (`,` $reducer_registers^)? `)` `producer` $producer
+        `consumer` $consumer
     (`reducer` $reducer^)? (`adder` $adder^)? attr-dict
   }];
   let hasVerifier = 1;
@@ -134,7 +138,8 @@ def Tile_FillOp : Tile_ProducerOp<"fill", [AttrSizedOperandSegments]> {
   let summary = "waits for the ring's next slot to be empty and starts copying a box into it";
   let description = [{
     Constraints:
-    - C1: the ring's tile has the map's element type, and its rows or, with `boxes`, those of several, as in `tile.copy_box`.
+    - C1: the ring's tile has the map's element type, and its rows or, with `boxes`, those of several, as in
+      `tile.copy_box`.
     - C2: a packed map has `rows`, as there, another one a batch.
     - C3: `boxes` as there.
 
@@ -143,28 +148,32 @@ def Tile_FillOp : Tile_ProducerOp<"fill", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins Out<Tile_Ring>:$ring, Tile_Map:$map, I32:$row, I32:$head, Optional<I32>:$batch,
-                       Optional<I32>:$rows, OptionalAttr<I64Attr>:$boxes);
+      Optional<I32>:$rows, OptionalAttr<I64Attr>:$boxes);
   let assemblyFormat = [{
-    $ring `,` $map `at` `(` $row `,` $head (`,` $batch^)? `)` (`rows` `(` $rows^ `)`)? (`boxes` $boxes^)? attr-dict `:` qualified(type($ring)) `,` qualified(type($map))
+    $ring `,` $map `at` `(` $row `,` $head (`,` $batch^)? `)` (`rows` `(` $rows^ `)`)? (`boxes` $boxes^)? attr-dict `:`
+        qualified(type($ring)) `,` qualified(type($map))
   }];
   let hasVerifier = 1;
 }
 
-def Tile_TakeOp : Tile_ComputeOp<"take",
-    [AttrSizedOperandSegments, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
-    TypesMatchWith<"the ring's tile", "ring", "tile", "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
+def Tile_TakeOp : Tile_ComputeOp<"take", [AttrSizedOperandSegments,
+                                          DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
+                                          TypesMatchWith<"the ring's tile", "ring", "tile",
+                                                         "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
   let summary = "waits for the ring's next tile";
   let description = [{
-    The tile may be read until `tile.release`, of the same ring, or `tile.pass`. `if` there is none, nothing is waited for and nothing
-    has to be released; what is read then, to no end, is the tile behind `else`, which the role has. (A product in a branch of its own
-    would be waited for there, and addresses that loops keep be worked out anew.)
+    The tile may be read until `tile.release`, of the same ring, or `tile.pass`. `if` there is none, nothing is waited
+    for and nothing has to be released; what is read then, to no end, is the tile behind `else`, which the role has. (A
+    product in a branch of its own would be waited for there, and addresses that loops keep be worked out anew.)
 
     Constraints:
-    - C1: `if` and `else` go together, and the other tile has columns and an element type like the ring's, and as many rows or more.
+    - C1: `if` and `else` go together, and the other tile has columns and an element type like the ring's, and as many
+      rows or more.
 
     ```mlir
     %K_tile = tile.take %K : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>
-    %Q_tile = tile.take %Q if(%some) else(%K_tile : !tile.shared<128x128xbf16, swizzled>) : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+    %Q_tile = tile.take %Q if(%some) else(%K_tile : !tile.shared<128x128xbf16, swizzled>)
+        : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
     ```
   }];
   let arguments = (ins Tile_Ring:$ring, Optional<I1>:$more, In<Optional<Tile_Shared>>:$otherwise);
@@ -173,13 +182,15 @@ def Tile_TakeOp : Tile_ComputeOp<"take",
     build($_builder, $_state, ring, /*more=*/::mlir::Value(), /*otherwise=*/::mlir::Value());
   }]>];
   let assemblyFormat = [{
-    $ring (`if` `(` $more^ `)`)? (`else` `(` $otherwise^ `:` qualified(type($otherwise)) `)`)? attr-dict `:` qualified(type($ring))
+    $ring (`if` `(` $more^ `)`)? (`else` `(` $otherwise^ `:` qualified(type($otherwise)) `)`)? attr-dict `:`
+        qualified(type($ring))
   }];
   let hasVerifier = 1;
 }
 
 def Tile_PassOp : Tile_ComputeOp<"pass", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
-    TypesMatchWith<"the ring's tile", "ring", "tile", "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
+                                          TypesMatchWith<"the ring's tile", "ring", "tile",
+                                                         "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
   let summary = "goes on to the next tile and keeps the one taken last";
   let description = [{
     It may be read under its new name until `tile.release` of the passed one. One tile at a time is passed.
@@ -202,8 +213,9 @@ def Tile_ReleaseOp : Tile_ComputeOp<"release"> {
   let description = [{
     `when`: only if the condition holds, which says whether a tile was passed at all.
 
-    What lanes read by themselves, as they do statistics, may still be on its way to them when the slot is given back, and a bulk copy
-    would be there first: a fence stands ahead of it. `fenced`: that of the `tile.publish` ahead of it does for both.
+    What lanes read by themselves, as they do statistics, may still be on its way to them when the slot is given back,
+    and a bulk copy would be there first: a fence stands ahead of it. `fenced`: that of the `tile.publish` ahead of it
+    does for both.
 
     Constraints:
     - C1: a condition goes with `passed`.
@@ -228,7 +240,8 @@ def Tile_ReleaseOp : Tile_ComputeOp<"release"> {
 }
 
 def Tile_ReleaseEarlyOp : Tile_ComputeOp<"release_early"> {
-  let summary = "gives a slot back ahead of its release, in the last step of a walk, or of another loop, or in a branch";
+  let summary =
+      "gives a slot back ahead of its release, in the last step of a walk, or of another loop, or in a branch";
   let description = [{
     Where there are no `more` steps, nothing reads the tile taken last behind this
     op. `tile.release` still has to follow, behind the loop or the branches: it gives back what was
@@ -251,12 +264,12 @@ def Tile_ReleaseEarlyOp : Tile_ComputeOp<"release_early"> {
   let hasVerifier = 1;
 }
 
-def Tile_OwnRowsOp : Tile_ScalarOp<"own_rows",
-    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>, AllTypesMatch<["tile", "rows"]>]> {
+def Tile_OwnRowsOp : Tile_ScalarOp<"own_rows", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
+                                                AllTypesMatch<["tile", "rows"]>]> {
   let summary = "the rows of a tile that a warpgroup reads as a left operand";
   let description = [{
-    The same tile, where it is known to begin at the warpgroup's own rows: worked out once, and the same for all of its lanes. Only
-    `tile.mma_qk` may read it.
+    The same tile, where it is known to begin at the warpgroup's own rows: worked out once, and the same for all of its
+    lanes. Only `tile.mma_qk` may read it.
 
     ```mlir
     %K_rows = tile.own_rows %K_tile : !tile.shared<128x128xbf16, swizzled>

@@ -31,7 +31,8 @@ def Tile_TokensOp : Tile_ScalarOp<"tokens", [AttrSizedOperandSegments]> {
     %q = tile.tokens %ids_q row(%row) count(%seqlen_q) positions(%positions_q, %position_rows_q)
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$ids, I32:$row, I32:$count, Optional<Tile_IntPtr>:$positions, Optional<I32>:$position_rows);
+  let arguments = (ins Tile_IntPtr:$ids, I32:$row, I32:$count, Optional<Tile_IntPtr>:$positions,
+      Optional<I32>:$position_rows);
   let results = (outs Tile_Tokens:$result);
   let assemblyFormat = [{
     $ids `row` `(` $row `)` `count` `(` $count `)` (`positions` `(` $positions^ `,` $position_rows `)`)? attr-dict
@@ -56,8 +57,9 @@ def Tile_CountSegmentsOp : Tile_ComputeOp<"count_segments"> {
   let assemblyFormat = "$table `,` $q `,` $kv attr-dict `:` qualified(type($table))";
 }
 
-def Tile_BoundSegmentsOp : Tile_ComputeOp<"bound_segments", [SingleBlock,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_BoundSegmentsOp
+    : Tile_ComputeOp<"bound_segments", [SingleBlock,
+                                        DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "which tokens of a segment see, or are seen by, a token of the other side";
   let description = [{
     The region gets, of an id that both sides have, how many tokens, the lowest and the
@@ -103,15 +105,16 @@ def Tile_SelectSegmentsOp : Tile_ComputeOp<"select_segments", [AttrSizedOperandS
     ```
   }];
   let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv, Out<Optional<Tile_IntPtr>>:$ids_q,
-                       Out<Optional<Tile_IntPtr>>:$ids_kv);
+      Out<Optional<Tile_IntPtr>>:$ids_kv);
   let assemblyFormat = [{
     $table `,` $q `,` $kv (`ids` `(` $ids_q^ `,` $ids_kv `)`)?
     attr-dict `:` qualified(type($table))
   }];
 }
 
-def Tile_CheckSegmentsOp : Tile_ComputeOp<"check_segments", [SingleBlock,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_CheckSegmentsOp
+    : Tile_ComputeOp<"check_segments", [SingleBlock,
+                                        DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "is the mask of positions that of lengths and offsets?";
   let description = [{
     The region gets a segment's numbers of selected queries and keys, and its shift. It
@@ -151,8 +154,7 @@ def Tile_WriteSegmentsOp : Tile_ComputeOp<"write_segments"> {
     ```
   }];
   let arguments = (ins In<Tile_Table>:$table, Out<Tile_IntPtr>:$seqlens_q, Out<Tile_IntPtr>:$seqlens_kv,
-                       Out<Tile_IntPtr>:$offsets_q,
-                       Out<Tile_IntPtr>:$offsets_kv, Out<Tile_IntPtr>:$status);
+      Out<Tile_IntPtr>:$offsets_q, Out<Tile_IntPtr>:$offsets_kv, Out<Tile_IntPtr>:$status);
   let assemblyFormat = [{
     $table `lengths` `(` $seqlens_q `,` $seqlens_kv `)` `offsets` `(` $offsets_q `,` $offsets_kv `)`
     `status` `(` $status `)` attr-dict `:` qualified(type($table))
@@ -175,17 +177,17 @@ def Tile_PairSegmentsOp : Tile_ComputeOp<"pair_segments"> {
     ```
   }];
   let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv, Tile_Queue:$queue, I32:$rows,
-                       Out<Tile_IntPtr>:$cu_seqlens_q, Out<Tile_IntPtr>:$padded_offsets_q,
-                       Out<Tile_IntPtr>:$cu_seqlens_kv,
-                       Out<Tile_IntPtr>:$padded_offsets_kv);
+      Out<Tile_IntPtr>:$cu_seqlens_q, Out<Tile_IntPtr>:$padded_offsets_q, Out<Tile_IntPtr>:$cu_seqlens_kv,
+      Out<Tile_IntPtr>:$padded_offsets_kv);
   let assemblyFormat = [{
     $table `,` $q `,` $kv `queue` `(` $queue `)` `rows` `(` $rows `)` `q` `(` $cu_seqlens_q `,` $padded_offsets_q `)`
     `kv` `(` $cu_seqlens_kv `,` $padded_offsets_kv `)` attr-dict `:` qualified(type($table))
   }];
 }
 
-def Tile_ListTilesOp : Tile_ComputeOp<"list_tiles", [SingleBlock,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_ListTilesOp
+    : Tile_ComputeOp<"list_tiles", [SingleBlock,
+                                    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "lists the query tiles of all sequences, those of the longest first";
   let description = [{
     Behind `tile.pair_segments`, by the row that was ready last. The list has the slots
@@ -209,9 +211,8 @@ def Tile_ListTilesOp : Tile_ComputeOp<"list_tiles", [SingleBlock,
     ```
   }];
   let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv, I32:$rows, Tile_IntPtr:$cu_seqlens_q,
-                       Tile_IntPtr:$padded_offsets_q, Tile_IntPtr:$cu_seqlens_kv, I64Attr:$q_tile,
-                       Out<Tile_IntPtr>:$list,
-                       Out<Tile_IntPtr>:$count);
+      Tile_IntPtr:$padded_offsets_q, Tile_IntPtr:$cu_seqlens_kv, I64Attr:$q_tile, Out<Tile_IntPtr>:$list,
+      Out<Tile_IntPtr>:$count);
   let hasVerifier = 1;
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
@@ -220,15 +221,16 @@ def Tile_ListTilesOp : Tile_ComputeOp<"list_tiles", [SingleBlock,
   }];
 }
 
-def Tile_ListSlotsOp : Tile_ComputeOp<"list_slots", [SingleBlock,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_ListSlotsOp
+    : Tile_ComputeOp<"list_slots", [SingleBlock,
+                                    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "lists the slots of some sequences of a packed layout";
   let description = [{
     Where kernels differ in the sequences that they are for: `list` gets the slots (as
     `tile.find_sequence` numbers them) of tiles of `rows` rows that have something to write, padding
     behind their sequence among it, of those of the `batch` sequences for which the region holds. These
-    come in an order that depends on lengths alone, those of a sequence one after the other, its first rows' first. `count` is how many there are.
-    The first block does it.
+    come in an order that depends on lengths alone, those of a sequence one after the other, its first rows' first.
+    `count` is how many there are. The first block does it.
 
     Constraints:
     - C1: the region has one argument, an i32, and yields an i1.
@@ -243,7 +245,7 @@ def Tile_ListSlotsOp : Tile_ComputeOp<"list_slots", [SingleBlock,
     ```
   }];
   let arguments = (ins Out<Tile_IntPtr>:$list, Out<Tile_IntPtr>:$count, Tile_IntPtr:$offsets, I32:$batch,
-                       I64Attr:$rows);
+      I64Attr:$rows);
   let hasVerifier = 1;
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
@@ -254,20 +256,23 @@ def Tile_ListSlotsOp : Tile_ComputeOp<"list_slots", [SingleBlock,
 def Tile_StoreSinksOp : Tile_ComputeOp<"store_sinks", [AttrSizedOperandSegments]> {
   let summary = "lse of tokens that see the sink alone";
   let description = [{
-    Tokens with an id (and a position that counts) that are in no sequence get `sink` as their lse. `lse` is that of the first of
-    `rows` tokens, which is number `row0` of all rows; a row has `tokens` of them, and ids go up to `segments`.
-    Sequences are as `tile.pair_segments` writes them. Attention, which is computed before, takes such tokens for padding.
+    Tokens with an id (and a position that counts) that are in no sequence get `sink` as their lse. `lse` is that of the
+    first of `rows` tokens, which is number `row0` of all rows; a row has `tokens` of them, and ids go up to `segments`.
+    Sequences are as `tile.pair_segments` writes them. Attention, which is computed before, takes such tokens for
+    padding.
 
     ```mlir
-    tile.store_sinks %lse rows(%row0, %rows) ids(%ids_q, %tokens_q, %segments) of(%cu_seqlens_q, %padded_offsets_q, %batch) sink(%x)
+    tile.store_sinks %lse rows(%row0, %rows) ids(%ids_q, %tokens_q, %segments) of(%cu_seqlens_q, %padded_offsets_q,
+        %batch) sink(%x)
       positions(%positions_q, %position_rows_q)
     ```
   }];
   let arguments = (ins Out<Tile_FloatPtr>:$lse, I32:$row0, I32:$rows, Tile_IntPtr:$ids, I32:$tokens, I32:$segments,
-                       Tile_IntPtr:$cu_seqlens, Tile_IntPtr:$padded_offsets, I32:$batch, F32:$sink,
-                       Optional<Tile_IntPtr>:$positions, Optional<I32>:$position_rows);
+      Tile_IntPtr:$cu_seqlens, Tile_IntPtr:$padded_offsets, I32:$batch, F32:$sink, Optional<Tile_IntPtr>:$positions,
+      Optional<I32>:$position_rows);
   let assemblyFormat = [{
-    $lse `rows` `(` $row0 `,` $rows `)` `ids` `(` $ids `,` $tokens `,` $segments `)` `of` `(` $cu_seqlens `,` $padded_offsets `,` $batch `)`
+    $lse `rows` `(` $row0 `,` $rows `)` `ids` `(` $ids `,` $tokens `,` $segments `)` `of` `(` $cu_seqlens `,`
+        $padded_offsets `,` $batch `)`
     `sink` `(` $sink `)` (`positions` `(` $positions^ `,` $position_rows `)`)? attr-dict
   }];
 }

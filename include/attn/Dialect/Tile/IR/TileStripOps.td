@@ -9,8 +9,8 @@
 include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 
-def Tile_UnitIndexOp : Tile_ScalarOp<"unit_index",
-    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_UnitIndexOp
+    : Tile_ScalarOp<"unit_index", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the number of this warp in the launch";
   let description = [{
     ```mlir
@@ -21,8 +21,8 @@ def Tile_UnitIndexOp : Tile_ScalarOp<"unit_index",
   let assemblyFormat = "attr-dict";
 }
 
-def Tile_SlotIndexOp : Tile_ScalarOp<"slot_index",
-    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_SlotIndexOp
+    : Tile_ScalarOp<"slot_index", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the number of this group of lanes in its warp";
   let description = [{
     Everything that follows from it differs from group to group; what does not follow from
@@ -71,7 +71,8 @@ def Tile_PadRowsOp : Tile_ComputeOp<"pad_rows"> {
     and behind the last sequence, which may be long, is shared out among all warps.
 
     Constraints:
-    - C1: dim is a multiple of 8 and elements are bf16 or f16 (of the target `cpu` also f32), or dim is 1 and elements are f32 (LSE).
+    - C1: dim is a multiple of 8 and elements are bf16 or f16 (of the target `cpu` also f32), or dim is 1 and elements
+      are f32 (LSE).
     - C2: lanes is 1, 2, 4, 8, 16 or 32.
 
     ```mlir
@@ -79,7 +80,7 @@ def Tile_PadRowsOp : Tile_ComputeOp<"pad_rows"> {
     ```
   }];
   let arguments = (ins Out<Tile_Ptr>:$dst, Tile_Stride:$stride, I32:$begin, I32:$end, I32:$step, I64Attr:$dim,
-                       I64Attr:$lanes);
+      I64Attr:$lanes);
   let assemblyFormat = [{
     $dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `from` `(` $begin `)` `to` `(` $end `)`
     `step` `(` $step `)` `dim` $dim `lanes` $lanes attr-dict `:` qualified(type($dst))
@@ -96,7 +97,8 @@ def Tile_LoadStatisticsOp : Tile_ComputeOp<"load_statistics", [AttrSizedOperandS
   let description = [{
     As the maximum of each row lse * log2(e) (+inf where lse is -inf, or from `rows` on);
     as its sum 0, or minus its `dlse`, or its `delta`. Of statistics, the same numbers in shared memory, which
-    ends with a barrier; of a fragment's rows (`!tile.rows`), in the registers of its warps. Rows of lse and dlse follow each other, or lie `stride` apart.
+    ends with a barrier; of a fragment's rows (`!tile.rows`), in the registers of its warps. Rows of lse and dlse follow
+    each other, or lie `stride` apart.
 
     Constraints:
     - C1: not both dlse and delta.
@@ -109,12 +111,12 @@ def Tile_LoadStatisticsOp : Tile_ComputeOp<"load_statistics", [AttrSizedOperandS
     ```
   }];
   let arguments = (ins Out<AnyTypeOf<[Tile_AnyStatistics, Tile_Rows]>>:$row, Tile_FloatPtr:$lse,
-                       Optional<Tile_Stride>:$stride,
-                       Optional<Tile_FloatPtr>:$grad_lse, Optional<Tile_Stride>:$grad_stride,
-                       Optional<Tile_FloatPtr>:$delta, I32:$rows);
+      Optional<Tile_Stride>:$stride, Optional<Tile_FloatPtr>:$grad_lse, Optional<Tile_Stride>:$grad_stride,
+      Optional<Tile_FloatPtr>:$delta, I32:$rows);
   let assemblyFormat = [{
     $row `,` $lse (`stride` `(` $stride^ `` custom<Stride>(type($stride)) `)`)?
-    (`dlse` `(` $grad_lse^ (`,` $grad_stride^ `` custom<Stride>(type($grad_stride)))? `)`)? (`delta` `(` $delta^ `)`)? `rows` `(` $rows `)` attr-dict
+    (`dlse` `(` $grad_lse^ (`,` $grad_stride^ `` custom<Stride>(type($grad_stride)))? `)`)? (`delta` `(` $delta^ `)`)?
+        `rows` `(` $rows `)` attr-dict
     `:` qualified(type($row))
   }];
   let hasVerifier = 1;

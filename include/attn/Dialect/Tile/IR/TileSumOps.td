@@ -10,29 +10,33 @@ def Tile_AddSumOp : Tile_ComputeOp<"add_sum", [AttrSizedOperandSegments]> {
   let summary = "adds a fragment to a sum in global memory";
   let description = [{
     Element by element: through shared memory, by a bulk copy that adds, or
-    from registers, where there is no staging place or its slots have 0 bytes. `sum` points at the first row of a query tile, of which
-    `left` rows and those behind them are the sequence's; others are not added. A row has as many floats as there are columns to add,
-    in an order that `tile.round_sum` knows. All is over when the kernel is.
+    from registers, where there is no staging place or its slots have 0 bytes. `sum` points at the first row of a query
+    tile, of which `left` rows and those behind them are the sequence's; others are not added. A row has as many floats
+    as there are columns to add, in an order that `tile.round_sum` knows. All is over when the kernel is.
 
     Without `turns` blocks add in no order, to what was 0. With them, in the order of the numbers that blocks have
-    (`of`): the region is given another number and says whether that block adds to the same sum. Before a block adds, it waits
-    until the last one of them below its own has; the first writes what others add to. `turns` points at the sum's counter, 0
-    before the launch, which is left at 1 + the number of who added last. So that no block waits for one that has not begun, numbers
-    that share sums are begun in ascending order. With `after_first`, blocks wait only until the first has written, and then add in no
-    order; the counter is left at 1 + its number.
+    (`of`): the region is given another number and says whether that block adds to the same sum. Before a block adds, it
+    waits until the last one of them below its own has; the first writes what others add to. `turns` points at the sum's
+    counter, 0 before the launch, which is left at 1 + the number of who added last. So that no block waits for one that
+    has not begun, numbers that share sums are begun in ascending order. With `after_first`, blocks wait only until the
+    first has written, and then add in no order; the counter is left at 1 + its number.
 
-    Where `alone` is true, one block has all of the sum, as all that come by know. Nobody adds, and the counter is left at -1: the fragment's
-    rows below `rows`, 0 of any other block, are multiplied `by` a number, rounded and written to `dst`, `dim` columns each.
+    Where `alone` is true, one block has all of the sum, as all that come by know. Nobody adds, and the counter is left
+    at -1: the fragment's rows below `rows`, 0 of any other block, are multiplied `by` a number, rounded and written to
+    `dst`, `dim` columns each.
 
     Constraints:
-    - C1: each slot of the staging place has room for the fragment and no more, or, with turns that are not after_first, none at all.
+    - C1: each slot of the staging place has room for the fragment and no more, or, with turns that are not after_first,
+      none at all.
     - C2: turns go with a staging place and with a region over (i32) -> (i1), and after_first with turns.
-    - C3: alone goes with turns, with where rows are written, of no more columns than blocks of the fragment have, and with a kernel that has a reducer.
+    - C3: alone goes with turns, with where rows are written, of no more columns than blocks of the fragment have, and
+      with a kernel that has a reducer.
 
     ```mlir
     tile.add_sum %sum, %dQ left(%left) through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
     tile.add_sum %sum, %wide_dQ left(%left) : !tile.frag<128x128, 8>
-    tile.add_sum %sum, %dQ left(%left) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
+    tile.add_sum %sum, %dQ left(%left) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile)
+        : !tile.frag<128x64, 8> {
     ^bb0(%other: i32):
       %adds = arith.cmpi slt, %other, %tile : i32
       tile.yield %adds : i1
@@ -40,19 +44,23 @@ def Tile_AddSumOp : Tile_ComputeOp<"add_sum", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins InOut<Tile_FloatPtr>:$sum, In<Tile_Frag>:$acc, I32:$left, Optional<Tile_Staging>:$staging,
-                       InOut<Optional<Tile_IntPtr>>:$turn, Optional<I32>:$tile,
-                       UnitAttr:$after_first, Optional<I1>:$alone, Out<Optional<Tile_Ptr>>:$dst, Optional<I64>:$stride,
-                       Optional<I32>:$rows,
-                       OptionalAttr<F64Attr>:$factor, OptionalAttr<I64Attr>:$dim);
+      InOut<Optional<Tile_IntPtr>>:$turn, Optional<I32>:$tile, UnitAttr:$after_first, Optional<I1>:$alone,
+      Out<Optional<Tile_Ptr>>:$dst, Optional<I64>:$stride, Optional<I32>:$rows, OptionalAttr<F64Attr>:$factor,
+      OptionalAttr<I64Attr>:$dim);
   let regions = (region AnyRegion:$adds);
   // Of no block that is alone.
-  let builders = [OpBuilder<(ins "mlir::Value":$sum, "mlir::Value":$acc, "mlir::Value":$left, "mlir::Value":$staging, "mlir::Value":$turn, "mlir::Value":$tile, "bool":$afterFirst), [{
-    build($_builder, $_state, sum, acc, left, staging, turn, tile, afterFirst, /*alone=*/{}, /*dst=*/{}, /*stride=*/{}, /*rows=*/{}, mlir::FloatAttr(),
+  let builders = [OpBuilder<(ins "mlir::Value":$sum, "mlir::Value":$acc, "mlir::Value":$left, "mlir::Value":$staging,
+                                "mlir::Value":$turn, "mlir::Value":$tile, "bool":$afterFirst),
+                            [{
+    build($_builder, $_state, sum, acc, left, staging, turn, tile, afterFirst, /*alone=*/{}, /*dst=*/{},
+        /*stride=*/{}, /*rows=*/{}, mlir::FloatAttr(),
           mlir::IntegerAttr());
   }]>];
   let assemblyFormat = [{
-    $sum `,` $acc `left` `(` $left `)` (`through` `(` $staging^ `:` qualified(type($staging)) `)`)? (`turns` `(` $turn^ `of` $tile `)`)? (`after_first` $after_first^)?
-    (`alone` `(` $alone^ `)` `to` `(` $dst `:` qualified(type($dst)) `stride` $stride `rows` $rows `by` $factor `dim` $dim `)`)?
+    $sum `,` $acc `left` `(` $left `)` (`through` `(` $staging^ `:` qualified(type($staging)) `)`)? (`turns` `(` $turn^
+        `of` $tile `)`)? (`after_first` $after_first^)?
+    (`alone` `(` $alone^ `)` `to` `(` $dst `:` qualified(type($dst)) `stride` $stride `rows` $rows `by` $factor `dim`
+        $dim `)`)?
     attr-dict `:` qualified(type($acc)) ($adds^)?
   }];
   let hasVerifier = 1;
@@ -61,8 +69,8 @@ def Tile_AddSumOp : Tile_ComputeOp<"add_sum", [AttrSizedOperandSegments]> {
 def Tile_AddInTurnOp : Tile_ComputeOp<"add_in_turn"> {
   let summary = "adds a fragment to a sum in global memory when `tile.add_staged` says that it may";
   let description = [{
-    `tile.add_sum` of those that multiply or of a reducer, from registers, where nothing is staged. A reducer's tile comes in blocks,
-    of which this is number `block`; the turn is `over` with the last of them, which says so.
+    `tile.add_sum` of those that multiply or of a reducer, from registers, where nothing is staged. A reducer's tile
+    comes in blocks, of which this is number `block`; the turn is `over` with the last of them, which says so.
 
     Constraints:
     - C1: slots have 0 bytes, and `block` is not negative.
@@ -72,15 +80,17 @@ def Tile_AddInTurnOp : Tile_ComputeOp<"add_in_turn"> {
     ```
   }];
   let arguments = (ins InOut<Tile_FloatPtr>:$sum, In<Tile_Frag>:$acc, I32:$left, Tile_Staging:$staging,
-                       DefaultValuedAttr<I64Attr, "0">:$block, UnitAttr:$over);
-  let assemblyFormat = "$sum `,` $acc `left` `(` $left `)` `,` $staging (`block` $block^)? (`over` $over^)? attr-dict `:` qualified(type($acc)) `,` qualified(type($staging))";
+      DefaultValuedAttr<I64Attr, "0">:$block, UnitAttr:$over);
+  let assemblyFormat = "$sum `,` $acc `left` `(` $left `)` `,` $staging (`block` $block^)? (`over` $over^)? attr-dict "
+                       "`:` qualified(type($acc)) `,` qualified(type($staging))";
   let hasVerifier = 1;
 }
 
 def Tile_StoreAloneOp : Tile_ComputeOp<"store_alone"> {
   let summary = "writes 64 rows that a reducer's four warps have";
   let description = [{
-    `tile.add_sum` of a reducer, of a block that is alone: rows below `rows` are multiplied `by` a number, rounded, and written.
+    `tile.add_sum` of a reducer, of a block that is alone: rows below `rows` are multiplied `by` a number, rounded, and
+    written.
 
     Constraints:
     - C1: the fragment has 64 rows and four warps, and `dim` columns or more.
@@ -128,11 +138,13 @@ def Tile_StageOp : Tile_ComputeOp<"stage"> {
 def Tile_AddStagedOp : Tile_AdderOp<"add_staged", [AttrSizedOperandSegments]> {
   let summary = "adds the next slot of a staging place to a sum in global memory";
   let description = [{
-    `tile.add_sum` of the role that adds, where its order, its rows and its region are explained. If slots have 0 bytes, `tile.add_in_turn` adds.
-    `columns` are those of the fragments that were staged. A tile that a reducer made comes in `blocks`, a slot each.
+    `tile.add_sum` of the role that adds, where its order, its rows and its region are explained. If slots have 0 bytes,
+    `tile.add_in_turn` adds. `columns` are those of the fragments that were staged. A tile that a reducer made comes in
+    `blocks`, a slot each.
 
     Constraints:
-    - C1: turns go with a region over (i32) -> (i1), after_first with turns, and slots of 0 bytes with turns that are not after_first.
+    - C1: turns go with a region over (i32) -> (i1), after_first with turns, and slots of 0 bytes with turns that are
+      not after_first.
     - C2: blocks is positive, and slots are as large as some times 64 rows of so many columns.
 
     ```mlir
@@ -141,11 +153,12 @@ def Tile_AddStagedOp : Tile_AdderOp<"add_staged", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins InOut<Tile_FloatPtr>:$sum, In<Tile_Staging>:$staging, I32:$left,
-                       InOut<Optional<Tile_IntPtr>>:$turn, Optional<I32>:$tile,
-                       I64Attr:$columns, DefaultValuedAttr<I64Attr, "1">:$blocks, UnitAttr:$after_first);
+      InOut<Optional<Tile_IntPtr>>:$turn, Optional<I32>:$tile, I64Attr:$columns,
+      DefaultValuedAttr<I64Attr, "1">:$blocks, UnitAttr:$after_first);
   let regions = (region AnyRegion:$adds);
   let assemblyFormat = [{
-    $sum `,` $staging `left` `(` $left `)` (`turns` `(` $turn^ `of` $tile `)`)? (`after_first` $after_first^)? `columns` $columns (`blocks` $blocks^)? attr-dict `:` qualified(type($staging)) ($adds^)?
+    $sum `,` $staging `left` `(` $left `)` (`turns` `(` $turn^ `of` $tile `)`)? (`after_first` $after_first^)? `columns`
+        $columns (`blocks` $blocks^)? attr-dict `:` qualified(type($staging)) ($adds^)?
   }];
   let hasVerifier = 1;
 }
@@ -153,21 +166,24 @@ def Tile_AddStagedOp : Tile_AdderOp<"add_staged", [AttrSizedOperandSegments]> {
 def Tile_RoundSumOp : Tile_ComputeOp<"round_sum"> {
   let summary = "writes rows of dQ from a sum, as `tile.add_sum` left it";
   let description = [{
-    The first `rows` rows of the sum of a query tile, multiplied `by` a number and rounded, and zeros up to row `written`. All of them are zeros if `turn`, the
-    counter of those who added in order, is 0. `columns` are those of the fragments that were added, `held` in registers when they were; a row of dQ has `dim`.
+    The first `rows` rows of the sum of a query tile, multiplied `by` a number and rounded, and zeros up to row
+    `written`. All of them are zeros if `turn`, the counter of those who added in order, is 0. `columns` are those of
+    the fragments that were added, `held` in registers when they were; a row of dQ has `dim`.
 
     Constraints:
     - C1: `columns` is a multiple of 16, `dim` of 8.
 
     ```mlir
     tile.round_sum %dq stride(%dq_row), %sum rows(%rows of %written) by 0.125 dim 128 columns 64 : !tile.ptr<bf16>
-    tile.round_sum %dq stride(%dq_row), %sum rows(%rows of %rows) by 0.125 dim 64 columns 32 held turn(%turn) : !tile.ptr<bf16>
+    tile.round_sum %dq stride(%dq_row), %sum rows(%rows of %rows) by 0.125 dim 64 columns 32 held turn(%turn)
+        : !tile.ptr<bf16>
     ```
   }];
   let arguments = (ins Out<Tile_Ptr>:$dst, I64:$stride, Tile_FloatPtr:$sum, I32:$rows, I32:$written, F64Attr:$factor,
-                       I64Attr:$dim, I64Attr:$columns, UnitAttr:$held,
-                       Optional<Tile_IntPtr>:$turn);
-  let assemblyFormat = [{ $dst `stride` `(` $stride `)` `,` $sum `rows` `(` $rows `of` $written `)` `by` $factor `dim` $dim `columns` $columns (`held` $held^)?
+      I64Attr:$dim, I64Attr:$columns, UnitAttr:$held, Optional<Tile_IntPtr>:$turn);
+  let assemblyFormat =
+      [{ $dst `stride` `(` $stride `)` `,` $sum `rows` `(` $rows `of` $written `)` `by` $factor `dim` $dim `columns`
+          $columns (`held` $held^)?
     (`turn` `(` $turn^ `)`)? attr-dict `:` qualified(type($dst)) }];
   let hasVerifier = 1;
 }

@@ -22,16 +22,16 @@ def Tile_Ptr : Tile_Type<"Ptr", "ptr"> {
 }
 
 /// Of float32, as LSE is.
-def Tile_FloatPtr : Type<
-    And<[Tile_Ptr.predicate, CPred<"::llvm::cast<::attn::tile::PtrType>($_self).getElement().isF32()">]>,
-    "pointer to f32", "::attn::tile::PtrType">,
-  BuildableType<"::attn::tile::PtrType::get($_builder.getContext(), $_builder.getF32Type())">;
+def Tile_FloatPtr
+    : Type<And<[Tile_Ptr.predicate, CPred<"::llvm::cast<::attn::tile::PtrType>($_self).getElement().isF32()">]>,
+           "pointer to f32", "::attn::tile::PtrType">,
+      BuildableType<"::attn::tile::PtrType::get($_builder.getContext(), $_builder.getF32Type())">;
 
 /// Of int32, as lengths and offsets are.
-def Tile_IntPtr : Type<
-    And<[Tile_Ptr.predicate, CPred<"::llvm::cast<::attn::tile::PtrType>($_self).getElement().isInteger(32)">]>,
-    "pointer to i32", "::attn::tile::PtrType">,
-  BuildableType<"::attn::tile::PtrType::get($_builder.getContext(), $_builder.getI32Type())">;
+def Tile_IntPtr
+    : Type<And<[Tile_Ptr.predicate, CPred<"::llvm::cast<::attn::tile::PtrType>($_self).getElement().isInteger(32)">]>,
+           "pointer to i32", "::attn::tile::PtrType">,
+      BuildableType<"::attn::tile::PtrType::get($_builder.getContext(), $_builder.getI32Type())">;
 
 def Tile_Shared : Tile_Type<"Shared", "shared"> {
   let summary = "a place: a tile in shared memory";
@@ -55,7 +55,8 @@ def Tile_Shared : Tile_Type<"Shared", "shared"> {
     /// The pitch that stands for a swizzled tile, which has none.
     static constexpr int64_t swizzled = 0;
     bool isSwizzled() const { return getPitch() == swizzled; }
-    int64_t getBytes() const { return isSwizzled() ? (getCols() + 63) / 64 * getRows() * 128 : getRows() * getPitch() * getElement().getIntOrFloatBitWidth() / 8; }
+    int64_t getBytes() const { return isSwizzled() ? (getCols() + 63) / 64 * getRows() * 128
+        : getRows() * getPitch() * getElement().getIntOrFloatBitWidth() / 8; }
   }];
 }
 
@@ -83,7 +84,7 @@ def Tile_Map : Tile_Type<"Map", "map"> {
 def Tile_Pairs : Tile_Type<"Pairs", "pairs"> {
   let summary = "what counts the rows of a tile that are pairs of a query and a head";
   let description = [{
-    Heads that share keys may share a tile (`pack_heads` of a config): its row r is
+    Heads that share keys may share a tile (`pack_heads` of a schedule): its row r is
     then query r / heads and head r % heads, from the tile's first on. An i32 that
     says where the rows of a tile begin becomes an i32 for each, query and head; an i64
     that says how far apart they lie in memory becomes an i64 for each. Ops take
@@ -102,9 +103,10 @@ def Tile_Pairs : Tile_Type<"Pairs", "pairs"> {
   let genVerifyDecl = 1;
 }
 
-class Tile_PairsOf<string width> : Type<
-    And<[Tile_Pairs.predicate, CPred<"::llvm::cast<::attn::tile::PairsType>($_self).getNumber().isInteger(" # width # ")">]>,
-    "pairs of i" # width, "::attn::tile::PairsType">;
+class Tile_PairsOf<string width>
+    : Type<And<[Tile_Pairs.predicate,
+                CPred<"::llvm::cast<::attn::tile::PairsType>($_self).getNumber().isInteger("#width#")">]>,
+           "pairs of i"#width, "::attn::tile::PairsType">;
 /// Where rows begin: a query, or a query and a head.
 def Tile_Origin : AnyTypeOf<[I32, Tile_PairsOf<"32">]>;
 /// How far apart rows lie: one distance, or those of queries and heads.
@@ -135,8 +137,8 @@ def Tile_Ring : Tile_Type<"Ring", "ring"> {
     `stages` swizzled tiles with two barriers each: one completes when a tile has
     landed, the other when all warps that take it have released it.
 
-    A ring of `!tile.statistics` is the same, filled by bulk copies; one of what those that compute put there (`tile.put`) is filled
-    when all of their warps have said so.
+    A ring of `!tile.statistics` is the same, filled by bulk copies; one of what those that compute put there
+    (`tile.put`) is filled when all of their warps have said so.
 
     Constraints:
     - C1: stages is from 1 to 8, and the tile is swizzled, or statistics.
@@ -174,9 +176,10 @@ def Tile_Statistics : Tile_Type<"Statistics", "statistics"> {
 def Tile_Staging : Tile_Type<"Staging", "staging"> {
   let summary = "a place: fragments in shared memory on their way to global memory";
   let description = [{
-    Like a ring the other way around: `slots` of `bytes` with two barriers each, of which one completes when all warps that
-    multiply have written their part, the other when the role that adds has read it. Of 0 bytes nothing is staged: who has a fragment
-    adds it for itself, and the barriers complete when it has and when it may. Then a slot has 8 bytes more, in which it says whether a sum is begun or added to.
+    Like a ring the other way around: `slots` of `bytes` with two barriers each, of which one completes when all warps
+    that multiply have written their part, the other when the role that adds has read it. Of 0 bytes nothing is staged:
+    who has a fragment adds it for itself, and the barriers complete when it has and when it may. Then a slot has 8
+    bytes more, in which it says whether a sum is begun or added to.
 
     Constraints:
     - C1: slots is from 1 to 8, bytes a multiple of 128.
@@ -370,8 +373,8 @@ def Tile_Forest : Tile_Type<"Forest", "forest"> {
   }];
 }
 
-def Tile_TokenKind : I32EnumAttr<"TokenKind", "what is in flight", [
-    I32EnumAttrCase<"copy", 0>, I32EnumAttrCase<"product", 1>]> {
+def Tile_TokenKind
+    : I32EnumAttr<"TokenKind", "what is in flight", [I32EnumAttrCase<"copy", 0>, I32EnumAttrCase<"product", 1>]> {
   let cppNamespace = "::attn::tile";
 }
 
@@ -384,10 +387,11 @@ def Tile_Token : Tile_Type<"Token", "token"> {
   let hasCustomAssemblyFormat = 1;
 }
 
-class Tile_TokenOf<string kind> : Type<
-    And<[Tile_Token.predicate, CPred<"::llvm::cast<::attn::tile::TokenType>($_self).getKind() == ::attn::tile::TokenKind::" # kind>]>,
-    kind # " token", "::attn::tile::TokenType">,
-  BuildableType<"::attn::tile::TokenType::get($_builder.getContext(), ::attn::tile::TokenKind::" # kind # ")">;
+class Tile_TokenOf<string kind>
+    : Type<And<[Tile_Token.predicate,
+                CPred<"::llvm::cast<::attn::tile::TokenType>($_self).getKind() == ::attn::tile::TokenKind::"#kind>]>,
+           kind#" token", "::attn::tile::TokenType">,
+      BuildableType<"::attn::tile::TokenType::get($_builder.getContext(), ::attn::tile::TokenKind::"#kind#")">;
 def Tile_CopyToken : Tile_TokenOf<"copy">;
 def Tile_ProductToken : Tile_TokenOf<"product">;
 
@@ -395,7 +399,8 @@ def Tile_ProductToken : Tile_TokenOf<"product">;
 def Tile_AnyScores : AnyTypeOf<[Tile_Frag, Tile_Scores]>;
 def Tile_AnySum : AnyTypeOf<[Tile_Frag, Tile_Strip]>;
 def Tile_AnyRows : AnyTypeOf<[Tile_Rows, Tile_StripRows]>;
-def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Statistics, Tile_Staging, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows, Tile_Table, Tile_Forest,
-                               Tile_Strip, Tile_Scores, Tile_StripRows, Tile_Weights]>;
+def Tile_AnyPlace
+    : AnyTypeOf<[Tile_Shared, Tile_Statistics, Tile_Staging, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows,
+                 Tile_Table, Tile_Forest, Tile_Strip, Tile_Scores, Tile_StripRows, Tile_Weights]>;
 
 #endif // TILE_TYPES

@@ -8,19 +8,20 @@
 include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 
-def Tile_EntryRangeOp : Tile_ScalarOp<"entry_range",
-    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_EntryRangeOp
+    : Tile_ScalarOp<"entry_range", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the least and the largest of some entries of a run-time array";
   let description = [{
-    Of `count` entries, at most so many, each `by` entries behind the one before. Those that are `hidden` are left out, and `whole` is 1 if
-    there were none, else 0. Without any other entry, least is 2^31 - 1 and largest -2^31.
+    Of `count` entries, at most so many, each `by` entries behind the one before. Those that are `hidden` are left out,
+    and `whole` is 1 if there were none, else 0. Without any other entry, least is 2^31 - 1 and largest -2^31.
 
     ```mlir
     %least, %largest, %whole = tile.entry_range %ids count(%rows of 128) hidden 0
     %a, %b, %c = tile.entry_range %ranges count(%tiles of 32) by 4
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$array, I32:$count, I64Attr:$most, DefaultValuedAttr<I64Attr, "1">:$by, OptionalAttr<I32Attr>:$hidden);
+  let arguments = (ins Tile_IntPtr:$array, I32:$count, I64Attr:$most, DefaultValuedAttr<I64Attr, "1">:$by,
+      OptionalAttr<I32Attr>:$hidden);
   let results = (outs I32:$least, I32:$largest, I32:$whole);
   let assemblyFormat = "$array `count` `(` $count `of` $most `)` (`by` $by^)? (`hidden` $hidden^)? attr-dict";
 }
@@ -28,8 +29,8 @@ def Tile_EntryRangeOp : Tile_ScalarOp<"entry_range",
 def Tile_RangesOp : Tile_ScalarOp<"ranges", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "what was left of a tile's entries";
   let description = [{
-    Entries `at` * n to `at` * n + n - 1 of an array, an even number n of results, which a lane reads at once: the array is aligned to
-    as many of them, up to four.
+    Entries `at` * n to `at` * n + n - 1 of an array, an even number n of results, which a lane reads at once: the array
+    is aligned to as many of them, up to four.
 
     ```mlir
     %least, %largest = tile.ranges %ranges[%tile] : i32, i32
@@ -81,8 +82,9 @@ def Tile_BeginListsOp : Tile_ComputeOp<"begin_lists"> {
   let assemblyFormat = "$list `across` `(` $across `)` `taken` `(` $taken `)` (`piece` `(` $piece^ `)`)? attr-dict";
 }
 
-def Tile_SelectTilesOp : Tile_ComputeOp<"select_tiles", [SingleBlock,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_SelectTilesOp
+    : Tile_ComputeOp<"select_tiles", [SingleBlock,
+                                      DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "lists the tiles of a run in which something may be visible";
   let description = [{
     `body` says of a tile whether some of its pairs may be visible, and whether all are. From the first tile to
@@ -95,16 +97,17 @@ def Tile_SelectTilesOp : Tile_ComputeOp<"select_tiles", [SingleBlock,
     | 4, 5 | the first tile of any kind, and how many there are from it to the last, those between counted too |
     | 6 | 1 if the row has entries of its own |
 
-    Tiles that follow each other are some of the first `across` entries, which are their own numbers (`tile.begin_lists`). Other rows
-    take entries behind them, counted in `taken`: two numbers, the lower half first, and a third that becomes 1 when the list,
-    of `entries`, is full. Of rows with entries of their own numbers 0 to 3 then say nothing, but 4 and 5 do.
+    Tiles that follow each other are some of the first `across` entries, which are their own numbers
+    (`tile.begin_lists`). Other rows take entries behind them, counted in `taken`: two numbers, the lower half first,
+    and a third that becomes 1 when the list, of `entries`, is full. Of rows with entries of their own numbers 0 to 3
+    then say nothing, but 4 and 5 do.
 
     Tiles are looked at in groups of 32: tile j is in group (first + j) / 32,
-    and `groups` says of a group whether something may be visible in those of its tiles that are in the run, whether it is settled:
-    then what `body` would say of its tiles are the bits of two numbers, so that nobody needs to ask; and whether it lies
-    inside: then `inner`, which looks at arrays alone, says of its tiles what `body` would. All may be asked of
-    tiles beside the run too, of four groups together, and it does not matter what they say. Before it asks of tiles `from` to `to`, all threads
-    do what `chunk` has.
+    and `groups` says of a group whether something may be visible in those of its tiles that are in the run, whether it
+    is settled: then what `body` would say of its tiles are the bits of two numbers, so that nobody needs to ask; and
+    whether it lies inside: then `inner`, which looks at arrays alone, says of its tiles what `body` would. All may be
+    asked of tiles beside the run too, of four groups together, and it does not matter what they say. Before it asks of
+    tiles `from` to `to`, all threads do what `chunk` has.
 
     Constraints:
     - C1: body, inner and groups have one argument, an i32; the first two yield two i1, the third three i1 and two i32.
@@ -131,12 +134,12 @@ def Tile_SelectTilesOp : Tile_ComputeOp<"select_tiles", [SingleBlock,
     ```
   }];
   let arguments = (ins Out<Tile_IntPtr>:$visits, Out<Tile_IntPtr>:$list, InOut<Tile_IntPtr>:$taken, I64:$row,
-                       I32:$entries, I32:$across,
-                       I32:$begin, I32:$end, I32:$first);
+      I32:$entries, I32:$across, I32:$begin, I32:$end, I32:$first);
   let regions = (region SizedRegion<1>:$body, SizedRegion<1>:$inner, SizedRegion<1>:$groups, SizedRegion<1>:$chunk);
   let hasVerifier = 1;
   let assemblyFormat = [{
-    $visits `[` $row `]` `in` $list `(` $entries `)` `across` `(` $across `)` `taken` `(` $taken `)` `from` $begin `to` $end
+    $visits `[` $row `]` `in` $list `(` $entries `)` `across` `(` $across `)` `taken` `(` $taken `)` `from` $begin `to`
+        $end
     $body `inner` $inner `groups` `(` $first `)` $groups `chunk` $chunk attr-dict
   }];
 }
@@ -145,30 +148,32 @@ def Tile_MarkBlocksOp : Tile_ComputeOp<"mark_blocks"> {
   let summary = "makes bits of lists of blocks";
   let description = [{
     Row i of `bits`, of `rows` rows of `words` words for each of `lines` lines, gets a bit for each block that entries
-    offsets[i] to offsets[i + 1] of `columns` name, of which there are `entries`; each line has an offset more than rows.
-    What lies beyond the entries or the words is not read and not written. The block writes rows `first`, `first + step`, ...
+    offsets[i] to offsets[i + 1] of `columns` name, of which there are `entries`; each line has an offset more than
+    rows. What lies beyond the entries or the words is not read and not written. The block writes rows `first`, `first +
+    step`, ...
 
     ```mlir
     tile.mark_blocks %bits(%rows x %words) from %offsets, %columns(%entries) lines(%lines) block(%block of %blocks)
     ```
   }];
   let arguments = (ins Out<Tile_IntPtr>:$bits, I32:$rows, I32:$words, Tile_IntPtr:$offsets, Tile_IntPtr:$columns,
-                       I32:$entries,
-                       I32:$lines, I32:$first, I32:$step);
+      I32:$entries, I32:$lines, I32:$first, I32:$step);
   let assemblyFormat = [{
     $bits `(` $rows `x` $words `)` `from` $offsets `,` $columns `(` $entries `)` `lines` `(` $lines `)`
     `block` `(` $first `of` $step `)` attr-dict
   }];
 }
 
-def Tile_TogetherOp : Tile_ControlOp<"together", [SingleBlock, NoTerminator,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_TogetherOp
+    : Tile_ControlOp<"together", [SingleBlock, NoTerminator,
+                                  DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "what all blocks of a launch do for each long sequence";
   let description = [{
-    The body runs for each sequence of `batch` that is longer than `than`, one after the other, and all blocks run it for the same
-    one at the same time: those of the launch that have begun when the first of them begins to work. Others are not waited for and do nothing, so it
-    does not matter how many blocks fit the machine. `lengths` is that of each sequence, or cu_seqlens. It is the last thing that the
-    kernel does, whose grid has at most 127 blocks; without a `counter` one block is the team.
+    The body runs for each sequence of `batch` that is longer than `than`, one after the other, and all blocks run it
+    for the same one at the same time: those of the launch that have begun when the first of them begins to work. Others
+    are not waited for and do nothing, so it does not matter how many blocks fit the machine. `lengths` is that of each
+    sequence, or cu_seqlens. It is the last thing that the kernel does, whose grid has at most 127 blocks; without a
+    `counter` one block is the team.
 
     Constraints:
     - C1: the body has two arguments, a team and an i32.
@@ -190,23 +195,26 @@ def Tile_TogetherOp : Tile_ControlOp<"together", [SingleBlock, NoTerminator,
 def Tile_NumberTreeOp : Tile_ComputeOp<"number_tree", [AttrSizedOperandSegments]> {
   let summary = "numbers a tree that is given by parents";
   let description = [{
-    parents[keys + k] is the key that key k of a sequence follows, of `len_kv`; one outside [0, k) says that it follows none. Keys are
-    numbered so that those that descend from key k, and k itself, have the numbers from first[keys + k] up to
-    end[keys + k]: each before those that follow it, these in the order of their positions. node[queries + q] is the number of the own
-    key of row q of `len_q`, where the last row's is the last; -1 without one. work[5 * keys] and so on has room for
-    five numbers a key; what fits is in a place of the block. The whole block does it, or all blocks of a `team`; equal parents give equal numbers.
+    parents[keys + k] is the key that key k of a sequence follows, of `len_kv`; one outside [0, k) says that it follows
+    none. Keys are numbered so that those that descend from key k, and k itself, have the numbers from first[keys + k]
+    up to end[keys + k]: each before those that follow it, these in the order of their positions. node[queries + q] is
+    the number of the own key of row q of `len_q`, where the last row's is the last; -1 without one. work[5 * keys] and
+    so on has room for five numbers a key; what fits is in a place of the block. The whole block does it, or all blocks
+    of a `team`; equal parents give equal numbers.
 
     ```mlir
     tile.number_tree %node, %first, %end, %work of %parents queries(%queries, %len_q) keys(%keys, %len_kv)
-    tile.number_tree %node, %first, %end, %work of %parents queries(%queries, %len_q) keys(%keys, %len_kv) in(%forest) by %team
+    tile.number_tree %node, %first, %end, %work of %parents queries(%queries, %len_q) keys(%keys,
+        %len_kv) in(%forest) by %team
       : !tile.forest<3584>
     ```
   }];
   let arguments = (ins Out<Tile_IntPtr>:$node, Out<Tile_IntPtr>:$first, Out<Tile_IntPtr>:$end, Out<Tile_IntPtr>:$work,
-                       Tile_IntPtr:$parents,
-                       I64:$queries, I32:$len_q, I64:$keys, I32:$len_kv, Optional<Tile_Forest>:$forest, Optional<Tile_Team>:$team);
+      Tile_IntPtr:$parents, I64:$queries, I32:$len_q, I64:$keys, I32:$len_kv, Optional<Tile_Forest>:$forest,
+      Optional<Tile_Team>:$team);
   let assemblyFormat = [{
-    $node `,` $first `,` $end `,` $work `of` $parents `queries` `(` $queries `,` $len_q `)` `keys` `(` $keys `,` $len_kv `)` (`in` `(` $forest^ `)`)? (`by` $team^)?
+    $node `,` $first `,` $end `,` $work `of` $parents `queries` `(` $queries `,` $len_q `)` `keys` `(` $keys `,` $len_kv
+        `)` (`in` `(` $forest^ `)`)? (`by` $team^)?
     attr-dict (`:` qualified(type($forest))^)?
   }];
 }
@@ -230,13 +238,15 @@ def Tile_ListedOp : Tile_ScalarOp<"listed"> {
 def Tile_OnListOp : Tile_ScalarOp<"on_list"> {
   let summary = "is a block on its row's list?";
   let description = [{
-    The same, if `asked`, of the lists themselves, which have `rows` rows: the warp looks through them. Yes, where nobody asks.
+    The same, if `asked`, of the lists themselves, which have `rows` rows: the warp looks through them. Yes, where
+    nobody asks.
 
     ```mlir
     %is = tile.on_list %offsets(%rows) of %columns(%entries) at(%row, %column) if(%asked)
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$offsets, I32:$rows, Tile_IntPtr:$columns, I32:$entries, I32:$row, I32:$column, I1:$asked);
+  let arguments = (ins Tile_IntPtr:$offsets, I32:$rows, Tile_IntPtr:$columns, I32:$entries, I32:$row, I32:$column,
+      I1:$asked);
   let results = (outs I1:$result);
   let assemblyFormat = [{
     $offsets `(` $rows `)` `of` $columns `(` $entries `)` `at` `(` $row `,` $column `)` `if` `(` $asked `)` attr-dict
@@ -246,16 +256,18 @@ def Tile_OnListOp : Tile_ScalarOp<"on_list"> {
 def Tile_GatherListedOp : Tile_ComputeOp<"gather_listed"> {
   let summary = "which tiles do blocks of a row's list have?";
   let description = [{
-    As `tile.gather_blocks`, from the list of row `row` itself, of `rows`, where blocks are whole tiles: in `kv` keys there are some.
+    As `tile.gather_blocks`, from the list of row `row` itself, of `rows`, where blocks are whole tiles: in `kv` keys
+    there are some.
 
     ```mlir
     tile.gather_listed 0 %offsets(%rows) of %columns(%entries) at(%row) tiles(%from to %to) of 64 in 128
     ```
   }];
-  let arguments = (ins I64Attr:$number, Tile_IntPtr:$offsets, I32:$rows, Tile_IntPtr:$columns, I32:$entries, I32:$row, I32:$from, I32:$to,
-                       I64Attr:$tile, I64Attr:$size);
+  let arguments = (ins I64Attr:$number, Tile_IntPtr:$offsets, I32:$rows, Tile_IntPtr:$columns, I32:$entries, I32:$row,
+      I32:$from, I32:$to, I64Attr:$tile, I64Attr:$size);
   let assemblyFormat = [{
-    $number $offsets `(` $rows `)` `of` $columns `(` $entries `)` `at` `(` $row `)` `tiles` `(` $from `to` $to `)` `of` $tile `in` $size attr-dict
+    $number $offsets `(` $rows `)` `of` $columns `(` $entries `)` `at` `(` $row `)` `tiles` `(` $from `to` $to `)` `of`
+        $tile `in` $size attr-dict
   }];
 }
 
@@ -271,10 +283,11 @@ def Tile_GatherBlocksOp : Tile_ComputeOp<"gather_blocks"> {
     tile.gather_blocks 0 %bits(%rows x %words) at(%begin to %end) tiles(%from to %to) of 64 in 128
     ```
   }];
-  let arguments = (ins I64Attr:$number, Tile_IntPtr:$bits, I32:$rows, I32:$words, I32:$begin, I32:$end, I32:$from, I32:$to,
-                       I64Attr:$tile, I64Attr:$size, UnitAttr:$turned);
+  let arguments = (ins I64Attr:$number, Tile_IntPtr:$bits, I32:$rows, I32:$words, I32:$begin, I32:$end, I32:$from,
+      I32:$to, I64Attr:$tile, I64Attr:$size, UnitAttr:$turned);
   let assemblyFormat = [{
-    $number $bits `(` $rows `x` $words `)` `at` `(` $begin `to` $end `)` `tiles` `(` $from `to` $to `)` `of` $tile `in` $size
+    $number $bits `(` $rows `x` $words `)` `at` `(` $begin `to` $end `)` `tiles` `(` $from `to` $to `)` `of` $tile `in`
+        $size
     (`turned` $turned^)? attr-dict
   }];
 }
@@ -293,8 +306,8 @@ def Tile_GatheredOp : Tile_ScalarOp<"gathered", [DeclareOpInterfaceMethods<OpAsm
   let assemblyFormat = "$number `at` `(` $at `)` attr-dict";
 }
 
-def Tile_GatheredBitsOp : Tile_ScalarOp<"gathered_bits",
-    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_GatheredBitsOp
+    : Tile_ScalarOp<"gathered_bits", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the same of 32 tiles, a bit each";
   let description = [{
     Of tile `at`, which may be negative, and those behind it. Of tiles that were not gathered they say nothing.

@@ -8,8 +8,9 @@ include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 
-def Tile_KvLoopOp : Tile_ControlOp<"kv_loop", [SingleBlock, AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_KvLoopOp
+    : Tile_ControlOp<"kv_loop", [SingleBlock, AttrSizedOperandSegments,
+                                 DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "visits the key tiles of a query tile, segment by segment";
   let description = [{
     The mask gives a sorted list of runs of key tiles; each run is cut into
@@ -24,10 +25,11 @@ def Tile_KvLoopOp : Tile_ControlOp<"kv_loop", [SingleBlock, AttrSizedOperandSegm
     the number of the `next` one (undefined if not), and the carried tokens.
 
     `one_body`: to be split into one loop that asks which tiles need a test,
-    whatever the config says.
+    whatever the schedule says.
 
-    `own [%a, %b, %c]`, of a walk of one run: that of the warpgroup's own rows, as `bounds` are that of the tile's. It lies within that, and
-    may differ from one warpgroup to the next (`tile.warpgroup_index`). Tiles outside it add nothing to those rows.
+    `own [%a, %b, %c]`, of a walk of one run: that of the warpgroup's own rows, as `bounds` are that of the tile's. It
+    lies within that, and may differ from one warpgroup to the next (`tile.warpgroup_index`). Tiles outside it add
+    nothing to those rows.
 
     Made by `convert-attn-to-tile`, gone after `tile-split-kv-loop`.
 
@@ -49,7 +51,8 @@ def Tile_KvLoopOp : Tile_ControlOp<"kv_loop", [SingleBlock, AttrSizedOperandSegm
     }
     ```
   }];
-  let arguments = (ins Variadic<I32>:$bounds, Variadic<I32>:$own, Variadic<Tile_Token>:$carried, ArrayAttr:$runs, UnitAttr:$one_body);
+  let arguments = (ins Variadic<I32>:$bounds, Variadic<I32>:$own, Variadic<Tile_Token>:$carried, ArrayAttr:$runs,
+      UnitAttr:$one_body);
   let results = (outs Variadic<Tile_Token>:$results);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;

@@ -39,10 +39,10 @@ def AssignRoles : Pass<"tile-assign-roles", "::attn::tile::KernelOp"> {
     are the bounds of the walk, and none of the lists that these are made of: beyond 100 numbers they
     are made ahead of a packed batch's branch, and the producer has 32 registers more if the consumers'
     fragments leave them 96 for all else. What a backward pass adds up in memory gets a role of its own, the adder; with
-    a `reducer` in the config, so does the product that is added up, a block of 64 rows at a time.
-    Of a walk with `own` bounds, consumers have those: in steps outside of them they give back what was brought, and put zeros
-    where others read; all other roles walk along all of it.
-    (`test/Dialect/Tile/Transforms/assign-roles.mlir`, `test/Dialect/Tile/Transforms/own-steps.mlir`, `test/Conversion/odd-masks.mlir`)
+    `dq_columns` in the schedule, so does the product that is added up, a block of 64 rows at a time.
+    Of a walk with `own` bounds, consumers have those: in steps outside of them they give back what was brought, and put
+    zeros where others read; all other roles walk along all of it. (`test/Dialect/Tile/Transforms/assign-roles.mlir`,
+    `test/Dialect/Tile/Transforms/own-steps.mlir`, `test/Conversion/odd-masks.mlir`)
   }];
 }
 
@@ -50,8 +50,8 @@ def RecallWords : Pass<"tile-recall-words", "::attn::tile::KernelOp"> {
   let summary = "what consumers want behind their loop is read from the message again";
   let description = [{
     Where key tiles are at rest, the loop has no register to spare: accumulators of dK and dV take half of
-    them. Nor has it where fragments leave less than 40, as those of dQ with 256 columns. Words of the message that are used behind the loop become `tile.recall` there, and
-    what follows from them is worked out anew.
+    them. Nor has it where fragments leave less than 40, as those of dQ with 256 columns. Words of the message that are
+    used behind the loop become `tile.recall` there, and what follows from them is worked out anew.
     (`test/Dialect/Tile/Transforms/recall-words.mlir`)
   }];
 }
@@ -72,12 +72,12 @@ def OverlapProducts : Pass<"tile-overlap-products", "::attn::tile::KernelOp"> {
 def OverlapGradients : Pass<"tile-overlap-gradients", "::attn::tile::KernelOp"> {
   let summary = "starts the product of dK of one query tile together with the scores of the next";
   let description = [{
-    The same turn for the walk of a key tile over query tiles, where a reducer makes dQ: a step ends with the scores of the next tile
-    and dK's product of this one, and exponentials run under the latter. Its query tile is passed
-    (`tile.pass`), and given back when the next step needs the registers that it multiplies. What warpgroups read of K and V is
-    found once (`tile.own_rows`). What others do with dS is told behind both
-    products (`tile.publish`). Where the ring of keys has a slot for the next tile's, values are taken when the first scores are under way, and a ring of one
-    slot gets it back in the last step (`tile.release_early`). Other backward passes are left alone.
+    The same turn for the walk of a key tile over query tiles, where a reducer makes dQ: a step ends with the scores of
+    the next tile and dK's product of this one, and exponentials run under the latter. Its query tile is passed
+    (`tile.pass`), and given back when the next step needs the registers that it multiplies. What warpgroups read of K
+    and V is found once (`tile.own_rows`). What others do with dS is told behind both products (`tile.publish`). Where
+    the ring of keys has a slot for the next tile's, values are taken when the first scores are under way, and a ring of
+    one slot gets it back in the last step (`tile.release_early`). Other backward passes are left alone.
     (`test/Dialect/Tile/Transforms/overlap-gradients.mlir`, `test/Dialect/Tile/Transforms/own-steps.mlir`)
   }];
   let dependentDialects = ["::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
@@ -102,7 +102,7 @@ def SplitKvLoop : Pass<"tile-split-kv-loop", "::attn::tile::KernelOp"> {
     full tiles it is gone, and `tile.mma_pv` needs no guard. A walk of several
     runs (a mask with holes) becomes one loop over runs around one over tiles
     instead, whose body asks whether its tile is full; and so does a walk of one
-    run where the config says `one_body`. (`test/Dialect/Tile/Transforms/split-kv-loop.mlir`)
+    run where the schedule says `single_loop`. (`test/Dialect/Tile/Transforms/split-kv-loop.mlir`)
   }];
   let dependentDialects = ["::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
 }
@@ -110,9 +110,9 @@ def SplitKvLoop : Pass<"tile-split-kv-loop", "::attn::tile::KernelOp"> {
 def RecallInSteps : Pass<"tile-recall-in-steps", "::attn::tile::KernelOp"> {
   let summary = "what a step of a full loop wants of the message is read again in each step";
   let description = [{
-    Beside a reducer, those that compute have 208 registers, and accumulators, scores and what ptxas keeps for itself take 200. Words
-    of the message that a step needs, and the loop's bounds do not, become `tile.recall` where they are wanted.
-    (`test/Dialect/Tile/Transforms/recall-in-steps.mlir`)
+    Beside a reducer, those that compute have 208 registers, and accumulators, scores and what ptxas keeps for itself
+    take 200. Words of the message that a step needs, and the loop's bounds do not, become `tile.recall` where they are
+    wanted. (`test/Dialect/Tile/Transforms/recall-in-steps.mlir`)
   }];
 }
 

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradients of packed sequences whose rows and keys are one tile: a block looks at all pairs in one go. Longer ones have the kernels on tiles.
+// Gradients of packed sequences whose rows and keys are one tile: a block has all pairs in a single pass. Longer
+// ones have the kernels on tiles.
 //
 // RUN: rm -rf %t && split-file %s %t
-// RUN: attn-opt %t/padded.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/padded.mlir
-// RUN: attn-opt %t/padded.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse -tile-persist -tile-assign-roles | FileCheck %t/padded.mlir --check-prefix=ROLES
+// RUN: attn-opt %t/padded.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/padded.mlir
+// RUN: attn-opt %t/padded.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse -tile-persist -tile-assign-roles | FileCheck %t/padded.mlir --check-prefix=ROLES
 // RUN: attn-translate %t/causal.mlir --target=sm_90a | FileCheck %t/causal.mlir
-// RUN: attn-opt %t/chosen.mlir -split-input-file -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir
-// RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=1" | FileCheck %t/fallback.mlir --check-prefix=ONE
-// RUN: attn-opt %t/errors.mlir -split-input-file -convert-attn-to-tile="target=sm_90a" -verify-diagnostics
-// RUN: attn-opt %t/other.mlir -convert-attn-to-tile="target=sm_80" -verify-diagnostics
+// RUN: attn-opt %t/chosen.mlir -split-input-file -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile | FileCheck %t/chosen.mlir
+// RUN: attn-opt %t/fallback.mlir -attn-choose-schedule="target=sm_90a fallback=1" -convert-attn-to-tile | FileCheck %t/fallback.mlir --check-prefix=ONE
+// RUN: attn-opt %t/errors.mlir -split-input-file -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -verify-diagnostics
+// RUN: attn-opt %t/other.mlir -attn-choose-schedule="target=sm_80" -convert-attn-to-tile -verify-diagnostics
 // RUN: attn-opt %t/schedules.mlir --explain --target=sm_90a | FileCheck %t/schedules.mlir
 
 //--- padded.mlir
-// CHECK: tile.kernel @g_short({{.*}} target("sm_90a") grid(packed heads 4 tiles 1) config(<q_tile = 112, kv_tile = 16, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 6>)
+// CHECK: tile.kernel @g_short({{.*}} target("sm_90a") grid(packed heads 4 tiles 1) schedule(#tile.single_pass_backward<q_tile = 112, kv_tile = 96, warps = 8, blocks = 1, stages = 1, q_stages = 2>)
 // Rows and keys that are there; of fragments the last warp's rows are nobody's.
 // CHECK: %Q = tile.place "Q" : !tile.shared<112x96xbf16, swizzled>
 // CHECK: %K = tile.place "K" slots 1 : !tile.shared<96x96xbf16, swizzled>
@@ -93,20 +94,20 @@ attn.backward @g of(@p) dlse
 
 //--- chosen.mlir
 // In both directions more than 64.
-// CHECK: tile.kernel @g({{.*}} by_sequence = true
+// CHECK: tile.kernel @g({{.*}} schedule(#tile.cta_per_sequence<
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(64, 100) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
-// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 80, kv_tile = 16, warps = 8, blocks = 1, q_stages = 2, look = 7>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.single_pass_backward<q_tile = 80, kv_tile = 112, warps = 8, blocks = 1, q_stages = 2>)
 attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(65, 100) {sym_visibility = "private"}
 attn.backward @g of(@p) deterministic
 
 // -----
 
 // Lengths that are typical: the largest tile. Longer ones than that are others'.
-// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 128, kv_tile = 16, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 8>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, stages = 1, q_stages = 2>)
 // CHECK: longer 128, 128)
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) expected_seqlen(70) {sym_visibility = "private"}
 attn.backward @g of(@p)
@@ -114,20 +115,20 @@ attn.backward @g of(@p)
 // -----
 
 // Shared keys.
-// CHECK-NOT: look
+// CHECK-NOT: {{single_pass_backward|stationary_q_backward}}
 attn.problem @p mask(#attn.full) layout(thd) heads(4, 2) dims(128) dtype(bf16) max_seqlen(100) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // A modifier; a condition, for which there are no registers.
-// CHECK-NOT: look
+// CHECK-NOT: {{single_pass_backward|stationary_q_backward}}
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100) score([#attn.softcap<10.0>]) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
-// CHECK-NOT: look
+// CHECK-NOT: {{single_pass_backward|stationary_q_backward}}
 attn.problem @p mask(#attn.predicate<"q % 3 == k % 3">) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
@@ -147,20 +148,20 @@ attn.backward @g of(@p)
 // -----
 
 // No registers.
-// CHECK-NOT: look
+// CHECK-NOT: {{single_pass_backward|stationary_q_backward}}
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(100) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
-// CHECK-NOT: look
+// CHECK-NOT: {{single_pass_backward|stationary_q_backward}}
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(113) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // Dense rows: all sequences are as long, and what is launched for longer ones nothing.
-// CHECK: tile.kernel @g_short({{.*}} grid(dense heads 4 tiles 1) config(<q_tile = 128, kv_tile = 16, warps = 8, blocks = 1, q_stages = 2, look = 8>)
+// CHECK: tile.kernel @g_short({{.*}} grid(dense heads 4 tiles 1) schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
 // CHECK-NOT: scf.for %i = %{{.*}} to %behind_all
 // CHECK: tile.copy_box %Q, %q_map at(%{{.*}}, %kv_head, %b) :
 // CHECK: tile.kernel @g_prepare({{.*}} grid(dense heads 4 longer 128, 128)
@@ -171,53 +172,75 @@ attn.backward @g of(@p)
 
 // -----
 
-// CHECK-NOT: look
+// CHECK-NOT: {{single_pass_backward|stationary_q_backward}}
 attn.problem @p mask(#attn.full) layout(bshd, thd, thd, bshd) heads(4) dims(128) dtype(bf16) max_seqlen(100) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 //--- fallback.mlir
 // What is chosen is known to fit; fallbacks are the other kernels'.
-// ONE: tile.kernel @g_short({{.*}} look = 6>)
-// ONE: tile.kernel @g({{.*}} config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 32>)
+// ONE: tile.kernel @g_short({{.*}} schedule(#tile.single_pass_backward<q_tile = 96, kv_tile = 96, {{.*}}>)
+// ONE: tile.kernel @g({{.*}} schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 32>)
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(96) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 //--- errors.mlir
 attn.problem @p mask(#attn.block_map<"offsets", "columns", q = 16, kv = 2>) layout(thd) heads(4) dims(64) dtype(bf16)
-// expected-error @below {{no score modifiers and block maps, and with it 8 warps, q_tile and kv_tile * look from 80 to 128, or 12 warps and q_tile from 144 to 192 or 8 and from 208 to 256, with kv_tile of 48 or 64 and kv_tile * look to 256, nothing else but blocks and stages, got: #tile.config<q_tile = 112, kv_tile = 16, warps = 8, blocks = 1, stages = 1, look = 7>}}
-attn.backward @g of(@p) config(#tile.config<q_tile = 112, kv_tile = 16, warps = 8, blocks = 1, stages = 1, look = 7>)
+// expected-error @below {{expected target `sm_90a`, rows and keys both packed or both dense, as many kv heads as heads, dims to 128, no score modifiers and no block maps for a single pass over short sequences, got: #tile.single_pass_backward<q_tile = 112, kv_tile = 112, warps = 8, blocks = 1, stages = 1>}}
+attn.backward @g of(@p)
+  schedule(#tile.single_pass_backward<q_tile = 112, kv_tile = 112, warps = 8, blocks = 1, stages = 1>)
 
 // -----
 
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
-// expected-error @below {{nothing else but blocks and stages, got: #tile.config<q_tile = 64, kv_tile = 16, warps = 8, blocks = 1, look = 4>}}
-attn.backward @g of(@p) config(#tile.config<q_tile = 64, kv_tile = 16, warps = 8, blocks = 1, look = 4>)
-
-// -----
-
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
-// expected-error @below {{nothing else but blocks and stages, got: #tile.config<q_tile = 64, kv_tile = 16, warps = 4, blocks = 1, look = 5>}}
-attn.backward @g of(@p) config(#tile.config<q_tile = 64, kv_tile = 16, warps = 4, blocks = 1, look = 5>)
-
-// -----
-
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
-// expected-error @below {{stages = 1, q_stages = 2, turns = true, look = 8>}}
-attn.backward @g of(@p) config(#tile.config<q_tile = 128, kv_tile = 16, warps = 8, blocks = 1, stages = 1, q_stages = 2, turns = true, look = 8>)
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) score([#attn.softcap<10.0>])
+// expected-error @below {{no score modifiers and no block maps for a single pass over short sequences, got: #tile.single_pass_backward<}}
+attn.backward @g of(@p) schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(192) dtype(bf16)
-// expected-error @below {{expected look = 1 but for target `sm_90a`, rows and keys both packed or both dense, as many kv heads, dims to 128}}
-attn.backward @g of(@p) config(#tile.config<q_tile = 128, kv_tile = 16, warps = 8, blocks = 1, stages = 1, look = 8>)
+// expected-error @below {{dims to 128, no score modifiers and no block maps for a single pass over short sequences, got: #tile.single_pass_backward<}}
+attn.backward @g of(@p)
+  schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, stages = 1>)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(bshd, thd, thd, bshd) heads(4) dims(128) dtype(bf16)
+// expected-error @below {{rows and keys both packed or both dense, as many kv heads as heads}}
+attn.backward @g of(@p) schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
+// expected-error @+1 {{expected 8 warps and a q_tile and a kv_tile in multiples of 16 from 80 to 128, got: q_tile = 64, kv_tile = 64, warps = 8}}
+attn.backward @g of(@p) schedule(#tile.single_pass_backward<q_tile = 64, kv_tile = 64, warps = 8, blocks = 1>)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
+// expected-error @+1 {{expected 8 warps and a q_tile and a kv_tile in multiples of 16 from 80 to 128, got: q_tile = 80, kv_tile = 80, warps = 4}}
+attn.backward @g of(@p) schedule(#tile.single_pass_backward<q_tile = 80, kv_tile = 80, warps = 4, blocks = 1>)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
+// expected-error @+2 {{expected at most 3 blocks and 12 consumer warps a multiprocessor, got: 2 blocks of 8 warps}}
+attn.backward @g of(@p)
+  schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 2>)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
+// expected-error @+2 {{expected stages from 1 to 8 and q_stages 1 or 2, got: stages = 1, q_stages = 3}}
+attn.backward @g of(@p)
+  schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, stages = 1, q_stages = 3>)
 
 //--- other.mlir
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
-// expected-error @below {{expected look = 1 but for target `sm_90a`}}
-attn.backward @g of(@p) config(#tile.config<q_tile = 128, kv_tile = 16, warps = 8, blocks = 1, stages = 1, look = 8>)
+// expected-error @below {{expected target `sm_90a`, rows and keys both packed or both dense}}
+attn.backward @g of(@p) schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, stages = 1>)
 
 //--- schedules.mlir
-// CHECK: backward @g: one CTA per sequence, single pass for short sequences, warp-specialized tiles of packed rows for long ones, unordered dQ accumulation; max_seqlen(100, 100)
+// CHECK: backward @g: one CTA per sequence, single pass for short sequences, warp-specialized tiles of packed rows, unordered dQ accumulation for long ones; max_seqlen(100, 100)
 // CHECK-SAME: one tile has all pairs of a sequence
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100)
 attn.backward @g of(@p)

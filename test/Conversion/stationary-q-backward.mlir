@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradients of sequences of 129 to 256 rows or keys: a block has all rows, and keys pass by, a tile at a time.
+// Gradients of sequences of 129 to 256 rows or keys: all rows stay in a block, and keys are streamed
+// past them, a tile at a time.
 //
 // RUN: rm -rf %t && split-file %s %t
-// RUN: attn-opt %t/padded.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/padded.mlir
-// RUN: attn-opt %t/padded.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse -tile-persist -tile-assign-roles | FileCheck %t/padded.mlir --check-prefix=ROLES
+// RUN: attn-opt %t/padded.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/padded.mlir
+// RUN: attn-opt %t/padded.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse -tile-persist -tile-assign-roles | FileCheck %t/padded.mlir --check-prefix=ROLES
 // RUN: attn-translate %t/two.mlir --target=sm_90a | FileCheck %t/two.mlir
-// RUN: attn-opt %t/chosen.mlir -split-input-file -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir
-// RUN: attn-opt %t/errors.mlir -split-input-file -convert-attn-to-tile="target=sm_90a" -verify-diagnostics
+// RUN: attn-opt %t/chosen.mlir -split-input-file -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile | FileCheck %t/chosen.mlir
+// RUN: attn-opt %t/errors.mlir -split-input-file -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -verify-diagnostics
 // RUN: attn-opt %t/schedules.mlir --explain --target=sm_90a | FileCheck %t/schedules.mlir
 
 //--- padded.mlir
-// CHECK: tile.kernel @g_short({{.*}} grid(packed heads 4 tiles 1) config(<q_tile = 144, kv_tile = 48, warps = 12, blocks = 1, stages = 3, look = 3>)
+// CHECK: tile.kernel @g_short({{.*}} grid(packed heads 4 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1, stages = 3>)
 // Rows that are there, of K and V all tiles; P and dS are read as 64 keys.
 // CHECK: %Q = tile.place "Q" : !tile.shared<144x96xbf16, swizzled>
 // CHECK: %K = tile.place "K" slots 3 : !tile.shared<48x96xbf16, swizzled>
@@ -69,7 +70,7 @@
 // ROLES: consumer {
 // ROLES: tile.add_deltas %stats, %O_tile, %dO_tile
 // ROLES-NEXT: tile.release %O
-// Rows at rest are given back behind the last piece of the last tile.
+// Stationary rows are given back behind the last piece of the last tile.
 // ROLES: tile.mma_piece
 // ROLES-NEXT: tile.wait
 // ROLES: %[[TILES:.*]] = arith.cmpi slt, %next, %
@@ -118,21 +119,21 @@ attn.backward @g of(@p) dlse
 
 //--- chosen.mlir
 // More keys than rows; of wide heads the largest tile of rows with keys in tiles of 64.
-// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1, stages = 1, look = 4>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 192, kv_tile = 64, kv_tiles = 4, warps = 12, blocks = 1, stages = 1>)
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100, 250) {sym_visibility = "private"}
 attn.backward @g of(@p) deterministic
 
 // -----
 
 // Room for the next sequence's rows.
-// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 160, kv_tile = 48, warps = 12, blocks = 1, q_stages = 2, look = 2>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 160, kv_tile = 48, kv_tiles = 2, warps = 12, blocks = 1, q_stages = 2>)
 attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(150, 90) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // Lengths that are typical, of dense rows.
-// CHECK: tile.kernel @g_short({{.*}} grid(dense heads 4 tiles 1) config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1, stages = 1, look = 3>)
+// CHECK: tile.kernel @g_short({{.*}} grid(dense heads 4 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 192, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1, stages = 1>)
 // CHECK: longer 192, 192)
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) expected_seqlen(150) {sym_visibility = "private"}
 attn.backward @g of(@p)
@@ -140,7 +141,7 @@ attn.backward @g of(@p)
 // -----
 
 // Shared memory for one tile of keys, and not for O: its rows are under way while dO is waited for.
-// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 256, kv_tile = 64, warps = 8, blocks = 1, stages = 1, look = 4>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 256, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1, stages = 1>)
 // CHECK: tile.hold_rows %O, %o_rows stride(%o_row) rows(%len_q) dim 96 : !tile.held<128x96xbf16, 8>
 // CHECK: tile.hold_rows %O{{.*}}, %o_rows{{.*}} stride(%o_row)
 // CHECK-NEXT: tile.wait
@@ -151,7 +152,7 @@ attn.backward @g of(@p)
 // -----
 
 // Probabilities have signs until gradients are there.
-// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 144, kv_tile = 48, warps = 12, blocks = 1, stages = 3, look = 3>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1, stages = 3>)
 // CHECK: tile.drop %s
 // CHECK-SAME: marks
 // CHECK-NOT: tile.put
@@ -165,7 +166,7 @@ attn.backward @g of(@p)
 // -----
 
 // Two blocks of rows, also of wide heads, and with a window; or with random numbers.
-// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 208, kv_tile = 64, warps = 8, blocks = 1, look = 2>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 2, warps = 8, blocks = 1>)
 // CHECK: tile.mma_piece {{.*}} : !tile.frag<64x64, 4>
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(193, 100) {sym_visibility = "private"}
 attn.backward @g of(@p)
@@ -173,7 +174,7 @@ attn.backward @g of(@p)
 // -----
 
 // Few tiles are full: all are tested.
-// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 256, kv_tile = 64, warps = 8, blocks = 1, stages = 1, look = 4>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 256, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1, stages = 1>)
 // CHECK: tile.mma_qk %s, %Q first 0, %K
 // CHECK-NOT: scf.if
 // CHECK: tile.probabilities
@@ -182,14 +183,14 @@ attn.backward @g of(@p)
 
 // -----
 
-// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 208, kv_tile = 64, warps = 8, blocks = 1, look = 4>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1>)
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(112) dtype(bf16) max_seqlen(200) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // A test that divides: no register for a ring of O.
-// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 160, kv_tile = 64, warps = 12, blocks = 1, look = 3>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 160, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1>)
 // CHECK: tile.hold_rows
 attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<48>>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(160) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
@@ -197,7 +198,7 @@ attn.backward @g of(@p)
 // -----
 
 // Of many parts, it has one.
-// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 160, kv_tile = 64, warps = 12, blocks = 1, stages = 3, q_stages = 2, look = 3>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 160, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1, stages = 3, q_stages = 2>)
 // CHECK-NOT: tile.hold_rows
 attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<64>>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(160) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
@@ -205,54 +206,86 @@ attn.backward @g of(@p)
 // -----
 
 // No registers: random numbers, or tests of many parts, of wide heads; with two blocks of rows one that divides counts as many.
-// CHECK-NOT: look
+// CHECK-NOT: {{single_pass_backward|stationary_q_backward}}
 attn.problem @p mask(#attn.chunk<100>) layout(thd) heads(4) dims(120) dtype(bf16) max_seqlen(200) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
-// CHECK-NOT: look
+// CHECK-NOT: {{single_pass_backward|stationary_q_backward}}
 attn.problem @p mask(#attn.chunk<100>) layout(thd) heads(4) dims(112) dtype(bf16) max_seqlen(200) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
-// CHECK-NOT: look
+// CHECK-NOT: {{single_pass_backward|stationary_q_backward}}
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(120) dtype(bf16) max_seqlen(145) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
-// CHECK-NOT: look
+// CHECK-NOT: {{single_pass_backward|stationary_q_backward}}
 attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<48>>) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(192) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // Longer.
-// CHECK-NOT: look
+// CHECK-NOT: {{single_pass_backward|stationary_q_backward}}
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(257, 100) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 //--- errors.mlir
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16)
-// expected-error @below {{12 warps and q_tile from 144 to 192 or 8 and from 208 to 256, with kv_tile of 48 or 64 and kv_tile * look to 256}}
-attn.backward @g of(@p) config(#tile.config<q_tile = 144, kv_tile = 48, warps = 8, blocks = 1, look = 3>)
+// expected-error @+2 {{expected 12 warps with a q_tile from 144 to 192, or 8 with one from 208 to 256, in multiples of 16, got: q_tile = 144, warps = 8}}
+attn.backward @g of(@p)
+  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 8, blocks = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16)
-// expected-error @below {{nothing else but blocks and stages, got: #tile.config<q_tile = 208, kv_tile = 64, warps = 12, blocks = 1, look = 3>}}
-attn.backward @g of(@p) config(#tile.config<q_tile = 208, kv_tile = 64, warps = 12, blocks = 1, look = 3>)
+// expected-error @+2 {{or 8 with one from 208 to 256, in multiples of 16, got: q_tile = 208, warps = 12}}
+attn.backward @g of(@p)
+  schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16)
-// expected-error @below {{nothing else but blocks and stages, got: #tile.config<q_tile = 144, kv_tile = 32, warps = 12, blocks = 1, look = 5>}}
-attn.backward @g of(@p) config(#tile.config<q_tile = 144, kv_tile = 32, warps = 12, blocks = 1, look = 5>)
+// expected-error @+2 {{expected kv_tiles of 48 or 64 keys and at most 256 keys in all, got: kv_tile = 32, kv_tiles = 5}}
+attn.backward @g of(@p)
+  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 32, kv_tiles = 5, warps = 12, blocks = 1>)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16)
+// expected-error @+2 {{expected kv_tiles of 48 or 64 keys and at most 256 keys in all, got: kv_tile = 64, kv_tiles = 5}}
+attn.backward @g of(@p)
+  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 64, kv_tiles = 5, warps = 12, blocks = 1>)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16)
+// expected-error @+2 {{expected at most 3 blocks and 12 consumer warps a multiprocessor, got: 2 blocks of 12 warps}}
+attn.backward @g of(@p)
+  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 2>)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16)
+// expected-error @+2 {{expected stages from 1 to 8 and q_stages 1 or 2, got: stages = 9, q_stages = 1}}
+attn.backward @g of(@p)
+  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1, stages = 9>)
+
+// -----
+
+// Heads that share keys.
+attn.problem @p mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
+// expected-error @below {{as many kv heads as heads, dims to 128, no score modifiers and no block maps for a single pass over short sequences, got: #tile.stationary_q_backward<}}
+attn.backward @g of(@p)
+  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1>)
 
 //--- schedules.mlir
-// CHECK: backward @g: one CTA per sequence, Q stationary for short sequences, warp-specialized tiles of packed rows for long ones, unordered dQ accumulation; max_seqlen(150, 150)
+// CHECK: backward @g: one CTA per sequence, Q stationary for short sequences, warp-specialized tiles of packed rows, unordered dQ accumulation for long ones; max_seqlen(150, 150)
 // CHECK-SAME: all query rows of a sequence stay in one CTA, and K/V tiles are streamed past them
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(150)
 attn.backward @g of(@p)

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `by_length`: short sequences of a batch have one schedule, long ones another (docs/Schedules/streaming.md).
+//
+#include "../BackwardKernel.h"
+#include "../LearnedKernels.h"
+#include "Registry.h"
+#include "Rules.h"
+
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+class ByLengthSchedule : public Schedule {
+public:
+  bool owns(mlir::Attribute schedule) const override { return llvm::isa<ByLengthAttr>(schedule); }
+
+  mlir::Attribute complete(Computation of, const TargetInfo &target, mlir::Attribute schedule) const override {
+    auto both = llvm::cast<ByLengthAttr>(schedule);
+    auto part = [&](mlir::Attribute one) {
+      const Schedule *owner = scheduleOf(of, one);
+      return owner ? owner->complete(of, target, one) : one;
+    };
+    mlir::Attribute forShort = part(both.getShortSequences());
+    if (auto completed = llvm::dyn_cast<ByLengthAttr>(forShort)) // kernels for long sequences are given
+      forShort = completed.getShortSequences();
+    return ByLengthAttr::get(both.getContext(), llvm::cast<ScheduleInterface>(forShort), part(both.getLongSequences()));
+  }
+
+  std::optional<std::string> refusal(Computation of, const TargetInfo &target,
+                                     mlir::Attribute schedule) const override {
+    auto both = llvm::cast<ByLengthAttr>(schedule);
+    bool packed = of.problem.getQLayout().isPacked() && of.problem.getKLayout().isPacked();
+    if (!packed && !warpSpecializationOf(both.getShortSequences())) // which computes dense sequences, too
+      return withSchedule("expected packed rows and keys for schedules by length, got: ", schedule);
+    for (mlir::Attribute one : {mlir::Attribute(both.getShortSequences()), both.getLongSequences()}) {
+      const Schedule *owner = scheduleOf(of, one);
+      if (!owner)
+        return withSchedule("expected schedules of this pass, got: ", one);
+      if (std::optional<std::string> refusal = owner->refusal(of, target, one))
+        return refusal;
+    }
+    return std::nullopt;
+  }
+
+  std::string describe(Computation of, mlir::Attribute schedule) const override {
+    auto both = llvm::cast<ByLengthAttr>(schedule);
+    return scheduleOf(of, both.getShortSequences())->describe(of, both.getShortSequences()) + " for short sequences, " +
+           scheduleOf(of, both.getLongSequences())->describe(of, both.getLongSequences()) + " for long ones";
+  }
+};
+
+class ByLengthForward : public ByLengthSchedule {
+public:
+  mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &why) const override {
+    if (!mayBeLonger(of.problem))
+      return {};
+    std::string how;
+    areSequencesShort(of.problem, why);
+    auto forShort = llvm::cast<ScheduleInterface>(chooseForShort(of.problem, target, how));
+    why += ", and " + how + "; without max_seqlen some sequences may be longer";
+    return ByLengthAttr::get(of.problem.getContext(), forShort, chooseTiles(of.problem, target));
+  }
+
+  void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
+    auto both = llvm::cast<ByLengthAttr>(schedule);
+    lowering.writeMade(of);
+    lowering.limit = shortLimit(of.problem, both.getShortSequences());
+    scheduleOf(of, both.getLongSequences())->lower(of, both.getLongSequences(), lowering);
+    scheduleOf(of, both.getShortSequences())->lower(of, both.getShortSequences(), lowering);
+  }
+};
+
+class ByLengthBackward : public ByLengthSchedule {
+public:
+  // `chooseBackward` puts it together: fallbacks are those of the kernels on tiles.
+  mlir::Attribute choose(Computation, const TargetInfo &, std::string &) const override { return {}; }
+
+  void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
+    auto both = llvm::cast<ByLengthAttr>(schedule);
+    auto kernels = llvm::cast<BackwardKernelsAttr>(both.getLongSequences());
+    lowering.writeMade(of);
+    lowering.limit = shortLimit(of.backward, both.getShortSequences());
+    lowering.classesOfDq = storesDqAlone(of.problem, kernels) ? 3 : 2;
+    scheduleOf(of, both.getShortSequences())->lower(of, both.getShortSequences(), lowering);
+    scheduleOf(of, kernels)->lower(of, kernels, lowering);
+  }
+};
+} // namespace
+
+const Schedule &attn::byLengthForward() {
+  static const ByLengthForward schedule;
+  return schedule;
+}
+
+const Schedule &attn::byLengthBackward() {
+  static const ByLengthBackward schedule;
+  return schedule;
+}
