@@ -299,8 +299,8 @@ class Kernel:
         for i, name in enumerate(self.names):
             pack.put(i, shape_of(tensors[name], name), pointer_of(tensors[name], name, written=name in self.results))
         launch = library().attnLaunchReuseMetadata if reuse_metadata else library().attnLaunch
-        workspace = None if workspace is None else pointer_of(workspace, "workspace", written=True)
-        check(launch(self._handle, pack.array, workspace, stream))
+        at = None if workspace is None else pointer_of(workspace, "workspace", written=True)  # which stays alive here
+        check(launch(self._handle, pack.array, at, stream))
 
     def _inputs(self, tensors):
         """The shapes of operands and arrays; results are left as they are."""

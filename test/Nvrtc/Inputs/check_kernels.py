@@ -39,7 +39,9 @@ assert "first choice" in fault_of(first, [good], kernels, [("p", "2")], ["text"]
 assert not fault_of(first, [good], kernels, kernels, ["text"])
 looks = ("sm_90a", "full", "thd backward looks 80", 64, 64, "bf16")
 assert "single-pass" in fault_of(looks, [good], kernels, kernels, ["text"])
-assert not fault_of(looks, [good], kernels, kernels, ["look = 80"])
+of_short = [("p_short", "1")]
+assert not fault_of(looks, [good], of_short, of_short, ["attn::begin_roles();"])
+assert "single-pass" in fault_of(looks, [good], kernels, kernels, ["attn::begin_roles();"])
 grads = ("sm_90a", "short_grads", "thd padded", 64, 64, "bf16")
 assert "one CTA" in fault_of(grads, [good], kernels, [("p", "1"), ("grads_prepare", "3")], ["text"])
 print("ok")
