@@ -285,6 +285,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
       program.hasFallback = !target.isHost() && chosen.hasFallback;
       program.streams = isa<tile::ByLengthAttr>(chosen.schedule) || tile::isPerSequence(chosen.schedule);
       program.schedule = describeSchedule(pass, chosen.schedule) + "; " + chosen.why;
+      setSchedule(pass, chosen); // so that lowering does not choose again
     }
   }
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)

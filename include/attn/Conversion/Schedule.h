@@ -20,9 +20,10 @@ public:
   virtual ~Schedule() = default;
   /// Is this the attribute's schedule?
   virtual bool owns(mlir::Attribute schedule) const = 0;
-  /// The attribute with the sizes that were measured to be the fastest, if the problem is one of those that this
-  /// schedule is for; null otherwise. `why`: set to the rule that decided, half a sentence for a reader.
-  virtual mlir::Attribute choose(Computation computation, const TargetInfo &target, std::string &why) const = 0;
+  /// Of a forward pass: the attribute with the sizes that were measured to be the fastest, if the problem is one of
+  /// those that this schedule is for; null otherwise. `why`: set to the rule that decided, half a sentence for a
+  /// reader. (Rules of backward passes depend on one another: `chooseSchedule` has them.)
+  virtual mlir::Attribute choose(Computation, const TargetInfo &, std::string &) const { return {}; }
   /// What may be given for a part of this schedule as a whole one; others are returned as they are.
   virtual mlir::Attribute complete(Computation, const TargetInfo &, mlir::Attribute schedule) const { return schedule; }
   /// Why these sizes cannot compute the pass on this target: a message that begins with `expected`. Nothing if they
@@ -55,6 +56,9 @@ struct ChosenSchedule {
 /// The masks of problems are canonical, and a schedule that is given belongs to the pass. `fallback`: which of the
 /// alternatives for kernels that do not fit their registers, 0: none; where there are fewer, the last.
 ChosenSchedule chooseSchedule(Computation computation, const TargetInfo &target, int64_t fallback = 0);
+
+/// Writes it on the op, with the reason.
+void setSchedule(Computation computation, const ChosenSchedule &chosen);
 
 /// What is wrong with the schedule that an op was given; nothing if it has none, or a good one.
 std::optional<std::string> faultOfSchedule(Computation computation);

@@ -285,10 +285,6 @@ public:
     return llvm::isa<BackwardKernelsAttr, TiledBackwardAttr, WarpSpecializedBackwardAttr>(schedule);
   }
 
-  mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &) const override {
-    return chooseBackwardKernels(of.backward, target, /*index=*/0).kernels;
-  }
-
   mlir::Attribute complete(Computation of, const TargetInfo &target, mlir::Attribute schedule) const override {
     if (llvm::isa<BackwardKernelsAttr>(schedule))
       return schedule;

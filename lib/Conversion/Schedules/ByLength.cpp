@@ -45,8 +45,11 @@ public:
 
   std::string describe(Computation of, mlir::Attribute schedule) const override {
     auto both = llvm::cast<ByLengthAttr>(schedule);
-    return scheduleOf(of, both.getShortSequences())->describe(of, both.getShortSequences()) + " for short sequences, " +
-           scheduleOf(of, both.getLongSequences())->describe(of, both.getLongSequences()) + " for long ones";
+    auto part = [&](mlir::Attribute one) { // which may be given, and belong to the other pass
+      const Schedule *owner = scheduleOf(of, one);
+      return owner ? owner->describe(of, one) : withSchedule("", one);
+    };
+    return part(both.getShortSequences()) + " for short sequences, " + part(both.getLongSequences()) + " for long ones";
   }
 };
 
@@ -73,9 +76,6 @@ public:
 
 class ByLengthBackward : public ByLengthSchedule {
 public:
-  // `chooseBackward` puts it together: fallbacks are those of the kernels on tiles.
-  mlir::Attribute choose(Computation, const TargetInfo &, std::string &) const override { return {}; }
-
   void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
     auto both = llvm::cast<ByLengthAttr>(schedule);
     auto kernels = llvm::cast<BackwardKernelsAttr>(both.getLongSequences());

@@ -249,6 +249,14 @@ ChosenSchedule attn::chooseSchedule(Computation of, const TargetInfo &target, in
   return of.backward ? chooseBackward(of.backward, target, fallback) : chooseForward(of.problem, target, fallback);
 }
 
+void attn::setSchedule(Computation of, const ChosenSchedule &chosen) {
+  auto why = mlir::StringAttr::get(of.problem.getContext(), chosen.why);
+  if (of.backward)
+    of.backward.setScheduleAttr(chosen.schedule), of.backward.setScheduleReasonAttr(why);
+  else
+    of.problem.setScheduleAttr(chosen.schedule), of.problem.setScheduleReasonAttr(why);
+}
+
 namespace {
 struct AttnChooseSchedulePass : attn::impl::AttnChooseScheduleBase<AttnChooseSchedulePass> {
   using Base::Base;
@@ -296,11 +304,7 @@ struct AttnChooseSchedulePass : attn::impl::AttnChooseScheduleBase<AttnChooseSch
     if (refuse(faultOfSchedule(of)))
       return false;
     ChosenSchedule chosen = chooseSchedule(of, info, fallback);
-    auto why = mlir::StringAttr::get(&getContext(), chosen.why);
-    if (of.backward)
-      of.backward.setScheduleAttr(chosen.schedule), of.backward.setScheduleReasonAttr(why);
-    else
-      of.problem.setScheduleAttr(chosen.schedule), of.problem.setScheduleReasonAttr(why);
+    setSchedule(of, chosen);
     return !refuse(refusalOfSchedule(of, info));
   }
 };

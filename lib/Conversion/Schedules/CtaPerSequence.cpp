@@ -200,10 +200,6 @@ public:
 
 class CtaPerSequenceBackward : public CtaPerSequenceSchedule {
 public:
-  mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &why) const override {
-    return onlyIf<CtaPerSequenceAttr>(chooseForShort(of.backward, target, why));
-  }
-
   std::optional<std::string> refusal(Computation of, const TargetInfo &, mlir::Attribute schedule) const override {
     ProblemOp problem = of.problem;
     auto cta = llvm::cast<CtaPerSequenceAttr>(schedule);

@@ -40,12 +40,17 @@ KernelOp attn::lowerTiles(ProblemOp problem, ScheduleInterface schedule, Lowerin
   return kernel;
 }
 
-void attn::lowerPerSequence(ProblemOp problem, ScheduleInterface schedule, Lowering &lowering) {
-  std::string name = problem.getSymName().str();
+/// The kernel's name; where no other kernel comes before it, what the mask's arrays are made into is written first.
+static std::string beginPerSequence(Computation computation, Lowering &lowering) {
+  std::string name = computation.getName().str();
   if (lowering.limit)
-    name = freeSymbol(lowering.module, name + "_short");
-  else
-    lowering.writeMade(problem);
+    return freeSymbol(lowering.module, name + "_short");
+  lowering.writeMade(computation);
+  return name;
+}
+
+void attn::lowerPerSequence(ProblemOp problem, ScheduleInterface schedule, Lowering &lowering) {
+  std::string name = beginPerSequence(problem, lowering);
   mlir::OpBuilder b(problem);
   KernelGrid grid = streamingGrid(problem, schedule);
   grid.parts = lowering.limit ? 2 : 1;
@@ -56,11 +61,7 @@ void attn::lowerPerSequence(ProblemOp problem, ScheduleInterface schedule, Lower
 }
 
 void attn::lowerSequences(BackwardOp backward, ScheduleInterface schedule, Lowering &lowering) {
-  std::string name = backward.getSymName().str();
-  if (lowering.limit)
-    name = freeSymbol(lowering.module, name + "_short");
-  else
-    lowering.writeMade(backward);
+  std::string name = beginPerSequence(backward, lowering);
   if (warpSpecializationOf(schedule))
     writeLookBackward(backward, lowering.program, name, schedule, *lowering.limit, lowering.classesOfDq);
   else

@@ -132,9 +132,6 @@ public:
     return llvm::isa<SinglePassBackwardAttr, StationaryQBackwardAttr>(schedule);
   }
 
-  // A part of `by_length`, since longer sequences need other kernels (`chooseBackward`).
-  mlir::Attribute choose(Computation, const TargetInfo &, std::string &) const override { return {}; }
-
   mlir::Attribute complete(Computation of, const TargetInfo &target, mlir::Attribute schedule) const override {
     BackwardChoice longOnes = chooseBackwardKernels(of.backward, target, /*index=*/0);
     return ByLengthAttr::get(schedule.getContext(), llvm::cast<ScheduleInterface>(schedule), longOnes.kernels);

@@ -110,10 +110,6 @@ public:
 
 class SimtRowsBackward : public SimtRowsSchedule {
 public:
-  mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &why) const override {
-    return onlyIf<SimtRowsAttr>(chooseForShort(of.backward, target, why));
-  }
-
   std::optional<std::string> refusal(Computation of, const TargetInfo &, mlir::Attribute schedule) const override {
     if (std::optional<std::string> refusal = refusalOfSequences(of.backward, schedule))
       return refusal;
