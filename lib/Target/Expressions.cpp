@@ -91,14 +91,6 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
   auto binary = [&](const char *symbol, P p) {
     return Spelled(expr(op->getOperand(0), p) + symbol + expr(op->getOperand(1), P(int(p) + 1)), p);
   };
-  auto bits = [&](const char *symbol, P p) {
-    Spelled spelled = binary(symbol, p);
-    APInt number; // -2^31 is a `long` in C++, and so is what is made of it
-    bool isLong = op->getResult(0).getType().isInteger(32) && llvm::any_of(op->getOperands(), [&](Value operand) {
-                    return matchPattern(operand, m_ConstantInt(&number)) && number.isMinSignedValue();
-                  });
-    return isLong ? Spelled("(int)(" + spelled.first + ")", P::Unary) : spelled;
-  };
   auto call = [&](const char *function) {
     std::string arguments;
     for (Value operand : op->getOperands()) {
@@ -118,6 +110,8 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
         }
         if (value.getType().isInteger(1))
           return Spelled(value.getValue().isZero() ? "false" : "true", P::Primary);
+        if (value.getType().isInteger(32) && value.getValue().isMinSignedValue())
+          return Spelled("-2147483647 - 1", P::Additive); // C++ reads -2147483648 as a long
         return Spelled(std::to_string(value.getInt()), value.getInt() < 0 ? P::Unary : P::Primary);
       })
       .Case<arith::AddIOp, arith::AddFOp>([&](auto) { return binary(" + ", P::Additive); })
@@ -145,14 +139,14 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       .Case<arith::MinSIOp>([&](auto) { return call("attn::min"); })
       .Case<arith::MaxSIOp>([&](auto) { return call("attn::max"); })
       // Not && and ||: nothing here may not be evaluated, and a branch around a load costs more than the load.
-      .Case<arith::AndIOp>([&](auto) { return bits(" & ", P::And); })
-      .Case<arith::OrIOp>([&](auto) { return bits(" | ", P::Or); })
+      .Case<arith::AndIOp>([&](auto) { return binary(" & ", P::And); })
+      .Case<arith::OrIOp>([&](auto) { return binary(" | ", P::Or); })
       .Case([&](arith::XOrIOp x) {
         if (x.getType().isInteger(1) && matchPattern(x.getRhs(), m_One()))
           return Spelled("!" + expr(x.getLhs(), P::Unary), P::Unary);
         if (x.getType().isInteger(1))
           return binary(" != ", P::Equality);
-        return bits(" ^ ", P::Xor);
+        return binary(" ^ ", P::Xor);
       })
       .Case([&](arith::CmpIOp cmp) {
         switch (cmp.getPredicate()) {

@@ -22,7 +22,7 @@
 // CHECK-NEXT: const auto kv = attn::tokens(ids_kv, row, tokens_kv);
 // CHECK-NEXT: attn::count_segments(table, q, kv);
 // CHECK-NEXT: attn::bound_segments<false>(table, q, [=](int, int, int, int, int, int) {
-// CHECK-NEXT: return attn::Bounds{-2147483648, 2147483647, 0};
+// CHECK-NEXT: return attn::Bounds{-2147483647 - 1, 2147483647, 0};
 // CHECK-NEXT: });
 // CHECK-NEXT: attn::select_segments(table, q, kv);
 // CHECK-NEXT: attn::write_segments(table, seqlens_q, seqlens_kv, offsets_q, offsets_kv, status);
