@@ -102,7 +102,7 @@ def few_queries_page():
             f"[{os.path.basename(path)}](results/{os.path.basename(path)}). bf16, full mask, microseconds, in CUDA graphs "
             "that go through several sets of tensors (150 MB or more); TB/s of K and V, each once. With "
             "`expected_seqlen(queries, keys)` attnc packs heads and shares out keys "
-            "([few-queries.md](Schedules/few-queries.md)); without, it did not when this was run (now the sizes of a launch say it).", "",
+            "([split_kv.md](Schedules/split_kv.md)); without, it did not when this was run (now the sizes of a launch say it).", "",
             *table(["case", *peers, "TB/s", "faster than the better peer by"], rows), ""]
 
 

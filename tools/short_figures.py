@@ -46,7 +46,7 @@ def page(forward, backward, crossover, table):
         rows = [[case, *(cell(of.get(peer)) for peer in ("attnc", "strips 1x4", "strips 2x4", "strips 4x4", "tiles"))]
                 for case, of in by_case(crossover).items()]
         result += [
-            f"Where streaming ends ([streaming.md](Schedules/streaming.md)); raw lines: [{os.path.basename(crossover_path)}]"
+            f"Where each schedule ends ([trials](Schedules/trials/short-sequences.md)); raw lines: [{os.path.basename(crossover_path)}]"
             f"(results/{os.path.basename(crossover_path)}). Of a copy: what is chosen by itself, strips of so many rows and "
             "keys, and tiles.", "",
             *table(["case", "chosen", "strips 1x4", "2x4", "4x4", "tiles"], rows), ""]

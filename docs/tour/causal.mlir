@@ -1,2 +1,2 @@
-// Dense, causal, heads of 128: the problem that docs/Schedules/hopper-forward.md follows.
+// Dense, causal, heads of 128: the problem that docs/Schedules/warp_specialized.md follows.
 attn.problem @causal mask(#attn.causal) layout(bshd) heads(16) dims(128) dtype(bf16)

@@ -167,7 +167,7 @@ ATTN_API int attnCompile(const char *mlir, const char *name, const char *target,
  * The kernel for tensors of such shapes, a handle of its own. A handle stands for a program: one or several GPU kernels
  * and their launches. Without `max_seqlen` and `expected_seqlen` in the problem, short sequences (dense ones of up to
  * 1024 rows; packed ones where there are many) and few queries on many keys may get another program than `kernel` has
- * (docs/Schedules/streaming.md, 3: "Shape specialisation"). It is lowered at the first call with lengths of its range,
+ * (docs/Schedules/by_length.md, "Shape specialisation"). It is lowered at the first call with lengths of its range,
  * and built if `kernel` is. A handle always runs the program that it was made with, which is right for all shapes;
  * equal handles and shapes give equal programs. Of `tensors`, shapes and strides of operands and arrays are read, no
  * data, and nothing of results.

@@ -49,7 +49,7 @@ Status attn::rt::checkOffsets(NamedArray cuSeqlens, NamedArray paddedOffsets, in
   return {};
 }
 
-void attn::rt::usedSlots(Values offsets, int64_t rows, int64_t tile, const VisitSlot &visit) {
+void attn::rt::usedWorkTiles(Values offsets, int64_t rows, int64_t tile, const VisitSlot &visit) {
   const int64_t sequences = static_cast<int64_t>(offsets.size()) - 1;
   for (int64_t b = -1; b <= sequences; ++b) {
     int64_t begin = b < 0 ? 0 : offsets[static_cast<size_t>(b)],
@@ -63,7 +63,7 @@ void attn::rt::usedSlots(Values offsets, int64_t rows, int64_t tile, const Visit
 Status attn::rt::checkTiles(NamedArray tiles, int32_t count, Values offsets, int64_t rows, int64_t tile) {
   std::vector<int> left(tiles.values.size(), 0); // how often a slot has yet to come
   int64_t used = 0;
-  usedSlots(offsets, rows, tile, [&](int64_t slot, std::optional<int64_t>, int64_t) {
+  usedWorkTiles(offsets, rows, tile, [&](int64_t slot, std::optional<int64_t>, int64_t) {
     if (static_cast<size_t>(slot) < left.size())
       left[static_cast<size_t>(slot)] = 1;
     ++used;

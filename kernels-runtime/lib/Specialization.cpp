@@ -47,8 +47,8 @@ static int64_t lengthOfMost(int64_t rows, int64_t batch) {
 }
 
 // A tile or two of queries on many keys: how many keys these are, no program asks. Measured on an H100
-// (docs/Schedules/few-queries.md): where a chip has fewer multiprocessors than there are tiles, parts of keys and the
-// kernel that merges them pay if heads of a group share a tile.
+// (docs/Schedules/trials/split_kv.md): where a chip has fewer multiprocessors than there are tiles, parts of keys and
+// the kernel that merges them pay if heads of a group share a tile.
 static std::optional<ExpectedLengths> lengthsOfFewQueries(const Rule &rule, const Sizes &sizes) {
   constexpr int64_t manyTiles = 128, rowsOfTile = 128;
   int64_t queries = rule.packedQ ? lengthOfMost(sizes.rowsQ, sizes.batch) : roundLength(sizes.rowsQ);
@@ -62,7 +62,7 @@ static std::optional<ExpectedLengths> lengthsOfFewQueries(const Rule &rule, cons
 }
 
 // Where a row or two read the same keys (up to four of more than 128 keys), a warp walks them alone, 0.4 us a key
-// forward, however few others there are. Measured on an H100 (docs/Schedules/streaming.md, 3): until some 65,000 of
+// forward, however few others there are. Measured on an H100 (docs/Schedules/by_length.md): until some 65,000 of
 // them read at the bandwidth of memory, a tile of the sequence's own is faster from nine keys on. Of more than 128 keys
 // tiles are, but for many sequences of narrow heads. Wide heads have nothing else, and gradients tiles of more keys.
 static std::optional<ExpectedLengths> withoutFewWalks(const Rule &rule, int64_t work, ExpectedLengths lengths) {

@@ -38,7 +38,7 @@ void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
     kernel.addPass(createCSEPass()); // what a test loads and a walk's bounds too is one number, to be sent
     kernel.addPass(tile::createPersist());
     kernel.addPass(tile::createAssignRoles());
-    kernel.addPass(tile::createRecallWords());
+    kernel.addPass(tile::createReloadWork());
     kernel.addPass(tile::createOverlapProducts());
     kernel.addPass(tile::createOverlapGradients());
   }
@@ -47,7 +47,7 @@ void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   kernel.addPass(createCanonicalizerPass());
   kernel.addPass(createCSEPass());
   if (specializesWarps)
-    kernel.addPass(tile::createRecallInSteps());
+    kernel.addPass(tile::createReloadInSteps());
   kernel.addPass(tile::createAllocateShared({target ? target->sharedMemory : 0}));
   kernel.addPass(tile::createVerifyAsync());
 }

@@ -15,7 +15,7 @@ Value BackwardBody::firstTiledRow(bool keys, Index first) {
     Value tiles = wide(tilesOf(keys, statisticsTile));
     return mul(mul(wide(batch), tiles), wide(statisticsTile));
   }
-  return mul(wide(firstSlot(first, batch, statisticsTile)), wide(statisticsTile));
+  return mul(wide(firstWorkTile(first, batch, statisticsTile)), wide(statisticsTile));
 }
 
 Value BackwardBody::tiledRow(Value firstRow, Index head, Index q) {
@@ -30,7 +30,7 @@ Value BackwardBody::sumPointer(Index sumRow) {
 Value BackwardBody::turnPointer(Index sumRow, Index head) {
   Location named = NameLoc::get(b.getStringAttr("turn"), loc);
   // A sequence has one counter more than it has multiples of 64 behind its first row: none is another's.
-  Index turn = math.add(math.floorDiv(sumRow, rowsOfTurn), math.add(times(head, arg("batch")), batch));
+  Index turn = math.add(math.floorDiv(sumRow, rowsOfOrderCounter), math.add(times(head, arg("batch")), batch));
   return AdvanceOp::create(b, named, args["dq_turns"], wide(turn));
 }
 
@@ -45,7 +45,7 @@ Index BackwardBody::findFirstQuery() {
   return load(startsOf(/*keys=*/false), batch);
 }
 
-BackwardBody::Slot BackwardBody::denseSlot(bool keys, int64_t tileRows, Order order) {
+BackwardBody::Slot BackwardBody::denseWorkTile(bool keys, int64_t tileRows, Order order) {
   Slot slot;
   Index block = Value(BlockIndexOp::create(b, loc, Value()));
   Index tiles = math.named(tilesOf(keys, tileRows), "tiles");
@@ -60,16 +60,16 @@ BackwardBody::Slot BackwardBody::denseSlot(bool keys, int64_t tileRows, Order or
   return slot;
 }
 
-BackwardBody::Slot BackwardBody::packedSlot(bool keys, int64_t tileRows, Order order) {
+BackwardBody::Slot BackwardBody::packedWorkTile(bool keys, int64_t tileRows, Order order) {
   Slot slot;
   Index total = extentOf(keys);
   int64_t heads = headsOf(keys);
-  std::optional<Index> listed = listedSlots(total, tileRows);
+  std::optional<Index> listed = listedWorkTiles(total, tileRows);
   Index block = listed ? listedBlock(math.mul(*listed, heads)) : Index(Value(BlockIndexOp::create(b, loc, Value())));
   Index slots = listed ? *listed : math.named(tilesOf(keys, tileRows), "slots");
   Deal dealt = deal(block, slots, heads, layoutOf(keys), order);
   slot.head = dealt.head;
-  Index number = listed ? listedSlot(dealt.tile) : dealt.tile;
+  Index number = listed ? listedWorkTile(dealt.tile) : dealt.tile;
   slot.number = number;
   auto find = FindSequenceOp::create(b, loc, math.value(number), args[keys ? "cu_seqlens_kv" : "cu_seqlens_q"],
                                      startsOf(keys), args["batch"], math.value(total), tileRows);
@@ -82,5 +82,5 @@ BackwardBody::Slot BackwardBody::packedSlot(bool keys, int64_t tileRows, Order o
 }
 
 BackwardBody::Slot BackwardBody::slotOf(bool keys, int64_t tileRows, Order order) {
-  return layoutOf(keys).isPacked() ? packedSlot(keys, tileRows, order) : denseSlot(keys, tileRows, order);
+  return layoutOf(keys).isPacked() ? packedWorkTile(keys, tileRows, order) : denseWorkTile(keys, tileRows, order);
 }

@@ -29,9 +29,9 @@ protected:
   Index sumRow(Index row, Index head) { return math.add(times(head, rowsInAll()), rowInAll(row, batch)); }
   /// The sum of dQ from there on.
   mlir::Value sumPointer(Index sumRow);
-  /// The counter of those who added to it, one for `rowsOfTurn` rows from the sequence's first on or what is left of
-  /// them. It is found from the same number, and the sequence's among all heads', since adders have no registers for
-  /// two places in two tensors.
+  /// The counter of those who added to it, one for `rowsOfOrderCounter` rows from the sequence's first on or what is
+  /// left of them. It is found from the same number, and the sequence's among all heads', since adders have no
+  /// registers for two places in two tensors.
   mlir::Value turnPointer(Index sumRow, Index head);
   mlir::Value statisticsPointer(mlir::Value firstRow, Index head, Index q);
   /// The first query of the sequence, among all tokens where they are packed.
@@ -52,8 +52,8 @@ private:
   /// Row q of a sequence, of all heads' in whole tiles.
   mlir::Value tiledRow(mlir::Value firstRow, Index head, Index q);
   int64_t headsOf(bool keys) { return keys ? problem.getKvHeads() : problem.getHeads(); }
-  Slot denseSlot(bool keys, int64_t tileRows, Order order);
-  Slot packedSlot(bool keys, int64_t tileRows, Order order);
+  Slot denseWorkTile(bool keys, int64_t tileRows, Order order);
+  Slot packedWorkTile(bool keys, int64_t tileRows, Order order);
 };
 
 } // namespace attn

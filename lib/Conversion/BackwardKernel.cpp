@@ -26,7 +26,7 @@ public:
     declarePlaces();
     bool grows = growsWithRows();
     Order ofTiles = results.order == DqAccumulation::ordered
-                        ? reduces && addsFromRegisters() ? Order::FarInTurns : Order::InTurns
+                        ? reduces && addsFromRegisters() ? Order::GridStride : Order::Interleaved
                     : grows ? Order::FirstIsLongest
                             : Order::Alike;
     slot = ofKeys ? slotOf(/*keys=*/true, schedule.getKvTile(), ofTiles)
@@ -46,7 +46,7 @@ public:
     if (results.clears) { // while its first tiles are under way
       Value count = mul(mul(wide(problem.getHeads()), wide(rowsInAll())), wide(sumColumns(problem.getDimQk())));
       Value block = BlockIndexOp::create(b, loc, Value());
-      ClearShareOp::create(b, loc, args["dq_sum"], count, block, kernel.getArg("blocks"));
+      ClearSliceOp::create(b, loc, args["dq_sum"], count, block, kernel.getArg("blocks"));
     }
     if (kernelIsPacked())
       writeApart(slot.rows, [&] { pad(); }, [&] { compute(); });
@@ -71,14 +71,14 @@ private:
       return place(name, FragType::get(b.getContext(), atRest, cols, schedule.getWarps()));
     };
     auto held = [&](const char *name) {
-      return place(name, HeldType::get(b.getContext(), atRest, passing, dtype, schedule.getWarps()));
+      return place(name, RegisterOperandType::get(b.getContext(), atRest, passing, dtype, schedule.getWarps()));
     };
     Q = shared("Q", schedule.getQTile(), colsQk, boxes);
     K = shared("K", schedule.getKvTile(), colsQk, boxes);
     if (needsGrads())
       V = shared("V", schedule.getKvTile(), colsV, boxes);
     dO = shared("dO", schedule.getQTile(), colsV, boxes);
-    stats = place("stats", StatisticsType::get(b.getContext(), schedule.getQTile()));
+    stats = place("stats", RowStatisticsType::get(b.getContext(), schedule.getQTile()));
     s = frag("s", passing);
     if (needsGrads()) // by a reducer, accumulators, scores, rounded ones and little more are all that registers hold
       dp = reduces ? s : frag("dp", passing);
@@ -114,9 +114,9 @@ private:
       else if (!addsFromRegisters())
         staging = place("staging", StagingType::get(b.getContext(), ahead ? 1 : 2, staged));
       if (ahead)
-        K.getDefiningOp<PlaceOp>().setSlots(2);
+        K.getDefiningOp<AllocOp>().setSlots(2);
       if (ahead && room >= bytesOf(V))
-        V.getDefiningOp<PlaceOp>().setSlots(2);
+        V.getDefiningOp<AllocOp>().setSlots(2);
     }
   }
 
@@ -192,7 +192,7 @@ private:
 
   /// The walk over the tiles of the other side.
   void passBy(ArrayRef<KeyRun> runs) {
-    Value draws = findDraws();
+    Value draws = findDropoutState();
     SmallVector<Value> own = findOwnBounds(runs);
     KvLoopOp loop = createLoop(runs);
     if (!loop) {
@@ -215,13 +215,13 @@ private:
 
     bring(ofKeys ? Q : K, ofKeys ? "q" : "k", ofKeys ? h : kvHead);
     Value scores =
-        MmaQkOp::create(b, loc, s, ofKeys ? K : Q, ofKeys ? Q : K, negated, /*late=*/results.sums()).getToken();
+        MmaAbtOp::create(b, loc, s, ofKeys ? K : Q, ofKeys ? Q : K, negated, /*late=*/results.sums()).getToken();
     Value grads;
     auto beginGrads = [&] {
       bring(ofKeys ? dO : V, ofKeys ? "do" : "v", ofKeys ? h : kvHead);
       if (needsGrads())
         grads =
-            MmaQkOp::create(b, loc, dp, ofKeys ? V : dO, ofKeys ? dO : V, /*negated=*/false, /*late=*/results.sums())
+            MmaAbtOp::create(b, loc, dp, ofKeys ? V : dO, ofKeys ? dO : V, /*negated=*/false, /*late=*/results.sums())
                 .getToken();
     };
     if (reduces) // gradients come where scores are
@@ -233,13 +233,13 @@ private:
     if (!reduces)
       wait(scores);
     Value row0 = math.value(slot.first), col0 = math.value(other);
-    auto keep = KeepOp::create(b, loc, s, row0, col0, /*turned=*/ofKeys);
+    auto keep = ApplyMaskOp::create(b, loc, s, row0, col0, /*turned=*/ofKeys);
     Value weights = becomeProbabilities(loop, row0, col0);
     Value products[2];
     auto round = [&](Value held, Value frag) -> Value {
       if (!held)
         return frag;
-      RoundOp::create(b, loc, held, frag, /*at_once=*/reduces);
+      ConvertOp::create(b, loc, held, frag, /*at_once=*/reduces);
       return held;
     };
     Value probabilities = results.dv ? round(p, s) : s;
@@ -248,7 +248,7 @@ private:
     if (dropout)
       dropPairs(probabilities, weights, row0, col0, draws, std::exchange(grads, Value()));
     if (results.dv) {
-      products[0] = MmaPvOp::create(b, loc, dV, probabilities, dO, /*guarded=*/false, Value()).getToken();
+      products[0] = MmaAbOp::create(b, loc, dV, probabilities, dO, /*guarded=*/false, Value()).getToken();
       if (results.sums() && weights == s) // there are no registers for both
         weights = probabilities;
     }
@@ -263,18 +263,18 @@ private:
         wait(std::exchange(products[0], Value()));
       Value rounded = round(ds, dp);
       auto accumulate = [&] {
-        return MmaPvOp::create(b, loc, ofKeys ? dK : dQ, rounded, ofKeys ? Q : K, /*guarded=*/false, Value())
+        return MmaAbOp::create(b, loc, ofKeys ? dK : dQ, rounded, ofKeys ? Q : K, /*guarded=*/false, Value())
             .getToken();
       };
-      Value tile = results.sums() ? ShareOp::create(b, loc, dS, ds).getTile() : Value();
+      Value tile = results.sums() ? StoreAndSyncOp::create(b, loc, dS, ds).getTile() : Value();
       // First, so that adding it up runs beside the product with Q. Not of wide tiles, which have no registers for
       // both, and one slot for Q: it is filled again while dQ is made.
       if (tile && results.dv)
-        sum = MmaTnOp::create(b, loc, part, tile, K).getToken();
+        sum = MmaAtbOp::create(b, loc, part, tile, K).getToken();
       products[1] = accumulate();
       if (tile && !results.dv) {
         wait(std::exchange(products[1], Value()));
-        sum = MmaTnOp::create(b, loc, part, tile, K).getToken();
+        sum = MmaAtbOp::create(b, loc, part, tile, K).getToken();
       }
     }
     if (products[0])
@@ -288,11 +288,12 @@ private:
         number = math.value(math.named(math.floorDiv(slot.first, schedule.getKvTile()), "key_tile"));
       }
       bool afterFirst = results.order == DqAccumulation::first_stores;
-      auto add = AddSumOp::create(b, loc, sumPointer(added), part, math.value(left), staging, turn, number, afterFirst);
+      auto add =
+          AddGlobalOp::create(b, loc, sumPointer(added), part, math.value(left), staging, turn, number, afterFirst);
       if (turn)
         buildAdds(add, tile);
       if (results.alone)
-        storeAlone(add, tile, other, left, row);
+        storeDirectly(add, tile, other, left, row);
     }
     if (products[1])
       wait(products[1]);
@@ -303,7 +304,7 @@ private:
   }
 
   /// The region that says whether another key tile adds to the sum of this query tile.
-  void buildAdds(AddSumOp add, Index tile) {
+  void buildAdds(AddGlobalOp add, Index tile) {
     OpBuilder::InsertionGuard guard(b);
     Block &block = add.getAdds().emplaceBlock();
     Index other = Value(block.addArgument(b.getI32Type(), loc));
@@ -313,12 +314,12 @@ private:
 
   /// Query tiles whose keys are all in the first tile have no sum. Walks over keys and over queries may each visit more
   /// than they need, so the first tile of keys has to come by: it writes the rows.
-  void storeAlone(AddSumOp add, Index tile, Index q0, Index left, Index row) {
+  void storeDirectly(AddGlobalOp add, Index tile, Index q0, Index left, Index row) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(add);
     Index rows = math.select(math.lt(slot.first, schedule.getKvTile()), left, 0);
     Cond alone = seesFirstKeyTileOnly(tile, q0);
-    add.getAloneMutable().assign(math.value(alone));
+    add.getSoleWriterMutable().assign(math.value(alone));
     add.getDstMutable().assign(rowPointer("dq", row, batch, h));
     add.getStrideMutable().assign(args["dq_row"]);
     add.getRowsMutable().assign(math.value(rows));
@@ -336,8 +337,8 @@ private:
     WaitOp::create(b, loc, grads);
     if (!results.dv)
       return drop(dp, row0, col0, draws, /*scaled=*/true, /*turned=*/ofKeys);
-    DropGradsOp::create(b, loc, dp, probabilities, stats, weights == s ? Value() : weights,
-                        b.getF64FloatAttr(dropout->factor() * unscaled), ofKeys ? b.getUnitAttr() : UnitAttr());
+    DropoutGradScoresOp::create(b, loc, dp, probabilities, stats, weights == s ? Value() : weights,
+                                b.getF64FloatAttr(dropout->factor() * unscaled), ofKeys ? b.getUnitAttr() : UnitAttr());
   }
 
   /// Where both are held, rounded: their product takes half an instruction a score. In float16 slopes that may be
@@ -359,7 +360,7 @@ private:
       return s;
     if (reduces) {
       OpBuilder ahead(op);
-      Value aside = AsideOp::create(ahead, loc, ds.getType(), dS);
+      Value aside = StashOp::create(ahead, loc, ds.getType(), dS);
       op.getWeightedMutable().assign(aside);
       if (!op.getSlopes())
         return aside;
@@ -368,7 +369,7 @@ private:
     }
     OpBuilder top = OpBuilder::atBlockBegin(&op->getParentOfType<KernelOp>().getBody().front());
     if (!weighted) // there are no registers for more where products hold their operands
-      weighted = PlaceOp::create(top, loc, (ds ? ds : s).getType(), "weighted");
+      weighted = AllocOp::create(top, loc, (ds ? ds : s).getType(), "weighted");
     op.getWeightedMutable().assign(weighted);
     return weighted;
   }
@@ -387,7 +388,7 @@ private:
 
   Value copyStatistics(Index q, Index head) {
     Value from = statisticsPointer(firstRow, head, q);
-    return CopyStatisticsOp::create(b, loc, stats, from, statisticsPitch());
+    return CopyRowStatisticsOp::create(b, loc, stats, from, statisticsPitch());
   }
 
   SmallVector<Value> accumulators() {

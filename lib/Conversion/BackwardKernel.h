@@ -36,7 +36,7 @@ int64_t sumFragmentColumns(ProblemOp problem, tile::ScheduleInterface schedule);
 /// the same for s 1024, and 0.95 of staged ones at 16384.) `together`: with dV.
 bool addsFromRegisters(ProblemOp problem, tile::ScheduleInterface schedule, tile::DqAccumulation order, bool together);
 
-/// Of rows, as `PrepareOp` and `RoundSumOp` define it.
+/// Of rows, as `PreprocessOp` and `PostprocessOp` define it.
 struct RoundedSums {
   int64_t columns;    ///< of the fragments that were added,
   bool held;          ///< from registers, as they held them
@@ -48,9 +48,9 @@ struct RoundedSums {
 /// they are normal numbers down to 2^-26. (Where scores are modified, slopes that are not small may multiply them.)
 int64_t exponentOfProbabilities(ProblemOp problem, llvm::StringRef target);
 /// Are rows of dQ that one key tile alone sees stored by its CTA, without an accumulator?
-bool storesDqAlone(ProblemOp problem, tile::BackwardKernelsAttr kernels);
-void writePrepare(ProblemOp problem, tile::KernelOp kernel, int64_t exponent);
-void writeRoundSums(ProblemOp problem, tile::KernelOp kernel, RoundedSums sums);
+bool storesDqDirectly(ProblemOp problem, tile::BackwardKernelsAttr kernels);
+void writePreprocess(ProblemOp problem, tile::KernelOp kernel, int64_t exponent);
+void writePostprocess(ProblemOp problem, tile::KernelOp kernel, RoundedSums sums);
 
 } // namespace attn
 

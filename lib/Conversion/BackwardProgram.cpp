@@ -4,7 +4,7 @@
 //
 #include "BackwardKernel.h"
 #include "KernelArguments.h"
-#include "VisitKernels.h"
+#include "TileListKernels.h"
 #include "attn/Conversion/KeyWalk.h"
 
 using namespace mlir;
@@ -24,21 +24,21 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
   ScheduleInterface dkdv = kernels.getDkdv();
   bool accumulates = kernels.accumulates();
   int64_t dqRows = accumulates ? dkdv.getQTile() : kernels.getDq().getQTile();
-  const LongSlots lists[] = {{0, statisticsTile}, {1, dkdv.getKvTile()}, {2, dqRows}};
-  bool listsSlots = limit && problem.getQLayout().isPacked(); // of dense rows, all sequences are long, or none
-  if (listsSlots)
-    writeSlotLists(backward, program, generic, *limit, lists);
-  bool visits = listsVisits(problem, dkdv);
+  const LongWorkTiles lists[] = {{0, statisticsTile}, {1, dkdv.getKvTile()}, {2, dqRows}};
+  bool listsWorkTiles = limit && problem.getQLayout().isPacked(); // of dense rows, all sequences are long, or none
+  if (listsWorkTiles)
+    writeWorkTileLists(backward, program, generic, *limit, lists);
+  bool visits = hasTileLists(problem, dkdv);
   if (visits)
-    writeVisits(backward, program, generic, dkdv, /*ofKeys=*/true);
+    writeTileLists(backward, program, generic, dkdv, /*ofKeys=*/true);
   if (visits && !accumulates)
-    writeVisits(backward, program, generic, kernels.getDq(), /*ofKeys=*/false);
-  bool alone = storesDqAlone(problem, kernels);
+    writeTileLists(backward, program, generic, kernels.getDq(), /*ofKeys=*/false);
+  bool alone = storesDqDirectly(problem, kernels);
   using program::Effect;
   auto make = [&](StringRef suffix, ArrayRef<TensorUse> tensors, bool keys, bool boxes, ScheduleInterface schedule) {
     SmallVector<TensorUse> all(tensors);
-    if (listsSlots)
-      all.push_back({slotLists(true)[keys ? 1 : suffix == "_prepare" ? 0 : 2].name});
+    if (listsWorkTiles)
+      all.push_back({workTileLists(true)[keys ? 1 : suffix == "_prepare" ? 0 : 2].name});
     auto arguments = KernelArguments::ofBackward(backward, all, boxes, [&](StringRef tensor) {
       return tensor == "k" || tensor == "v" ? schedule.getKvTile() : schedule.getQTile();
     });
@@ -63,10 +63,10 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
   bool clears = accumulates && kernels.getDv() && !limit && !inOrder;
   if (accumulates && !clears)
     prepared.push_back({inOrder ? "dq_turns" : "dq_sum", Effect::write});
-  writePrepare(problem,
-               make("_prepare", prepared, false, false,
-                    AuxiliaryAttr::get(b.getContext(), /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4)),
-               exponentOfProbabilities(problem, target.name));
+  writePreprocess(problem,
+                  make("_prepare", prepared, false, false,
+                       AuxiliaryAttr::get(b.getContext(), /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4)),
+                  exponentOfProbabilities(problem, target.name));
   auto gradients = [&](StringRef suffix, GradientResults results, ScheduleInterface schedule) {
     SmallVector<TensorUse> tensors = {{"q"}, {"k"}, {"do"}, {"statistics"}, {"statistics_head"}, {"statistics_kind"}};
     auto add = [&](bool wanted, StringRef tensor, Effect effect = Effect::write) {
@@ -82,7 +82,7 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
     add(results.isOrdered(), "dq_turns", Effect::update);
     bool ofKeys = !results.dq; // whose lists are of tiles of one size
     if (visits && (!ofKeys || (schedule.getKvTile() == dkdv.getKvTile() && schedule.getQTile() == dkdv.getQTile())))
-      tensors.push_back({visitLists(ofKeys).list});
+      tensors.push_back({tileLists(ofKeys).list});
     writeGradients(problem, make(suffix, tensors, /*keys=*/!results.dq, target.specializesWarps, schedule), results);
   };
   if (kernels.getDv()) {
@@ -99,7 +99,7 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
       tensors.push_back({"dq_turns"});
     RoundedSums sums = {sumFragmentColumns(problem, dkdv), addsFromRegisters(problem, dkdv, order, !kernels.getDv()),
                         clears, alone};
-    writeRoundSums(problem, make("_dq", tensors, false, false, schedule), sums);
+    writePostprocess(problem, make("_dq", tensors, false, false, schedule), sums);
   } else {
     gradients("_dq", {.dq = true}, kernels.getDq());
   }

@@ -10,14 +10,14 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-static_assert(rowsOfTurn == 64, "as `tile.prepare` clears their counters");
+static_assert(rowsOfOrderCounter == 64, "as `tile.preprocess` clears their counters");
 
 namespace {
 
 /// What rows need to know: one block for each tile of statistics.
-class PrepareKernel : BackwardBody {
+class PreprocessKernel : BackwardBody {
 public:
-  PrepareKernel(ProblemOp problem, KernelOp kernel, int64_t exponent)
+  PreprocessKernel(ProblemOp problem, KernelOp kernel, int64_t exponent)
       : BackwardBody(problem, kernel), exponent(exponent) {}
 
   void build() {
@@ -33,10 +33,10 @@ public:
     Index added = sumRow(slot.row, h);
     Value sum = args.contains("dq_sum") ? sumPointer(added) : Value();
     Value turns = args.contains("dq_turns") ? turnPointer(added, h) : Value();
-    PrepareOp::create(b, loc, statistics, statisticsPitch(), o, args["o_row"], grad, args["do_row"], lse, gradLse,
-                      math.value(slot.rows), problem.getDimV(), sum,
-                      sum ? b.getI64IntegerAttr(sumColumns(problem.getDimQk())) : IntegerAttr(), turns,
-                      exponent ? b.getI64IntegerAttr(exponent) : IntegerAttr());
+    PreprocessOp::create(b, loc, statistics, statisticsPitch(), o, args["o_row"], grad, args["do_row"], lse, gradLse,
+                         math.value(slot.rows), problem.getDimV(), sum,
+                         sum ? b.getI64IntegerAttr(sumColumns(problem.getDimQk())) : IntegerAttr(), turns,
+                         exponent ? b.getI64IntegerAttr(exponent) : IntegerAttr());
   }
 
 private:
@@ -44,9 +44,9 @@ private:
 };
 
 /// dQ from its sums, rounded: one block for each tile that key tiles added to.
-class RoundSumsKernel : BackwardBody {
+class PostprocessKernel : BackwardBody {
 public:
-  RoundSumsKernel(ProblemOp problem, KernelOp kernel, RoundedSums sums)
+  PostprocessKernel(ProblemOp problem, KernelOp kernel, RoundedSums sums)
       : BackwardBody(problem, kernel), schedule(kernel.getSchedule()), sums(sums),
         mayLack(sums.clearedByKeys && !problem.getKLayout().isPacked()) {}
 
@@ -62,8 +62,8 @@ public:
       if (sums.mayBeDone)
         leaveWhatIsDone(turn, slot);
       Index rows = mayLack ? math.select(math.lt(0, arg("seqlen_kv")), slot.rows, 0) : slot.rows;
-      RoundSumOp::create(b, loc, dst, args["dq_row"], sumPointer(added), math.value(rows), math.value(slot.written),
-                         APFloat(problem.scaleOrDefault()), problem.getDimQk(), sums.columns, sums.held, turn);
+      PostprocessOp::create(b, loc, dst, args["dq_row"], sumPointer(added), math.value(rows), math.value(slot.written),
+                            APFloat(problem.scaleOrDefault()), problem.getDimQk(), sums.columns, sums.held, turn);
     };
     if (!problem.getQLayout().isPacked())
       return store();
@@ -95,10 +95,10 @@ private:
 
 } // namespace
 
-void attn::writePrepare(ProblemOp problem, KernelOp kernel, int64_t exponent) {
-  PrepareKernel(problem, kernel, exponent).build();
+void attn::writePreprocess(ProblemOp problem, KernelOp kernel, int64_t exponent) {
+  PreprocessKernel(problem, kernel, exponent).build();
 }
 
-void attn::writeRoundSums(ProblemOp problem, KernelOp kernel, RoundedSums sums) {
-  RoundSumsKernel(problem, kernel, sums).build();
+void attn::writePostprocess(ProblemOp problem, KernelOp kernel, RoundedSums sums) {
+  PostprocessKernel(problem, kernel, sums).build();
 }

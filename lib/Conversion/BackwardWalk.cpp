@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "BackwardWalk.h"
-#include "VisitKernels.h"
+#include "TileListKernels.h"
 
 using namespace mlir;
 using namespace attn;
@@ -9,7 +9,7 @@ using namespace attn::tile;
 BackwardWalk::BackwardWalk(ProblemOp problem, KernelOp kernel, GradientResults results)
     : BackwardBody(problem, kernel), schedule(kernel.getSchedule()), results(results), ofKeys(kernel.getKeys()),
       reduces(kernel.isPersistent() && kernel.getRoles().getDqColumns()),
-      lists(kernel.getArg(visitLists(kernel.getKeys()).list)) {}
+      lists(kernel.getArg(tileLists(kernel.getKeys()).list)) {}
 
 bool BackwardWalk::onlyModifierHasSmall() {
   SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();

@@ -24,9 +24,9 @@ public:
     Index lines = lists.lists->perSequence ? math.mul(arg("batch"), heads) : Index(heads);
     std::string bits = bitsOf(lists);
     Value block = BlockIndexOp::create(b, loc, Value());
-    MarkBlocksOp::create(b, loc, args[bits], args[bits + "_rows"], args[bits + "_words"], args[lists.name],
-                         args[lists.lists->columns], args[lists.lists->columns + "_entries"], math.value(lines), block,
-                         args["blocks"]);
+    FillBlockBitsOp::create(b, loc, args[bits], args[bits + "_rows"], args[bits + "_words"], args[lists.name],
+                            args[lists.lists->columns], args[lists.lists->columns + "_entries"], math.value(lines),
+                            block, args["blocks"]);
   }
 };
 

@@ -21,7 +21,7 @@ class ForwardKernel : ForwardBody {
 public:
   ForwardKernel(ProblemOp problem, KernelOp kernel, ScheduleInterface schedule)
       : ForwardBody(problem, kernel, schedule), boxes(kernel.isPersistent()),
-        lists(kernel.getArg(visitLists(false).list)), ofLong(kernel.getLonger().has_value()),
+        lists(kernel.getArg(tileLists(false).list)), ofLong(kernel.getLonger().has_value()),
         isSplit(isa<SplitKvAttr>(schedule)), singlePass(dyn_cast<SinglePassAttr>(schedule)), tiles(kernel.getTiles()) {}
 
   void build() {
@@ -55,13 +55,14 @@ private:
     s = frag("s", schedule.getKvTile());
     acc = frag("acc", colsV);
     if (auto tiled = dyn_cast<TiledAttr>(unsplit()); tiled && tiled.getQInRegisters())
-      held = place("held", HeldType::get(b.getContext(), schedule.getQTile(), colsQk, dtype, schedule.getWarps()));
+      held = place("held",
+                   RegisterOperandType::get(b.getContext(), schedule.getQTile(), colsQk, dtype, schedule.getWarps()));
     if (int64_t keys = keysAtOnce(); singlePass) {
       allScores = frag("all_scores", keys);
       probabilities =
-          place("all", HeldType::get(b.getContext(), schedule.getQTile(), keys, dtype, schedule.getWarps()));
+          place("all", RegisterOperandType::get(b.getContext(), schedule.getQTile(), keys, dtype, schedule.getWarps()));
     }
-    row = place("row", RowsType::get(b.getContext(), schedule.getQTile(), schedule.getWarps()));
+    row = place("row", SoftmaxStateType::get(b.getContext(), schedule.getQTile(), schedule.getWarps()));
   }
 
   /// The number of this block's query tile in the grid, of which `tiles` are needed, if
@@ -96,16 +97,17 @@ private:
   }
 
   void findPackedTile() {
-    std::optional<Index> listed = listedSlots(arg("total_q"), schedule.getQueries());
+    std::optional<Index> listed = listedWorkTiles(arg("total_q"), schedule.getQueries());
     Index block = findTile(listed ? std::optional(math.mul(*listed, gridHeads())) : std::nullopt);
     Index slots = listed ? *listed : math.named(this->slots(schedule.getQueries()), "slots"), &slot = tile;
-    bool sorted = listed && !ofLong; // by `tile.list_tiles`, or the caller; `tile.list_slots` leaves them in order
+    bool sorted =
+        listed && !ofLong; // by `tile.list_query_tiles`, or the caller; `tile.list_work_tiles` leaves them in order
     Order order = !growsWithRows() ? Order::Alike : sorted ? Order::FirstIsLongest : Order::LastIsLongest;
     Deal dealt = deal(block, slots, gridHeads(), problem.getQLayout(), order);
     h = math.named(firstHead(dealt.head), "h");
     slot = dealt.tile;
     if (listed)
-      slot = listedSlot(slot);
+      slot = listedWorkTile(slot);
     Value offsets = startsOf(/*keys=*/false);
     auto find = FindSequenceOp::create(b, loc, math.value(slot), args["cu_seqlens_q"], offsets, args["batch"],
                                        args["total_q"], schedule.getQueries());
@@ -154,11 +156,11 @@ private:
     };
     if (!singlePass)
       return turns(Keys::Walked);
-    if (!sharesLook())
+    if (!sharesSinglePass())
       return turns(Keys::Either);
-    ifLooked(
+    ifSinglePass(
         [&] {
-          bringAll(K, "k"); // values come again for each tile: they would be waited for ahead of the first queries
+          loadAllTiles(K, "k"); // values come again for each tile: they would be waited for ahead of the first queries
           turns(Keys::Held);
         },
         [&] { turns(Keys::Walked); });
@@ -179,7 +181,7 @@ private:
 
     // Before the loops: behind them, the compiler would write what follows a loop once for each.
     origin = perRow(math.value(q0), math.value(h), "at");
-    draws = findDraws(schedule.getPackHeads() != 1);
+    draws = findDropoutState(schedule.getPackHeads() != 1);
     Value queryRows, queryStride, keys, values;
     auto findRows = [&] {
       queryRows = rowPointer("q", first, batch, h);
@@ -205,7 +207,7 @@ private:
     if (problem.scaleOrDefault() < 0 && !boxes)
       NegateOp::create(b, loc, Q);
     if (held)
-      HoldOp::create(b, loc, held, Q);
+      LoadOperandOp::create(b, loc, held, Q);
 
     Interval queries = {q0, math.add(q0, rows)};
     std::optional<ListedWalk> listed;
@@ -227,7 +229,7 @@ private:
       lookAtAll(walk, /*there=*/true);
       break;
     case Keys::Either:
-      ifLooked([&] { lookAtAll(walk, /*there=*/false); }, [&] { buildLoop(walk, runs, listed, keys, values); });
+      ifSinglePass([&] { lookAtAll(walk, /*there=*/false); }, [&] { buildLoop(walk, runs, listed, keys, values); });
     }
 
     // Of a share of the keys, the first one's.
@@ -248,7 +250,7 @@ private:
       if (!queryRows) // one loop, whose registers they would take
         findRows();
       Value firstKey = isSplit ? math.value(visited.lo) : Value();
-      auto repair = RepairOp::create(
+      auto repair = RecomputeRowsOp::create(
           b, loc, acc, origin, rowsInTile, firstKey, math.value(visited.hi), queryRows, queryStride, keys,
           args["k_row"], values, args["v_row"], dst, dstStride, lse, lseStride, sum, draws,
           along ? math.value(listed->runs.front().bounds.back()) : Value(), problem.getDimQkAttr(),
@@ -362,16 +364,16 @@ private:
 
     wait(copy(K, "k", keys, problem.getDimQk()));
     bool negated = boxes && problem.scaleOrDefault() < 0;
-    wait(MmaQkOp::create(b, loc, s, held ? held : Q, K, negated, /*late=*/false).getToken());
+    wait(MmaAbtOp::create(b, loc, s, held ? held : Q, K, negated, /*late=*/false).getToken());
     double scale = modifyScores(loop, k0);
-    auto keep = KeepOp::create(b, loc, s, origin, math.value(k0));
+    auto keep = ApplyMaskOp::create(b, loc, s, origin, math.value(k0));
     bool rising = !backward &&
                   llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface modifier) { return modifier.peak(); });
-    SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), rising ? b.getUnitAttr() : UnitAttr(),
-                          repairsLarge ? b.getUnitAttr() : UnitAttr());
+    OnlineSoftmaxOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), rising ? b.getUnitAttr() : UnitAttr(),
+                            repairsLarge ? b.getUnitAttr() : UnitAttr());
     drop(s, origin, math.value(k0), draws, /*scaled=*/false);
     wait(copy(V, "v", values, problem.getDimV()));
-    wait(MmaPvOp::create(b, loc, acc, s, V, /*guarded=*/!boxes, Value()).getToken());
+    wait(MmaAbOp::create(b, loc, acc, s, V, /*guarded=*/!boxes, Value()).getToken());
     YieldOp::create(b, loc, ValueRange());
     buildTests(walk, keep.getBody());
   }
@@ -379,10 +381,10 @@ private:
   int64_t keysAtOnce() { return schedule.getKvTile() * (singlePass ? int64_t(singlePass.getKvTiles()) : 1); }
   ScheduleInterface unsplit() { return isSplit ? cast<SplitKvAttr>(schedule).getOf() : schedule; }
   /// Do several tiles of a sequence's rows look at the same keys?
-  bool sharesLook() { return int64_t(*problem.getMaxSeqlenQ()) > schedule.getQueries() * *tiles; }
+  bool sharesSinglePass() { return int64_t(*problem.getMaxSeqlenQ()) > schedule.getQueries() * *tiles; }
 
   /// Has the sequence more than one tile of keys, and no more than `look`?
-  void ifLooked(function_ref<void()> look, function_ref<void()> walk) {
+  void ifSinglePass(function_ref<void()> look, function_ref<void()> walk) {
     Cond fits = math.logicalAnd(math.lt(schedule.getKvTile(), scope.lenK), math.le(scope.lenK, keysAtOnce()));
     auto branch = scf::IfOp::create(b, loc, math.value(fits), /*withElseRegion=*/true);
     for (auto [block, write] : {std::pair(branch.thenBlock(), look), std::pair(branch.elseBlock(), walk)}) {
@@ -392,7 +394,7 @@ private:
     }
   }
 
-  void bringAll(Value place, StringRef tensor) {
+  void loadAllTiles(Value place, StringRef tensor) {
     WaitOp::create(b, loc, copyBox(place, tensor, firstKey, kvHead, scope.lenK, singlePass.getKvTiles()));
   }
 
@@ -401,12 +403,12 @@ private:
     int64_t keys = keysAtOnce();
     auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
     if (!there)
-      bringAll(K, "k");
-    wait(
-        MmaQkOp::create(b, loc, allScores, held ? held : Q, K, /*negated=*/problem.scaleOrDefault() < 0, /*late=*/false)
-            .getToken());
+      loadAllTiles(K, "k");
+    wait(MmaAbtOp::create(b, loc, allScores, held ? held : Q, K, /*negated=*/problem.scaleOrDefault() < 0,
+                          /*late=*/false)
+             .getToken());
     auto test = [&] {
-      auto keep = KeepOp::create(b, loc, allScores, origin, math.value(0));
+      auto keep = ApplyMaskOp::create(b, loc, allScores, origin, math.value(0));
       buildTests(walk, keep.getBody());
     };
     if (walk.hidesKeys()) // else what is behind the last
@@ -414,10 +416,10 @@ private:
     else
       onlyIf(math.lt(scope.lenK, keys), test);
     SoftmaxOp::create(b, loc, allScores, row, b.getF64FloatAttr(scaleOfProducts()), /*repaired=*/UnitAttr());
-    RoundOp::create(b, loc, probabilities, allScores);
+    ConvertOp::create(b, loc, probabilities, allScores);
     ClearOp::create(b, loc, acc);
-    bringAll(V, "v");
-    wait(MmaPvOp::create(b, loc, acc, probabilities, V, /*guarded=*/false, Value()).getToken());
+    loadAllTiles(V, "v");
+    wait(MmaAbOp::create(b, loc, acc, probabilities, V, /*guarded=*/false, Value()).getToken());
   }
 
   void storePadding() {

@@ -12,7 +12,7 @@ void writeForward(ProblemOp problem, tile::KernelOp kernel, tile::ScheduleInterf
 
 /// Where the schedule shares keys out: writes the body of the kernel that follows, and
 /// merges the parts of each row.
-void writeMerge(ProblemOp problem, tile::KernelOp kernel, double scale);
+void writeCombine(ProblemOp problem, tile::KernelOp kernel, double scale);
 
 /// The sizes of that kernel.
 tile::ScheduleInterface mergeSchedule(mlir::MLIRContext *context);

@@ -23,7 +23,7 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ScheduleInte
   if (lists)
     arguments.addLists(problem, /*ofKeys=*/false);
   if (slots)
-    arguments.addIntegers({{slotLists(false)[0].name}, {slotLists(false)[0].count}});
+    arguments.addIntegers({{workTileLists(false)[0].name}, {workTileLists(false)[0].count}});
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/lists);
   if (isSplit)
     arguments.addSize("splits");
@@ -32,7 +32,7 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ScheduleInte
   if (!boxes)
     return arguments;
   auto map = [&](int64_t rows, int64_t heads, LayoutAttr layout) {
-    return tile::MapType::get(problem.getContext(), rows, heads, problem.getDtype(), layout.isPacked());
+    return tile::TensorMapType::get(problem.getContext(), rows, heads, problem.getDtype(), layout.isPacked());
   };
   arguments.addMap("q", map(schedule.getQueries(), schedule.getPackHeads(), problem.getQLayout()), tensors[0]);
   arguments.addMap("k", map(schedule.getKvTile(), 1, problem.getKLayout()), tensors[1]);
@@ -42,7 +42,7 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ScheduleInte
   return arguments;
 }
 
-KernelArguments KernelArguments::ofMerge(ProblemOp problem) {
+KernelArguments KernelArguments::ofCombine(ProblemOp problem) {
   KernelArguments arguments(problem.getContext());
   std::vector<ProblemTensor> tensors = tensorsOf(problem);
   llvm::erase_if(tensors, [](const ProblemTensor &tensor) { return tensor.role != ProblemTensor::Result; });
@@ -65,14 +65,15 @@ static std::vector<ProblemTensor> integerArraysOf(ProblemOp problem) {
   return arrays;
 }
 
-KernelArguments KernelArguments::ofVisits(ProblemOp problem, ArrayRef<TensorUse> results, ArrayRef<MaskOperand> whole) {
+KernelArguments KernelArguments::ofTileLists(ProblemOp problem, ArrayRef<TensorUse> results,
+                                             ArrayRef<MaskOperand> whole) {
   KernelArguments arguments(problem.getContext());
   arguments.addPointers(problem, integerArraysOf(problem));
   arguments.addMade(problem, whole);
   arguments.addIntegers(results);
   for (bool ofKeys : {false, true})
-    if (llvm::any_of(results, [&](const TensorUse &use) { return use.name == visitLists(ofKeys).list; }))
-      arguments.addExtent(visitLists(ofKeys).list, "entries", 1);
+    if (llvm::any_of(results, [&](const TensorUse &use) { return use.name == tileLists(ofKeys).list; }))
+      arguments.addExtent(tileLists(ofKeys).list, "entries", 1);
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
   return arguments;
 }
@@ -102,11 +103,11 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<Tensor
     return !has(tensor.name) || (tensor.element == ProblemTensor::Int32 && tensor.name != "dq_turns");
   });
   arguments.addPointers(problem, scratch, effectOf);
-  for (SlotList list : slotLists(true))
+  for (WorkTileList list : workTileLists(true))
     if (has(list.name))
       arguments.addIntegers({{list.name}, {list.count}});
   for (bool ofKeys : {false, true})
-    if (has(visitLists(ofKeys).list))
+    if (has(tileLists(ofKeys).list))
       arguments.addLists(problem, ofKeys);
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
   arguments.addStrides(problem, plain);
@@ -117,7 +118,7 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<Tensor
     arguments.addStride("statistics", "kind", 0);
   for (const ProblemTensor &tensor : boxed) {
     bool packed = tensor.batchAxis < 0;
-    auto map = tile::MapType::get(arguments.context, rows(tensor.name), 1, problem.getDtype(), packed);
+    auto map = tile::TensorMapType::get(arguments.context, rows(tensor.name), 1, problem.getDtype(), packed);
     arguments.addMap(tensor.name, map, tensor);
   }
   if (boxes) {
@@ -301,7 +302,7 @@ void KernelArguments::addIntegers(ArrayRef<TensorUse> uses) {
 }
 
 void KernelArguments::addLists(ProblemOp problem, bool ofKeys) {
-  const VisitLists &lists = visitLists(ofKeys);
+  const TileLists &lists = tileLists(ofKeys);
   addIntegers({{lists.list}, {lists.visits}, {lists.taken}});
 }
 

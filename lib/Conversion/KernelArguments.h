@@ -63,11 +63,11 @@ struct KernelArguments {
   /// for. `whole`: of these block maps the lists and not bits.
   static KernelArguments ofForward(ProblemOp problem, tile::ScheduleInterface schedule, bool boxes, bool lists = false,
                                    bool slots = false, llvm::ArrayRef<MaskOperand> whole = {});
-  static KernelArguments ofMerge(ProblemOp problem);
+  static KernelArguments ofCombine(ProblemOp problem);
   /// Of kernels that find out which tiles there are: all arrays, `results`, of lists how long they are, the sizes of
   /// both sides.
-  static KernelArguments ofVisits(ProblemOp problem, llvm::ArrayRef<TensorUse> results,
-                                  llvm::ArrayRef<MaskOperand> whole = {});
+  static KernelArguments ofTileLists(ProblemOp problem, llvm::ArrayRef<TensorUse> results,
+                                     llvm::ArrayRef<MaskOperand> whole = {});
   /// Of the kernel that makes bits of a block map: `<offsets>`, `<columns>`, `<columns>_entries`, `<offsets>_bits`,
   /// `<offsets>_bits_rows`, `<offsets>_bits_words`, `batch`, the number of `blocks`. Kernels that ask for blocks have
   /// the bits and their extents in place of the lists; or these (`wholeMaps`), with `<offsets>_entries` and

@@ -90,15 +90,15 @@ protected:
   }
   /// Tiles of `rows` of these: the slots of all sequences, or the tiles of each.
   Index tilesOf(bool keys, int64_t rows) {
-    return layoutOf(keys).isPacked() ? numberOfSlots(extentOf(keys), rows) : math.ceilDiv(extentOf(keys), rows);
+    return layoutOf(keys).isPacked() ? workTileCount(extentOf(keys), rows) : math.ceilDiv(extentOf(keys), rows);
   }
   /// Tiles of `rows` rows that the grid of a packed problem has (rt::GridRule).
-  Index slots(int64_t rows) { return numberOfSlots(arg("total_q"), rows); }
-  Index numberOfSlots(Index total, int64_t rows) {
+  Index slots(int64_t rows) { return workTileCount(arg("total_q"), rows); }
+  Index workTileCount(Index total, int64_t rows) {
     return math.add(math.add(math.floorDiv(total, rows), arg("batch")), 2);
   }
   /// The slot of a sequence's first tile, by its first row among all tokens.
-  Index firstSlot(Index firstRow, Index batch, int64_t rows) {
+  Index firstWorkTile(Index firstRow, Index batch, int64_t rows) {
     return math.add(math.add(math.floorDiv(firstRow, rows), batch), 1);
   }
 

@@ -109,8 +109,8 @@ Extent ProblemExtents::extentOf(Axis axis, const ProblemTensor &tensor) const {
     return tilesOfRows(/*packed=*/true, sizeNamed("batch"), rows(false), 16);
   case ProblemTensor::SlotsKv:
     return tilesOfRows(/*packed=*/true, sizeNamed("batch"), rows(true), 16);
-  case ProblemTensor::TurnsQ:
-    return ceilDiv(rows(false) * inAll(fixed.packedQ), rowsOfTurn) + sizeNamed("batch");
+  case ProblemTensor::OrderCountersQ:
+    return ceilDiv(rows(false) * inAll(fixed.packedQ), rowsOfOrderCounter) + sizeNamed("batch");
   case ProblemTensor::One:
     return 1;
   case ProblemTensor::Two:

@@ -148,12 +148,12 @@ void ProgramBuilder::launch(tile::KernelOp kernel, const KernelArguments &argume
       auto [part, parts] = argument.tensor == "dq" && grid.partOfDq ? *grid.partOfDq : std::pair(grid.part, grid.parts);
       if (isResult && launched.getEffect() == Effect::write && parts != 1)
         launched = ArgumentAttr::get(b.getContext(), launched.getKind(), Effect::write, part, parts, false, {}, {});
-      listed |= grid.longer &&
-                llvm::any_of(slotLists(true), [&](const SlotList &slots) { return argument.tensor == slots.name; });
+      listed |= grid.longer && llvm::any_of(workTileLists(true),
+                                            [&](const WorkTileList &slots) { return argument.tensor == slots.name; });
     }
     list.push_back(launched);
   }
-  int64_t most = listed && !kernel.isPersistent() ? blocksOfListedSlots : grid.most;
+  int64_t most = listed && !kernel.isPersistent() ? ctasOfListedWorkTiles : grid.most;
   LaunchOp::create(b, kernel.getLoc(), kernel.getSymName(), unitOf(grid),
                    ExtentAttr::get(b.getContext(), blocksOf(kernel, grid, most)), tensors, b.getArrayAttr(list));
 }

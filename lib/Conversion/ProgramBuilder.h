@@ -19,7 +19,7 @@ struct KernelArguments;
 
 /// Blocks of a kernel that goes along a list of slots, which take several each if there are more: more than any chip
 /// has at once.
-constexpr int64_t blocksOfListedSlots = 2048;
+constexpr int64_t ctasOfListedWorkTiles = 2048;
 
 class ProgramBuilder {
 public:

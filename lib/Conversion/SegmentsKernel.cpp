@@ -16,12 +16,12 @@ namespace {
 class SegmentsKernel : KernelBody {
 public:
   SegmentsKernel(SegmentsOp op, KernelOp kernel) : KernelBody(kernel), op(op), rule(op.getRule()) {
-    auto type = TableType::get(b.getContext(), op.getSegments(), *kernel.getCluster());
-    table = PlaceOp::create(b, loc, type, "table");
+    auto type = SegmentTableType::get(b.getContext(), op.getSegments(), *kernel.getCluster());
+    table = AllocOp::create(b, loc, type, "table");
   }
 
   void build() {
-    row = RowIndexOp::create(b, loc);
+    row = BatchRowIndexOp::create(b, loc);
     q = tokens("q"), kv = tokens("kv");
     CountSegmentsOp::create(b, loc, table, q, kv);
     auto bound = BoundSegmentsOp::create(b, loc, table, q, rule.family == SegmentRule::BottomRight);
@@ -33,12 +33,12 @@ public:
     }
     WriteSegmentsOp::create(b, loc, table, args["seqlens_q"], args["seqlens_kv"], args["offsets_q"], args["offsets_kv"],
                             args["status"]);
-    PairSegmentsOp::create(b, loc, table, q, kv, args["queue"], args["id_rows"], args["cu_seqlens_q"],
-                           args["padded_offsets_q"], args["cu_seqlens_kv"], args["padded_offsets_kv"]);
+    WriteSequencesOp::create(b, loc, table, q, kv, args["queue"], args["id_rows"], args["cu_seqlens_q"],
+                             args["padded_offsets_q"], args["cu_seqlens_kv"], args["padded_offsets_kv"]);
     if (op.getTiles()) {
-      auto list =
-          ListTilesOp::create(b, loc, table, q, kv, args["id_rows"], args["cu_seqlens_q"], args["padded_offsets_q"],
-                              args["cu_seqlens_kv"], *op.getTiles(), args["tiles_q"], args["tile_count"]);
+      auto list = ListQueryTilesOp::create(b, loc, table, q, kv, args["id_rows"], args["cu_seqlens_q"],
+                                           args["padded_offsets_q"], args["cu_seqlens_kv"], *op.getTiles(),
+                                           args["tiles_q"], args["tile_count"]);
       write(list.getBody(), 2, [&](IndexMath &math, ArrayRef<Index> of) { return cost(math, of); });
     }
   }
@@ -124,9 +124,10 @@ public:
     else
       sink = LoadOp::create(b, loc, b.getF32Type(), args[problem.getSinkArray()->name], math.value(head),
                             /*uniform=*/false);
-    StoreSinksOp::create(b, loc, lsePointer(row, 0, head), math.value(row), math.value(rows), args["ids_q"],
-                         args["tokens_q"], math.value(Index(segments)), args["cu_seqlens_q"], args["padded_offsets_q"],
-                         args["batch"], sink, args.lookup("positions_q"), args.lookup("position_rows_q"));
+    StoreSinkLseOp::create(b, loc, lsePointer(row, 0, head), math.value(row), math.value(rows), args["ids_q"],
+                           args["tokens_q"], math.value(Index(segments)), args["cu_seqlens_q"],
+                           args["padded_offsets_q"], args["batch"], sink, args.lookup("positions_q"),
+                           args.lookup("position_rows_q"));
   }
 
 private:

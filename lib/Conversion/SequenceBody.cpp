@@ -8,25 +8,27 @@ using namespace attn;
 using namespace attn::tile;
 
 /// The list of slots that the kernel with these arguments has, or null.
-static const SlotList *findSlotList(const llvm::StringMap<Value> &args) {
-  return llvm::find_if(slotLists(true), [&](const SlotList &list) { return args.contains(list.name); });
+static const WorkTileList *findWorkTileList(const llvm::StringMap<Value> &args) {
+  return llvm::find_if(workTileLists(true), [&](const WorkTileList &list) { return args.contains(list.name); });
 }
 
-std::optional<Index> SequenceBody::listedSlots(Index total, int64_t rows) {
-  const SlotList *list = findSlotList(args);
-  if (list == slotLists(true).end())
+std::optional<Index> SequenceBody::listedWorkTiles(Index total, int64_t rows) {
+  const WorkTileList *list = findWorkTileList(args);
+  if (list == workTileLists(true).end())
     return std::nullopt;
-  return math.named(math.min(load(args[list->count], 0), numberOfSlots(total, rows)), "listed");
+  return math.named(math.min(load(args[list->count], 0), workTileCount(total, rows)), "listed");
 }
 
-Index SequenceBody::listedSlot(Index at) { return math.named(load(args[findSlotList(args)->name], at), "slot"); }
+Index SequenceBody::listedWorkTile(Index at) {
+  return math.named(load(args[findWorkTileList(args)->name], at), "slot");
+}
 
 Index SequenceBody::listedBlock(Index listed) {
   auto kernel = cast<KernelOp>(b.getBlock()->getParentOp());
   if (!kernel.getLonger() || kernel.isPersistent())
     return Value(BlockIndexOp::create(b, loc, math.value(listed)));
   Value first = BlockIndexOp::create(b, loc, Value());
-  Index block = enterLoop("block", first, listed, blocksOfListedSlots);
+  Index block = enterLoop("block", first, listed, ctasOfListedWorkTiles);
   BarrierOp::create(b, loc); // places were another tile's
   return block;
 }
@@ -103,9 +105,9 @@ void SequenceBody::findArrays() {
     std::string bits = bitsOf(operands[operand]);
     if (!args.contains(bits))
       return isOnList(operands[operand], column);
-    return Cond::of(Value(ListedOp::create(b, loc, arrays.lookup(operands[operand].name), args[bits + "_rows"],
-                                           args[bits + "_words"], math.value(row), math.value(column),
-                                           firstColumn(operands[operand].lists->kv))));
+    return Cond::of(Value(BlockBitOp::create(b, loc, arrays.lookup(operands[operand].name), args[bits + "_rows"],
+                                             args[bits + "_words"], math.value(row), math.value(column),
+                                             firstColumn(operands[operand].lists->kv))));
   };
 }
 
@@ -117,18 +119,19 @@ SequenceBody::ListOfRow SequenceBody::listOfRow(const MaskOperand &map, Index ro
 
 Cond SequenceBody::isOnList(const MaskOperand &map, Index column) {
   OpBuilder::InsertionGuard guard(b);
-  if (auto keep = dyn_cast_or_null<KeepOp>(b.getInsertionBlock()->getParentOp())) { // once for all pairs of the tile
+  if (auto keep =
+          dyn_cast_or_null<ApplyMaskOp>(b.getInsertionBlock()->getParentOp())) { // once for all pairs of the tile
     b.setInsertionPoint(keep);
     column = math.floorDiv(Index(keep.getK0()), map.lists->kv);
   }
   ListOfRow list = listOfRow(map, math.floorDiv(firstOfTile, map.lists->q));
-  return Cond::of(Value(OnListOp::create(b, loc, list.offsets, list.rows, list.columns, list.entries, list.row,
-                                         math.value(column), math.value(*visitsHull))));
+  return Cond::of(Value(IsInListOp::create(b, loc, list.offsets, list.rows, list.columns, list.entries, list.row,
+                                           math.value(column), math.value(*tileListsHull))));
 }
 
 Value SequenceBody::firstColumn(int64_t keys) {
-  auto keep = dyn_cast_or_null<KeepOp>(b.getInsertionBlock()->getParentOp());
-  if (!keep || keep.getTurned() || !keep.getK0().getType().isInteger(32) ||
+  auto keep = dyn_cast_or_null<ApplyMaskOp>(b.getInsertionBlock()->getParentOp());
+  if (!keep || keep.getTransposed() || !keep.getK0().getType().isInteger(32) ||
       (keep->getParentOfType<KernelOp>().getSchedule().getKvTile() - 1) / keys + 1 > 31)
     return {};
   OpBuilder::InsertionGuard guard(b);
@@ -170,12 +173,12 @@ Value SequenceBody::listRow(bool ofKeys, Index tile, int64_t rows) {
 }
 
 SequenceBody::ListedWalk SequenceBody::listedWalk(KeyWalk &walk, bool ofKeys, Index tile, int64_t rows) {
-  const VisitLists &names = visitLists(ofKeys);
+  const TileLists &names = tileLists(ofKeys);
   Value list = args[names.list];
   Value visits = AdvanceOp::create(b, loc, args[names.visits], mul(listRow(ofKeys, tile, rows), wide(int64_t(8))));
   // A row whose entries found no room in the list has all tiles from its first to its last.
   Cond whole = math.logicalAnd(math.lt(0, load(visits, 6)), math.lt(0, load(args[names.taken], 2)));
-  visitsHull = whole;
+  tileListsHull = whole;
   Index fullAt = load(visits, 0), full = math.named(math.select(whole, 0, load(visits, 1)), "full");
   Index partialAt = math.named(math.select(whole, load(visits, 4), load(visits, 2)), "partial_at");
   Index end = math.named(math.select(whole, load(visits, 5), load(visits, 3)), "end");
@@ -362,7 +365,7 @@ Value SequenceBody::copyBox(Value place, StringRef tensor, Index row, Index head
                       : tensor == "v" ? problem.getVLayout()
                                       : problem.getOLayout();
   bool packed = layout.isPacked();
-  return CopyBoxOp::create(b, loc, place, args[(tensor + "_map").str()], math.value(row), math.value(head),
+  return CopyTmaOp::create(b, loc, place, args[(tensor + "_map").str()], math.value(row), math.value(head),
                            packed ? Value() : math.value(batch), packed ? math.value(left) : Value(),
                            boxes ? b.getI64IntegerAttr(*boxes) : IntegerAttr());
 }

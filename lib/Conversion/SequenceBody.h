@@ -33,10 +33,10 @@ protected:
   mlir::Value partOf(mlir::Value tile, int64_t rows, int64_t cols, mlir::Value first) {
     auto type = mlir::cast<tile::SharedType>(tile.getType());
     auto part = tile::SharedType::get(b.getContext(), rows, cols, type.getElement(), type.getPitch());
-    return tile::PartOp::create(b, loc, part, tile, first);
+    return tile::SubtileOp::create(b, loc, part, tile, first);
   }
 
-  mlir::Value place(const char *name, mlir::Type type) { return tile::PlaceOp::create(b, loc, type, name); }
+  mlir::Value place(const char *name, mlir::Type type) { return tile::AllocOp::create(b, loc, type, name); }
   /// A tile of operands. Its rows are one 16-byte unit longer than their columns: an odd number of
   /// units, so eight consecutive rows start in eight different groups of banks. Boxes are swizzled
   /// to the same end.
@@ -60,7 +60,7 @@ protected:
   /// the next; of slots, which are of several sequences, those of all heads. Where tiles of a head wait for each other,
   /// those of several heads take turns in any case, of more heads (`Far`) where it costs more to wait. Who reads what
   /// the kernel before has written begins with the last, which caches still have.
-  enum class Order { Alike, FirstIsLongest, LastIsLongest, InTurns, FarInTurns, LastFirst };
+  enum class Order { Alike, FirstIsLongest, LastIsLongest, Interleaved, GridStride, LastFirst };
   /// A tile and a head; heads count on from sequence to sequence where these are not packed.
   struct Deal {
     Index tile = 0, head = 0;
@@ -69,8 +69,8 @@ protected:
 
   /// Of `total` rows in tiles of `rows`, how many slots the list has that says which this kernel is for;
   /// nothing without a list. And one of them.
-  std::optional<Index> listedSlots(Index total, int64_t rows);
-  Index listedSlot(Index at);
+  std::optional<Index> listedWorkTiles(Index total, int64_t rows);
+  Index listedWorkTile(Index at);
   /// This block's number, of those below `listed`. Where slots are of long sequences only, a launch does not know how
   /// few there are, so blocks take turns if they are no persistent kernel's: behind it, code is in that loop.
   Index listedBlock(Index listed);
@@ -120,7 +120,7 @@ protected:
 
   /// The random numbers of this sequence, of the head at hand or, where rows are pairs, of all; null if nothing is
   /// dropped.
-  mlir::Value findDraws(bool packs = false);
+  mlir::Value findDropoutState(bool packs = false);
   /// What belongs to dropped pairs of the tile at (`row0`, `col0`) becomes 0, if anything is dropped. `scaled`: what is
   /// kept is multiplied. `marks`: it becomes negative.
   void drop(mlir::Value place, mlir::Value row0, mlir::Value col0, mlir::Value draws, bool scaled, bool turned = false,
@@ -174,7 +174,7 @@ protected:
                         [&](const MaskOperand &map) { return map.lists && args.contains(map.name); });
   }
 
-  /// Which row of `visits` (`visitLists`) a tile of `rows` rows or keys has, by its slot or its number in the sequence.
+  /// Which row of `visits` (`tileLists`) a tile of `rows` rows or keys has, by its slot or its number in the sequence.
   mlir::Value listRow(bool ofKeys, Index tile, int64_t rows);
   /// The walk along the list of a tile: which runs it has, and the tile that is number j of it.
   struct ListedWalk {
@@ -192,7 +192,7 @@ protected:
   /// Of a tile of queries at rest: the first, and whether tiles are visited that may not be listed, since lists were
   /// full.
   Index firstOfTile = 0;
-  std::optional<Cond> visitsHull;
+  std::optional<Cond> tileListsHull;
   MaskScope scope;
   std::optional<Dropout> dropout = problem.dropoutInForce();
 

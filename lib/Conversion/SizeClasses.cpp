@@ -2,14 +2,14 @@
 #include "SizeClasses.h"
 #include "KernelArguments.h"
 #include "SequenceBody.h"
+#include "SequenceKernel.h"
 #include "ShortBackward.h"
-#include "StreamingKernel.h"
 
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-// Measured on an H200 (docs/Schedules/streaming.md). A turn of a block of one warp takes a sixteenth of what the other
+// Measured on an H200 (docs/Schedules/by_length.md). A turn of a block of one warp takes a sixteenth of what the other
 // kernels take for a tile of 128 rows and keys, a pair of a row and a key on strips a thousandth: so there may be four
 // turns over rows and four over keys, or a thousand pairs. Beyond 64 rows the others are ahead in any case.
 ShortLimit attn::shortLimit(ProblemOp problem, ScheduleInterface schedule) {
@@ -34,16 +34,16 @@ ShortLimit attn::shortLimit(BackwardOp backward, ScheduleInterface schedule) {
 
 namespace {
 
-class SlotListsKernel : SequenceBody {
+class WorkTileListsKernel : SequenceBody {
 public:
-  SlotListsKernel(ProblemOp problem, KernelOp kernel) : SequenceBody(problem, kernel) {}
+  WorkTileListsKernel(ProblemOp problem, KernelOp kernel) : SequenceBody(problem, kernel) {}
 
-  void list(const SlotList &list, int64_t rows, ShortLimit limit) {
+  void list(const WorkTileList &list, int64_t rows, ShortLimit limit) {
     LayoutAttr layout = list.keys ? problem.getKLayout() : problem.getQLayout();
     std::string offsets =
         (layout.getPadded() ? "padded_offsets_" : "cu_seqlens_") + std::string(list.keys ? "kv" : "q");
-    auto op = ListSlotsOp::create(b, loc, args[list.name], args[list.count], args[offsets], args["batch"],
-                                  b.getI64IntegerAttr(rows));
+    auto op = ListWorkTilesOp::create(b, loc, args[list.name], args[list.count], args[offsets], args["batch"],
+                                      b.getI64IntegerAttr(rows));
     OpBuilder::InsertionGuard guard(b);
     Block &body = op.getBody().emplaceBlock();
     Index sequence = Value(body.addArgument(b.getI32Type(), loc));
@@ -61,21 +61,21 @@ public:
 
 } // namespace
 
-void attn::writeSlotLists(Computation computation, ProgramBuilder &program, StringRef target, ShortLimit limit,
-                          ArrayRef<LongSlots> lists) {
+void attn::writeWorkTileLists(Computation computation, ProgramBuilder &program, StringRef target, ShortLimit limit,
+                              ArrayRef<LongWorkTiles> lists) {
   Operation *op = computation.getOperation();
   OpBuilder b(op);
-  ArrayRef<SlotList> all = slotLists(bool(computation.backward));
+  ArrayRef<WorkTileList> all = workTileLists(bool(computation.backward));
   SmallVector<TensorUse> results;
-  for (LongSlots slots : lists)
+  for (LongWorkTiles slots : lists)
     results.append({{all[slots.list].name, program::Effect::write}, {all[slots.list].count, program::Effect::write}});
   KernelGrid grid;
   grid.cluster = b.getI64IntegerAttr(1);
   auto schedule = AuxiliaryAttr::get(b.getContext(), /*q_tile=*/128, /*kv_tile=*/128, /*warps=*/16, /*blocks=*/1);
   std::string name = freeSymbol(op->getParentOp(), (computation.getName() + "_slots").str());
-  KernelOp kernel = KernelArguments::ofVisits(computation.problem, results)
+  KernelOp kernel = KernelArguments::ofTileLists(computation.problem, results)
                         .makeKernel(program, b, op->getLoc(), name, target, grid, schedule);
-  SlotListsKernel body(computation.problem, kernel);
-  for (LongSlots slots : lists)
+  WorkTileListsKernel body(computation.problem, kernel);
+  for (LongWorkTiles slots : lists)
     body.list(all[slots.list], slots.rows, limit);
 }

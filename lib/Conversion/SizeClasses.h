@@ -28,15 +28,15 @@ ShortLimit shortLimit(ProblemOp problem, tile::ScheduleInterface schedule);
 ShortLimit shortLimit(BackwardOp backward, tile::ScheduleInterface schedule);
 
 /// Which slots a kernel has in a program whose short sequences are streamed: those of tiles of `rows` rows,
-/// by the `list`th of `slotLists`.
-struct LongSlots {
+/// by the `list`th of `workTileLists`.
+struct LongWorkTiles {
   size_t list;
   int64_t rows;
 };
 
 /// Writes the kernel that lists them, before the op.
-void writeSlotLists(Computation computation, ProgramBuilder &program, llvm::StringRef target, ShortLimit limit,
-                    llvm::ArrayRef<LongSlots> lists);
+void writeWorkTileLists(Computation computation, ProgramBuilder &program, llvm::StringRef target, ShortLimit limit,
+                        llvm::ArrayRef<LongWorkTiles> lists);
 
 } // namespace attn
 

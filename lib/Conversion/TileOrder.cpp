@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Which tile of which head a block has: the order in which a grid works. What was measured for it is in
-// docs/Schedules/hopper-forward.md and hopper-backward.md.
+// docs/Schedules/trials/forward.md and docs/Schedules/trials/backward.md.
 //
 #include "SequenceBody.h"
 #include <numeric>
@@ -23,12 +23,12 @@ int64_t SequenceBody::headsInLines(int64_t heads, LayoutAttr layout) {
 SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, LayoutAttr layout, Order order) {
   Deal dealt;
   bool packed = layout.isPacked();
-  if ((order == Order::InTurns || order == Order::FarInTurns) && !packed) {
+  if ((order == Order::Interleaved || order == Order::GridStride) && !packed) {
     // So many heads that a tile comes to a sum when the one before it has left, so few that tiles of a head which are
     // at work together read what they share from the L2 cache. More where it costs more to wait, and if heads are
     // short; fewer wide ones.
     Index together = 16;
-    if (order == Order::FarInTurns)
+    if (order == Order::GridStride)
       together = math.named(math.clamp(div(384, tiles), 32, 64), "together");
     else if (problem.getDimQk() > 128)
       together = math.named(math.clamp(div(128, tiles), 8, 16), "together");

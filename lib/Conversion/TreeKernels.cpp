@@ -23,7 +23,7 @@ public:
 
   void build(StringRef parents, bool teams) {
     if (teams)
-      forest = place("forest", ForestType::get(b.getContext(), runs));
+      forest = place("forest", TreeRunsType::get(b.getContext(), runs));
     Index longest = teams ? math.named(longestOfBlock(), "longest") : Index(0);
     {
       OpBuilder::InsertionGuard guard(b);
@@ -37,9 +37,9 @@ public:
     if (!teams)
       return;
     Value lengths = problem.getKLayout().isPacked() ? args["cu_seqlens_kv"] : args["seqlen_kv"];
-    auto together = TogetherOp::create(b, loc, args["queue"], lengths, args["batch"], math.value(longest));
+    auto together = CooperativeLoopOp::create(b, loc, args["queue"], lengths, args["batch"], math.value(longest));
     Block &body = together.getBody().emplaceBlock();
-    Value team = body.addArgument(TeamType::get(b.getContext()), loc);
+    Value team = body.addArgument(CooperativeCtasType::get(b.getContext()), loc);
     batch = Value(body.addArgument(b.getI32Type(), loc));
     b.setInsertionPointToStart(&body);
     findSequence();

@@ -132,8 +132,8 @@ static void addMissingTiles(ProblemOp problem, const Sizes &sizes, std::mt19937_
     return;
   const Tensor &bounds = tensors[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"];
   std::vector<int64_t> slots;
-  rt::usedSlots({bounds.data<int32_t>(), size_t(bounds.numElements())}, sizes.rowsQ, *problem.getTiles(),
-                [&](int64_t slot, std::optional<int64_t>, int64_t) { slots.push_back(slot); });
+  rt::usedWorkTiles({bounds.data<int32_t>(), size_t(bounds.numElements())}, sizes.rowsQ, *problem.getTiles(),
+                    [&](int64_t slot, std::optional<int64_t>, int64_t) { slots.push_back(slot); });
   std::shuffle(slots.begin(), slots.end(), rng);
   int64_t places = extentOf(ProblemTensor::Slots, FixedSizes::of(problem), sizes);
   tensors["tile_count"] = intTensor({1}, [&](int64_t) { return int64_t(slots.size()); });

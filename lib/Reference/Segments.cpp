@@ -225,7 +225,7 @@ static std::vector<int64_t> listTiles(SegmentsOp op, const Packed &q, const Pack
   std::optional<int64_t> last;
   int64_t sequenceCost = 0;
   std::vector<int32_t> offsets(q.offsets.begin(), q.offsets.end());
-  rt::usedSlots(offsets, rows, tile, [&](int64_t slot, std::optional<int64_t> b, int64_t first) {
+  rt::usedWorkTiles(offsets, rows, tile, [&](int64_t slot, std::optional<int64_t> b, int64_t first) {
     int64_t lenQ = b ? q.length(*b) : 0;
     if (first < lenQ && b != last)
       last = b, sequenceCost = costOf(op, lenQ, kv.length(*b));
@@ -317,7 +317,7 @@ llvm::Expected<Expanded> reference::expand(ProblemOp problem, const Tensors &inp
 // Pairs
 //===--------------------------------------------------------------------===//
 
-void reference::visiblePairs(SegmentsOp op, const Tensors &inputs, const Sizes &sizes, VisitPair visit) {
+void reference::visiblePairs(SegmentsOp op, const Tensors &inputs, const Sizes &sizes, TileListPair visit) {
   for (int64_t r = 0; r < sizes.idRows; ++r) {
     Row row(op, inputs, sizes, r);
     for (int64_t id = 1; id <= row.segments; ++id)

@@ -6,7 +6,7 @@
 #ifndef ATTN_LIB_REFERENCE_VECTORS_H
 #define ATTN_LIB_REFERENCE_VECTORS_H
 
-#include "Drops.h"
+#include "DropoutReference.h"
 #include "attn/Reference/Interpreter.h"
 #include "attn/Reference/Sequences.h"
 
@@ -64,7 +64,7 @@ protected:
   llvm::SmallVector<ScoreModifierInterface> modifiers;
   std::optional<double> sinkNumber;
   std::optional<ScoreOperand> sinkArray;
-  Drops drops;
+  DropoutReference drops;
   LayoutAttr qLayout, kLayout, vLayout, oLayout;
   int64_t heads, kvHeads, dimQk, dimV;
   double scale;

@@ -9,7 +9,7 @@ using namespace attn::tile;
 static rt::Param::Kind kindOf(Type type) {
   if (isa<PtrType>(type))
     return rt::Param::Kind::Pointer;
-  if (isa<MapType>(type))
+  if (isa<TensorMapType>(type))
     return rt::Param::Kind::TensorMap;
   if (isa<QueueType>(type))
     return rt::Param::Kind::Queue;

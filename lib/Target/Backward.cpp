@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-void Printer::print(PrepareOp op) {
+void Printer::print(PreprocessOp op) {
   auto schedule = op->getParentOfType<KernelOp>().getSchedule();
   line() << "attn::prepare<" << op.getDim() << ", " << schedule.getQTile() << ", " << schedule.getWarps() * 32 << ">("
          << expr(op.getStatistics()) << ", " << expr(op.getPitch());
@@ -25,35 +25,35 @@ void Printer::print(PrepareOp op) {
            << expr(op.getRows()) << ");\n";
 }
 
-void Printer::print(ShareOp op) {
+void Printer::print(StoreAndSyncOp op) {
   names.define(op.getTile(), (names.of(op.getRing()) + "_tile").str());
   line() << "const auto " << names.of(op.getTile()) << " = attn::share(" << names.of(op.getRing()) << ", "
          << names.of(op.getHeld()) << ");\n";
 }
 
-void Printer::print(PutOp op) {
+void Printer::print(ProducerStoreOp op) {
   line() << "attn::put" << (op.getFirst() ? "<" + std::to_string(int64_t(*op.getFirst())) + ">" : "") << "("
          << names.of(op.getRing()) << ", " << names.of(op.getHeld());
   for (Operation *user : op.getRing().getUsers()) // what it is put over, if anything was aside there
-    if (auto aside = dyn_cast<AsideOp>(user); aside && aside->getBlock() == op->getBlock())
+    if (auto aside = dyn_cast<StashOp>(user); aside && aside->getBlock() == op->getBlock())
       os << ", " << names.of(aside.getHeld());
   os << ");\n";
 }
 
-void Printer::print(AsideOp op) {
+void Printer::print(StashOp op) {
   names.define(op.getHeld(), "aside");
   line() << "auto " << names.of(op.getHeld()) << " = attn::aside<" << op.getHeld().getType().getWarps() << ">("
          << names.of(op.getRing()) << ");\n";
 }
 
-void Printer::print(MmaTnOp op) {
+void Printer::print(MmaAtbOp op) {
   line() << "attn::mma_tn";
   if (op.getBlock())
     os << "<" << int64_t(*op.getBlock()) << ">";
   os << "(" << names.of(op.getAcc()) << ", " << names.of(op.getA()) << ", " << names.of(op.getB()) << ");\n";
 }
 
-void Printer::print(MmaPieceOp op) {
+void Printer::print(MmaAtbSliceOp op) {
   line() << "attn::mma_piece(" << names.of(op.getAcc()) << ", " << expr(op.getPiece()) << ", " << expr(op.getFrom())
          << ", " << expr(op.getTo());
   for (auto [left, right] : llvm::zip(op.getLefts(), op.getRights()))
@@ -61,7 +61,7 @@ void Printer::print(MmaPieceOp op) {
   os << ");\n";
 }
 
-void Printer::print(StorePieceOp op) {
+void Printer::print(StoreSliceOp op) {
   line() << "attn::store_piece(" << names.of(op.getAcc()) << ", " << expr(op.getPiece()) << ", " << expr(op.getRows())
          << ", " << expr(op.getWriteRows());
   for (auto [dst, stride, factor, dim] : llvm::zip(op.getDsts(), op.getStrides(), op.getFactors(), op.getDims()))
@@ -69,12 +69,12 @@ void Printer::print(StorePieceOp op) {
   os << ");\n";
 }
 
-void Printer::print(AddDeltasOp op) {
+void Printer::print(AddDeltaOp op) {
   line() << "attn::add_deltas" << (op.getFirst() ? "<" + std::to_string(int64_t(*op.getFirst())) + ">" : "") << "("
          << names.of(op.getRow()) << ", " << names.of(op.getO()) << ", " << names.of(op.getGrad()) << ");\n";
 }
 
-void Printer::print(HoldRowsOp op) {
+void Printer::print(LoadOperandRowsOp op) {
   line() << "attn::hold_rows<" << op.getDim() << ">(" << names.of(op.getHeld()) << ", " << expr(op.getSrc()) << ", "
          << expr(op.getStride()) << ", " << expr(op.getRows()) << ");\n";
 }
@@ -85,26 +85,26 @@ static std::string sumsOf(Operation *op, int64_t columns, bool held) {
   return "attn::Sums<" + std::to_string(rows) + ", " + std::to_string(columns) + (held ? ", true>" : ">");
 }
 
-void Printer::print(AddSumOp op) {
+void Printer::print(AddGlobalOp op) {
   if (op.getStaging()) // not yet split into roles
     return complain(op);
   line() << "attn::add_sum<" << sumsOf(op, op.getAcc().getType().getCols(), /*held=*/true) << ">(" << expr(op.getSum())
          << ", " << expr(op.getLeft()) << ", " << names.of(op.getAcc()) << ");\n";
 }
 
-void Printer::print(AddInTurnOp op) {
+void Printer::print(AddGlobalOrderedOp op) {
   line() << "attn::add_in_turn<" << sumsOf(op, op.getAcc().getType().getCols(), /*held=*/true) << ", "
          << int64_t(op.getBlock()) << (op.getOver() ? ", true>(" : ", false>(") << expr(op.getSum()) << ", "
          << expr(op.getLeft()) << ", " << names.of(op.getAcc()) << ", " << names.of(op.getStaging()) << ");\n";
 }
 
-void Printer::print(StoreAloneOp op) {
+void Printer::print(StoreWarpgroupOp op) {
   line() << "attn::store_alone<" << op.getDim() << ">(" << expr(op.getDst()) << ", " << expr(op.getStride()) << ", "
          << names.of(op.getAcc()) << ", " << literal(op.getFactor().convertToDouble()) << ", " << expr(op.getRows())
          << ");\n";
 }
 
-void Printer::print(SkipSumOp op) { line() << "attn::skip_sum(" << expr(op.getTurn()) << ");\n"; }
+void Printer::print(SkipAddOp op) { line() << "attn::skip_sum(" << expr(op.getTurn()) << ");\n"; }
 
 void Printer::print(StageOp op) {
   line() << "attn::stage(" << names.of(op.getStaging()) << ", " << names.of(op.getAcc()) << ");\n";
@@ -123,26 +123,26 @@ void Printer::print(AddStagedOp op) {
   printNumbers(op.getAdds().front(), {"other"}, "", "", ");\n");
 }
 
-void Printer::print(RoundSumOp op) {
+void Printer::print(PostprocessOp op) {
   line() << "attn::round_sum<" << op.getDim() << ", " << sumsOf(op, op.getColumns(), op.getHeld()) << ">("
          << expr(op.getDst()) << ", " << expr(op.getStride()) << ", " << expr(op.getSum()) << ", " << expr(op.getRows())
          << ", " << expr(op.getWritten()) << ", " << literal(op.getFactor().convertToDouble())
          << (op.getTurn() ? ", " + expr(op.getTurn()) : "") << ");\n";
 }
 
-void Printer::print(CopyStatisticsOp op) {
+void Printer::print(CopyRowStatisticsOp op) {
   line() << "attn::copy_statistics(" << names.of(op.getDst()) << ", " << expr(op.getSrc()) << ", "
          << expr(op.getPitch()) << ");\n";
 }
 
-void Printer::print(FillStatisticsOp op) {
+void Printer::print(ProducerLoadRowStatisticsOp op) {
   line() << "attn::fill_statistics(" << names.of(op.getRing()) << ", " << expr(op.getSrc()) << ", "
          << expr(op.getPitch()) << ");\n";
 }
 
 void Printer::print(ProbabilitiesOp op) {
-  line() << "attn::probabilities" << (op.getSlopes() ? "_and_slopes" : "") << "<" << (op.getTurned() ? "true" : "false")
-         << ">(" << names.of(op.getS()) << ", ";
+  line() << "attn::probabilities" << (op.getSlopes() ? "_and_slopes" : "") << "<"
+         << (op.getTransposed() ? "true" : "false") << ">(" << names.of(op.getS()) << ", ";
   if (op.getWeighted())
     os << names.of(op.getWeighted()) << ", ";
   os << names.of(op.getStatistics()) << ", " << base2(op.getScale().convertToDouble());
@@ -163,13 +163,13 @@ void Printer::printModify(ProbabilitiesOp op) {
     } else if (op.getSlopes()) {
       os << "attn::Itself(), ";
     }
-    printLambda(op.getSmall().front(), "}, ", op.getTurned());
+    printLambda(op.getSmall().front(), "}, ", op.getTransposed());
   }
-  printLambda(op.getModify().front(), "});\n", op.getTurned());
+  printLambda(op.getModify().front(), "});\n", op.getTransposed());
 }
 
 void Printer::print(GradScoresOp op) {
-  line() << "attn::grad_scores<" << (op.getTurned() ? "true" : "false") << ">(" << names.of(op.getGrad()) << ", "
+  line() << "attn::grad_scores<" << (op.getTransposed() ? "true" : "false") << ">(" << names.of(op.getGrad()) << ", "
          << names.of(op.getP()) << ", " << (op.getSlopes() ? names.of(op.getSlopes()).str() + ", " : "")
          << names.of(op.getStatistics()) << (op.getFactor() ? ", " + literal(op.getFactor()->convertToDouble()) : "")
          << ");\n";

@@ -14,11 +14,11 @@ using namespace attn::tile;
 std::string Printer::typeOf(Type type) {
   if (auto ptr = dyn_cast<PtrType>(type))
     return typeOf(ptr.getElement()) + " *";
-  if (isa<MapType>(type))
+  if (isa<TensorMapType>(type))
     return "const __grid_constant__ attn::TensorMap";
   if (isa<QueueType>(type))
     return "unsigned *";
-  if (isa<DrawsType>(type))
+  if (isa<DropoutStateType>(type))
     return "auto";
   if (auto pairs = dyn_cast<PairsType>(type))
     return (pairs.getNumber().isInteger(32) ? "attn::Pairs<" : "attn::PairStride<") + std::to_string(pairs.getHeads()) +
@@ -41,7 +41,7 @@ std::string Printer::typeOf(Type type) {
 /// Do the lanes of a warp work it out together?
 static bool exchanges(Operation *op) {
   auto load = dyn_cast<LoadOp>(op);
-  return (load && load.getUniform()) || isa<OnListOp>(op);
+  return (load && load.getUniform()) || isa<IsInListOp>(op);
 }
 
 bool Printer::isSpelledOnce(Value value, Block *block) {
@@ -57,7 +57,7 @@ bool Printer::isSpelledOnce(Value value, Block *block) {
 StringRef Printer::nameOfIndex(Operation *op) {
   return llvm::TypeSwitch<Operation *, StringRef>(op)
       .Case([](BlockIndexOp) { return "block"; })
-      .Case([](UnitIndexOp) { return "unit"; })
+      .Case([](GlobalWarpIndexOp) { return "unit"; })
       .Case([](WarpgroupIndexOp) { return "warpgroup"; })
       .Default([](Operation *) { return ""; });
 }
@@ -184,16 +184,16 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
         return Spelled(typeOf(p.getType()) + "{" + expr(p.getQuery()) + ", " + expr(p.getHead()) + "}", P::Primary);
       })
       .Case<WarpIndexOp>([&](auto) { return Spelled("attn::warp_index()", P::Primary); })
-      .Case([&](UnitIndexOp u) {
+      .Case([&](GlobalWarpIndexOp u) {
         int64_t warps = u->getParentOfType<KernelOp>().getSchedule().getWarps();
         return Spelled("attn::unit_index<" + std::to_string(warps) + ">()", P::Primary);
       })
-      .Case([&](SlotIndexOp s) {
+      .Case([&](LaneGroupIndexOp s) {
         return Spelled("attn::slot_index<" + std::to_string(s.getLanes()) + ">()", P::Primary);
       })
-      .Case<DrawsOp>([&](auto) { return call("attn::draws"); })
-      .Case([&](ListedOp l) { return call(l.getFirst() ? "attn::listed_near" : "attn::listed"); })
-      .Case<OnListOp>([&](auto) { return call("attn::on_list"); })
+      .Case<DropoutStateOp>([&](auto) { return call("attn::draws"); })
+      .Case([&](BlockBitOp l) { return call(l.getFirst() ? "attn::listed_near" : "attn::listed"); })
+      .Case<IsInListOp>([&](auto) { return call("attn::on_list"); })
       .Case<WarpgroupIndexOp>([&](auto) { return Spelled("attn::warpgroup_index()", P::Primary); })
       .Case<BlockIndexOp>([&](auto) { return Spelled("attn::block_index()", P::Primary); })
       .Case([&](LoadOp l) {

@@ -10,10 +10,10 @@ using namespace attn::tile;
 
 void Printer::print(RolesOp op) {
   std::string shared;
-  for (auto place : op->getParentOfType<KernelOp>().getBody().getOps<PlaceOp>())
-    if (isa<RingType, FeedType, StagingType>(place.getType()))
+  for (auto place : op->getParentOfType<KernelOp>().getBody().getOps<AllocOp>())
+    if (isa<RingType, MailboxType, StagingType>(place.getType()))
       shared += (shared.empty() ? "" : ", ") + names.of(place.getResult()).str();
-  bool adds = !op.getAdder().empty(), reduces = !op.getReducer().empty();
+  bool adds = !op.getDqStore().empty(), reduces = !op.getDqMma().empty();
   line() << "attn::begin_roles";
   if (int others = 2 * adds + 4 * reduces) // warps to whom messages go, too
     os << "<" << others << ">";
@@ -27,15 +27,15 @@ void Printer::print(RolesOp op) {
   printBlock(op.getConsumer().front());
   if (reduces) {
     line() << "} else if (attn::is_reducer()) {\n";
-    line() << "  attn::keep_registers<" << *op.getReducerRegisters() << ">();\n";
-    printBlock(op.getReducer().front());
+    line() << "  attn::keep_registers<" << *op.getDqMmaRegisters() << ">();\n";
+    printBlock(op.getDqMma().front());
   }
   line() << "} else {\n";
   indent += 2;
   line() << "attn::keep_registers<" << op.getProducerRegisters() << ">();\n";
   if (adds) {
     line() << "if (attn::is_adder()) {\n";
-    printBlock(op.getAdder().front());
+    printBlock(op.getDqStore().front());
     line() << "  return;\n";
     line() << "}\n";
   }
@@ -45,8 +45,8 @@ void Printer::print(RolesOp op) {
   line() << "}\n";
 }
 
-void Printer::print(PersistOp op) {
-  if (!op.getFeed()) // not yet split into roles
+void Printer::print(PersistentLoopOp op) {
+  if (!op.getMailbox()) // not yet split into roles
     return complain(op);
   Block &body = op.getBody().front();
   size_t mark = names.mark();
@@ -64,17 +64,17 @@ void Printer::print(PersistOp op) {
            << ", " << block << ", " << blocks << ")) {\n";
     printBlock(body);
     line() << "}\n";
-    line() << "attn::send_end(" << names.of(op.getFeed()) << ");\n";
+    line() << "attn::send_end(" << names.of(op.getMailbox()) << ");\n";
     names.close(mark);
     return;
   }
-  std::string feed = names.of(op.getFeed()).str();
-  bool forgets = !body.empty() && isa<ForgetOp>(body.back());
-  line() << "for (attn::Message<" << body.getNumArguments() << "> message; attn::receive" << (forgets ? "<true>" : "")
-         << "(" << feed << ", message);) {\n";
+  std::string feed = names.of(op.getMailbox()).str();
+  bool releasesWork = !body.empty() && isa<ReleaseWorkOp>(body.back());
+  line() << "for (attn::Message<" << body.getNumArguments() << "> message; attn::receive"
+         << (releasesWork ? "<true>" : "") << "(" << feed << ", message);) {\n";
   indent += 2;
   for (BlockArgument word : body.getArguments()) {
-    names.define(word, PersistOp::nameOf(word));
+    names.define(word, PersistentLoopOp::nameOf(word));
     if (!word.use_empty())
       line() << "const int " << names.of(word) << " = message.words[" << word.getArgNumber() << "];\n";
   }
@@ -84,28 +84,28 @@ void Printer::print(PersistOp op) {
   names.close(mark);
 }
 
-void Printer::print(SendOp op) {
-  line() << "attn::send(" << names.of(op.getFeed());
+void Printer::print(PublishWorkOp op) {
+  line() << "attn::send(" << names.of(op.getMailbox());
   for (Value word : op.getWords())
     os << ", " << expr(word);
   os << ");\n";
 }
 
-void Printer::print(HereOp op) {
+void Printer::print(OptimizationBarrierOp op) {
   names.define(op.getResult(), names.of(op.getNumber()));
   line() << "const int " << names.of(op.getResult()) << " = attn::here(" << names.of(op.getNumber()) << ");\n";
 }
 
-void Printer::print(RecallOp op) {
+void Printer::print(ReloadWorkOp op) {
   auto named = dyn_cast<NameLoc>(op.getLoc());
-  std::string text = "attn::recall(" + names.of(op.getFeed()).str() + ", " + std::to_string(op.getWord()) + ")";
+  std::string text = "attn::recall(" + names.of(op.getMailbox()).str() + ", " + std::to_string(op.getWord()) + ")";
   names.define(op.getResult(), named ? named.getName().getValue() : "word");
   line() << "const int " << names.of(op.getResult()) << " = " << text << ";\n";
 }
 
-void Printer::print(FillOp op) {
+void Printer::print(ProducerLoadOp op) {
   // A map's axes are as its boxes are filled: with heads in turns, heads come before rows.
-  MapType map = op.getMap().getType();
+  TensorMapType map = op.getMap().getType();
   int64_t rows = map.getRows() * map.getHeads();
   bool whole = rows == cast<SharedType>(op.getRing().getType().getTile()).getRows();
   Value second = op.getRow(), third = op.getHead();
@@ -121,7 +121,7 @@ void Printer::print(FillOp op) {
          << expr(third) << ", " << expr(map.isPacked() ? op.getRows() : op.getBatch()) << ");\n";
 }
 
-void Printer::print(TakeOp op) {
+void Printer::print(ConsumerWaitOp op) {
   names.define(op.getTile(), (names.of(op.getRing()) + "_tile").str());
   line() << "const auto " << names.of(op.getTile()) << " = attn::take(" << names.of(op.getRing());
   if (op.getMore())
@@ -129,18 +129,18 @@ void Printer::print(TakeOp op) {
   os << ");\n";
 }
 
-void Printer::print(PassOp op) {
+void Printer::print(ConsumerAdvanceOp op) {
   names.define(op.getTile(), (names.of(op.getRing()) + "_passed").str());
   line() << "const auto " << names.of(op.getTile()) << " = attn::pass(" << names.of(op.getRing()) << ");\n";
 }
 
-void Printer::print(OwnRowsOp op) {
+void Printer::print(WarpgroupRowsOp op) {
   std::string tile = names.of(op.getTile()).str();
   names.define(op.getRows(), StringRef(tile).take_until([](char c) { return c == '_'; }).str() + "_rows");
   line() << "const auto " << names.of(op.getRows()) << " = attn::own_rows(" << tile << ");\n";
 }
 
-void Printer::print(ReleaseOp op) {
+void Printer::print(ConsumerReleaseOp op) {
   line() << (op.getPassed()   ? "attn::release_passed("
              : op.getFenced() ? "attn::release_fenced("
                               : "attn::release(")
@@ -187,7 +187,7 @@ void Printer::printProductWait(WaitOp op) {
   line() << "attn::wait_products<" << later << ">(" << names.of(product->getOperand(0)) << ");\n";
 }
 
-void Printer::print(RepairOp op) {
+void Printer::print(RecomputeRowsOp op) {
   line() << "attn::repair<" << op.getDimQk() << ", " << op.getDimV() << ">(" << names.of(op.getAcc());
   // Of all keys and plain rows it is the shorter form.
   bool plain = !op.getFirstKey() && !op.getTiles() && !isa<PairsType>(op.getQ0().getType());

@@ -47,7 +47,7 @@ void Printer::print(TokensOp op) {
   line() << "const auto " << names.of(op.getResult()) << " = " << text << ");\n";
 }
 
-void Printer::print(RowIndexOp op) {
+void Printer::print(BatchRowIndexOp op) {
   names.define(op.getResult(), "row");
   line() << "const int " << names.of(op.getResult()) << " = attn::row_index<"
          << op->getParentOfType<KernelOp>().getCluster().value_or(1) << ">();\n";
@@ -72,14 +72,14 @@ void Printer::print(CheckSegmentsOp op) {
 
 void Printer::print(WriteSegmentsOp op) { printCall("write_segments", op.getOperands(), ");\n"); }
 
-void Printer::print(PairSegmentsOp op) { printCall("pair_segments", op.getOperands(), ");\n"); }
+void Printer::print(WriteSequencesOp op) { printCall("pair_segments", op.getOperands(), ");\n"); }
 
-void Printer::print(ListTilesOp op) {
+void Printer::print(ListQueryTilesOp op) {
   printCall("list_tiles<" + std::to_string(op.getQTile()) + ">", op.getOperands(), "");
   printNumbers(op.getBody().front(), {"len_q", "len_kv"}, "", "");
 }
 
-void Printer::print(ListSlotsOp op) {
+void Printer::print(ListWorkTilesOp op) {
   printCall("list_slots<" + std::to_string(op.getRows()) + ">", op.getOperands(), "");
   printNumbers(op.getBody().front(), {"b"}, "", "");
 }

@@ -29,8 +29,8 @@ void Printer::printBlock(Block &block) {
   for (Operation &op : block)
     printOp(&op);
   indent -= 2;
-  if (!isa<ModifyOp, WeighOp, KeepOp, AddSinkOp, RepairOp, ProbabilitiesOp, SelectTilesOp, ListSlotsOp>(
-          block.getParentOp())) // its result is yet to be printed
+  if (!isa<ModifyOp, SoftmaxConvertOp, ApplyMaskOp, AddSinkOp, RecomputeRowsOp, ProbabilitiesOp, SelectTilesOp,
+           ListWorkTilesOp>(block.getParentOp())) // its result is yet to be printed
     names.close(mark);
 }
 
@@ -53,23 +53,25 @@ void Printer::printScalar(Operation *op) {
 void Printer::printOp(Operation *op) {
   auto name = [&](Value v) { return names.of(v); };
   llvm::TypeSwitch<Operation *>(op)
-      .Case<FetchOp, PadRowsOp, LoadStatisticsOp, PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, WaitFiniteOp,
-            IsFiniteOp, BarrierAllOp, PartOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp, MmaPvOp,
-            StoreOp, StoreLseOp, StorePaddingOp, ClearShareOp, MergeOp, AddSinkOp, RepairOp, RolesOp, PersistOp, SendOp,
-            RecallOp, FillOp, TakeOp, PassOp, OwnRowsOp, ReleaseOp, PutOp, AsideOp, PrepareOp, CopyStatisticsOp,
-            FillStatisticsOp, ProbabilitiesOp, GradScoresOp, DropOp, DrawOp, DropDrawnOp, DropGradsOp, ShareOp, MmaTnOp,
-            MmaPieceOp, StorePieceOp, HoldRowsOp, AddDeltasOp, AddSumOp, RoundSumOp, StageOp, AddInTurnOp, StoreAloneOp,
-            SkipSumOp, AddStagedOp, HereOp, TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp,
-            CheckSegmentsOp, WriteSegmentsOp, PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, RangesOp,
-            SelectTilesOp, TogetherOp, GatherBlocksOp, GatherListedOp, GatheredOp, GatheredBitsOp, scf::ForOp,
-            scf::IfOp>([&](auto o) { print(o); })
+      .Case<LoadRowsOp, StorePaddingRowsOp, LoadRowStatisticsOp, AllocOp, FindSequenceOp, CopyAsyncOp, WaitOp,
+            WaitFiniteOp, IsFiniteOp, BarrierAndOp, SubtileOp, ModifyOp, ApplyMaskOp, OnlineSoftmaxOp, SoftmaxOp,
+            SoftmaxConvertOp, MmaAbtOp, MmaAbOp, StoreOp, StoreLseOp, StorePaddingOp, ClearSliceOp, CombineOp,
+            AddSinkOp, RecomputeRowsOp, RolesOp, PersistentLoopOp, PublishWorkOp, ReloadWorkOp, ProducerLoadOp,
+            ConsumerWaitOp, ConsumerAdvanceOp, WarpgroupRowsOp, ConsumerReleaseOp, ProducerStoreOp, StashOp,
+            PreprocessOp, CopyRowStatisticsOp, ProducerLoadRowStatisticsOp, ProbabilitiesOp, GradScoresOp, DropoutOp,
+            DropoutBitsOp, ApplyDropoutBitsOp, DropoutGradScoresOp, StoreAndSyncOp, MmaAtbOp, MmaAtbSliceOp,
+            StoreSliceOp, LoadOperandRowsOp, AddDeltaOp, AddGlobalOp, PostprocessOp, StageOp, AddGlobalOrderedOp,
+            StoreWarpgroupOp, SkipAddOp, AddStagedOp, OptimizationBarrierOp, TokensOp, BatchRowIndexOp, CountSegmentsOp,
+            BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp, WriteSequencesOp, ListQueryTilesOp,
+            ListWorkTilesOp, EntryRangeOp, LoadRangesOp, SelectTilesOp, CooperativeLoopOp, GatherBlockTilesOp,
+            GatherListTilesOp, GatheredOp, GatheredBitsOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
       .Case([&](SyncWarpOp) { line() << "attn::sync_warp();\n"; })
-      .Case([&](SumGradsOp o) {
+      .Case([&](AccumulateDeltaOp o) {
         line() << "attn::sum_grads(" << name(o.getGrad()) << ", " << name(o.getP()) << ", " << name(o.getRow());
         os << (o.getWeighted() ? ", " + name(o.getWeighted()).str() : "") << ");\n";
       })
-      .Case([&](RowGradsOp o) {
+      .Case([&](SinglePassGradsOp o) {
         line() << "attn::row_grads"
                << (o.getKnown()    ? o.getFactor() ? "<true, true>(" : "<false, true>("
                    : o.getFactor() ? "<true>("
@@ -78,18 +80,18 @@ void Printer::printOp(Operation *op) {
         os << (o.getWeighted() ? ", " + name(o.getWeighted()).str() : "")
            << (o.getFactor() ? ", " + literal(o.getFactor()->convertToDouble()) : "") << ");\n";
       })
-      .Case([&](TakeDeltaOp o) {
+      .Case([&](SubtractDeltaOp o) {
         line() << "attn::take_delta(" << name(o.getAcc()) << ", " << name(o.getWeights()) << ", " << name(o.getRow())
                << ", " << literal(o.getFactor().convertToDouble()) << ");\n";
       })
-      .Case([&](MmaTurnedOp o) {
+      .Case([&](MmaAtbSimtOp o) {
         line() << "attn::mma_turned(" << name(o.getAcc()) << ", " << name(o.getP()) << ", " << name(o.getV()) << ");\n";
       })
-      .Case([&](HoldWeightsOp o) {
+      .Case([&](CacheProbabilitiesOp o) {
         line() << "attn::hold_weights(" << name(o.getHeld()) << ", " << name(o.getP()) << ", " << name(o.getGrad())
                << ", " << expr(o.getK0()) << ");\n";
       })
-      .Case([&](HeldGradsOp o) {
+      .Case([&](CachedGradScoresOp o) {
         line() << "attn::held_grads(" << name(o.getGrad()) << ", " << name(o.getHeld()) << ", " << name(o.getRow())
                << ", " << expr(o.getK0()) << ");\n";
       })
@@ -97,34 +99,41 @@ void Printer::printOp(Operation *op) {
         line() << "attn::store_delta(" << expr(o.getDst()) << ", " << name(o.getRow()) << ", " << expr(o.getRows())
                << ");\n";
       })
-      .Case([&](ForgetOp o) { line() << "attn::forget(" << name(o.getFeed()) << ");\n"; })
-      .Case<SetOp, BeginListsOp, MarkBlocksOp, NumberTreeOp, StoreSinksOp, AccumulateOp, StoreRowSumsOp, StoreBlockOp,
-            StoreDiagonalsOp, ClearEntryOp, AddTotalOp, AddSinkTotalOp>(
+      .Case([&](ReleaseWorkOp o) { line() << "attn::forget(" << name(o.getMailbox()) << ");\n"; })
+      .Case([&](StoreEntryOp o) { printCall("set", o->getOperands(), ");\n"); })
+      .Case([&](InitListsOp o) { printCall("begin_lists", o->getOperands(), ");\n"); })
+      .Case([&](FillBlockBitsOp o) { printCall("mark_blocks", o->getOperands(), ");\n"); })
+      .Case([&](StoreSinkLseOp o) { printCall("store_sinks", o->getOperands(), ");\n"); })
+      .Case([&](StoreCornerOp o) { printCall("store_block", o->getOperands(), ");\n"); })
+      .Case([&](StoreDiagonalSumsOp o) { printCall("store_diagonals", o->getOperands(), ");\n"); })
+      .Case([&](AddSinkGradOp o) { printCall("add_sink_total", o->getOperands(), ");\n"); })
+      .Case<NumberTreeOp, AccumulateOp, StoreRowSumsOp, ClearEntryOp, AddTotalOp>(
           [&](Operation *o) { printCall(o->getName().stripDialect(), o->getOperands(), ");\n"); })
       .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
-      .Case([&](TakeTurnOp) { line() << "attn::take_turn();\n"; })
-      .Case([&](PassTurnOp) { line() << "attn::pass_turn();\n"; })
-      .Case([&](ReleaseEarlyOp o) {
+      .Case([&](PingPongWaitOp) { line() << "attn::take_turn();\n"; })
+      .Case([&](PingPongArriveOp) { line() << "attn::pass_turn();\n"; })
+      .Case([&](ConsumerReleaseEarlyOp o) {
         line() << "attn::release_early(" << name(o.getRing()) << ", " << expr(o.getMore()) << ");\n";
       })
-      .Case([&](PutZerosOp o) { line() << "attn::put_zeros(" << name(o.getRing()) << ");\n"; })
-      .Case([&](PublishOp o) { line() << "attn::publish(" << name(o.getRing()) << ");\n"; })
-      .Case([&](NoProductOp) {})
+      .Case([&](ProducerStoreZerosOp o) { line() << "attn::put_zeros(" << name(o.getRing()) << ");\n"; })
+      .Case([&](ProducerCommitOp o) { line() << "attn::publish(" << name(o.getRing()) << ");\n"; })
+      .Case([&](NullProductOp) {})
       .Case([&](RescaleOp o) { line() << "attn::rescale(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n"; })
       .Case([&](ScaleOp o) {
         line() << "attn::scale(" << name(o.getPlace()) << ", " << literal(o.getFactor().convertToDouble()) << ");\n";
       })
-      .Case([&](RoundOp o) {
+      .Case([&](ConvertOp o) {
         line() << (o.getAtOnce() ? "attn::round_at_once(" : "attn::round(") << name(o.getP()) << ", " << name(o.getS())
                << ");\n";
       })
-      .Case([&](HoldOp o) { line() << "attn::hold(" << name(o.getHeld()) << ", " << name(o.getSrc()) << ");\n"; })
+      .Case(
+          [&](LoadOperandOp o) { line() << "attn::hold(" << name(o.getHeld()) << ", " << name(o.getSrc()) << ");\n"; })
       .Case([&](NegateOp o) { line() << "attn::negate(" << name(o.getPlace()) << ");\n"; })
       .Case([&](NormalizeOp o) {
         line() << "attn::normalize" << (o.getRepaired() ? "<true>(" : "(") << name(o.getAcc()) << ", "
                << name(o.getRow()) << ");\n";
       })
-      .Case([&](CompleteOp o) { line() << "attn::complete(" << name(o.getRow()) << ");\n"; })
+      .Case([&](ReduceRowSumsOp o) { line() << "attn::complete(" << name(o.getRow()) << ");\n"; })
       .Case([&](DivideOp o) { line() << "attn::divide(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n"; })
       .Case([](YieldOp) {})
       .Case([&](scf::YieldOp o) {
@@ -140,7 +149,7 @@ void Printer::printOp(Operation *op) {
       });
 }
 
-void Printer::print(PlaceOp op) {
+void Printer::print(AllocOp op) {
   names.define(op.getResult(), op.getName());
   std::string type;
   llvm::raw_string_ostream text(type);
@@ -149,7 +158,7 @@ void Printer::print(PlaceOp op) {
         text << "attn::Smem<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
              << t.getPitch() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
       })
-      .Case([&](StatisticsType t) {
+      .Case([&](RowStatisticsType t) {
         text << "attn::Statistics<" << t.getRows() << "> " << names.of(op.getResult()) << "("
              << op.getOffset().value_or(0) << ")";
       })
@@ -160,7 +169,7 @@ void Printer::print(PlaceOp op) {
         text << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
       })
       .Case([&](RingType t) {
-        if (auto statistics = dyn_cast<StatisticsType>(t.getTile())) {
+        if (auto statistics = dyn_cast<RowStatisticsType>(t.getTile())) {
           text << "attn::StatisticsRing<" << statistics.getRows() << ", " << t.getStages() << "> "
                << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ", " << op.getBarriers().value_or(0)
                << ")";
@@ -168,16 +177,18 @@ void Printer::print(PlaceOp op) {
         }
         auto tile = cast<SharedType>(t.getTile());
         auto users = [&](auto wanted) { return llvm::any_of(op->getUsers(), wanted); };
-        bool put = users(llvm::IsaPred<PutOp>), reduced = users([&](Operation *user) {
-                                                  auto roles = user->getParentOfType<RolesOp>();
-                                                  auto release = dyn_cast<ReleaseOp>(user);
-                                                  return roles && release && release.getRing() == op.getResult() &&
-                                                         roles.getReducer().isAncestor(user->getParentRegion());
-                                                });
-        bool meets = put && users([&](Operation *user) { // for those who put it
-                       auto roles = user->getParentOfType<RolesOp>();
-                       return isa<TakeOp>(user) && roles && roles.getConsumer().isAncestor(user->getParentRegion());
-                     });
+        bool put = users(llvm::IsaPred<ProducerStoreOp>), reduced = users([&](Operation *user) {
+                                                            auto roles = user->getParentOfType<RolesOp>();
+                                                            auto release = dyn_cast<ConsumerReleaseOp>(user);
+                                                            return roles && release &&
+                                                                   release.getRing() == op.getResult() &&
+                                                                   roles.getDqMma().isAncestor(user->getParentRegion());
+                                                          });
+        bool meets =
+            put && users([&](Operation *user) { // for those who put it
+              auto roles = user->getParentOfType<RolesOp>();
+              return isa<ConsumerWaitOp>(user) && roles && roles.getConsumer().isAncestor(user->getParentRegion());
+            });
         text << (meets ? "attn::MeetingRing<"
                  : put ? "attn::PutRing<"
                        : "attn::Ring<")
@@ -185,42 +196,42 @@ void Printer::print(PlaceOp op) {
              << (reduced && !put ? ", /*a reducer, too=*/true" : "") << "> " << names.of(op.getResult()) << "("
              << op.getOffset().value_or(0) << ", " << op.getBarriers().value_or(0) << ")";
       })
-      .Case([&](FeedType t) {
+      .Case([&](MailboxType t) {
         text << "attn::Feed<" << t.getWords() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0)
              << ")";
       })
-      .Case([&](TableType t) {
+      .Case([&](SegmentTableType t) {
         text << "attn::Table<" << t.getSegments() << ", " << t.getCluster() << ", " << t.getBytes() << "> "
              << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
       })
-      .Case([&](ForestType t) {
+      .Case([&](TreeRunsType t) {
         text << "attn::Forest<" << t.getRuns() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0)
              << ")";
       })
-      .Case([&](HeldType t) {
+      .Case([&](RegisterOperandType t) {
         text << "attn::Held<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
              << t.getWarps() << "> " << names.of(op.getResult());
       })
-      .Case([&](StripType t) {
+      .Case([&](SimtTileType t) {
         text << "attn::Strip<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
              << t.getLanes() << "> " << names.of(op.getResult());
       })
-      .Case([&](ScoresType t) {
+      .Case([&](SimtScoresType t) {
         text << "attn::Scores<" << t.getRows() << ", " << t.getCols() << ", " << t.getLanes() << "> "
              << names.of(op.getResult());
       })
-      .Case([&](WeightsType t) {
+      .Case([&](SimtProbabilitiesType t) {
         text << "attn::Weights<" << t.getRows() << ", " << t.getCols() << ", " << t.getLanes() << "> "
              << names.of(op.getResult());
       })
-      .Case([&](StripRowsType t) {
+      .Case([&](SimtSoftmaxStateType t) {
         text << "attn::StripRows<" << t.getRows() << ", " << t.getLanes() << "> " << names.of(op.getResult());
       })
       .Case([&](FragType t) {
         text << "attn::Frag<" << t.getRows() << ", " << t.getCols() << ", " << t.getWarps() << "> "
              << names.of(op.getResult());
       })
-      .Case([&](RowsType t) {
+      .Case([&](SoftmaxStateType t) {
         text << "attn::Rows<" << t.getRows() << ", " << t.getWarps() << "> " << names.of(op.getResult());
       });
   line() << type << ";\n";
@@ -246,12 +257,12 @@ void Printer::print(CopyAsyncOp op) {
      << ", " << expr(op.getSrc()) << ", " << expr(op.getStride()) << ", " << expr(op.getRows()) << ");\n";
 }
 
-void Printer::print(FetchOp op) {
+void Printer::print(LoadRowsOp op) {
   line() << "attn::fetch(" << names.of(op.getDst()) << ", " << expr(op.getSrc()) << ", " << expr(op.getStride()) << ", "
          << expr(op.getRows()) << ");\n";
 }
 
-void Printer::print(LoadStatisticsOp op) {
+void Printer::print(LoadRowStatisticsOp op) {
   Value known = op.getGradLse() ? op.getGradLse() : op.getDelta();
   std::string stride = op.getStride() ? expr(op.getStride()) : "1ll";
   line() << "attn::load_statistics(" << names.of(op.getRow()) << ", " << expr(op.getLse()) << ", " << stride << ", "
@@ -259,7 +270,7 @@ void Printer::print(LoadStatisticsOp op) {
          << ", " << (op.getGradLse() ? "-1.f" : "1.f") << ", " << expr(op.getRows()) << ");\n";
 }
 
-void Printer::print(PadRowsOp op) {
+void Printer::print(StorePaddingRowsOp op) {
   line() << "attn::pad_rows<" << op.getDim() << ", " << op.getLanes() << ">(" << expr(op.getDst()) << ", "
          << expr(op.getStride()) << ", " << expr(op.getBegin()) << ", " << expr(op.getEnd()) << ", "
          << expr(op.getStep()) << ");\n";
@@ -282,22 +293,22 @@ void Printer::print(IsFiniteOp op) {
   line() << "const bool " << names.of(op.getFinite()) << " = attn::is_finite(" << names.of(op.getPlace()) << ");\n";
 }
 
-void Printer::print(BarrierAllOp op) {
+void Printer::print(BarrierAndOp op) {
   names.define(op.getAll(), "all");
   line() << "const bool " << names.of(op.getAll()) << " = attn::barrier_all(" << expr(op.getOwn()) << ");\n";
 }
 
-void Printer::print(PartOp op) {
+void Printer::print(SubtileOp op) {
   std::string whole = names.of(op.getTile()).str(), column = op.getColumn() ? ", " + expr(op.getColumn()) : "";
   SharedType part = op.getPart().getType();
-  names.define(op.getPart(), wholeOf(op.getTile()).getDefiningOp<PlaceOp>().getName().str() + "_part");
+  names.define(op.getPart(), wholeOf(op.getTile()).getDefiningOp<AllocOp>().getName().str() + "_part");
   line() << "auto " << names.of(op.getPart()) << " = attn::part<" << part.getRows() << ", " << part.getCols() << ">("
          << whole << column << ");\n";
 }
 
-void Printer::print(MmaQkOp op) {
+void Printer::print(MmaAbtOp op) {
   const char *options =
-      op.getLate() ? (op.getNegated() ? "<true, true>(" : "<false, true>(") : (op.getNegated() ? "<true>(" : "(");
+      op.getRecomputed() ? (op.getNegated() ? "<true, true>(" : "<false, true>(") : (op.getNegated() ? "<true>(" : "(");
   std::string q = names.of(op.getQ()).str();
   if (op.getFirst())
     q = "attn::rows_from<" + std::to_string(int64_t(*op.getFirst())) + ">(" + q + ")";
@@ -319,10 +330,10 @@ void Printer::printModifier(ValueRange at, StringRef small, Region &smallBody, R
   printLambda(body.front(), "});\n");
 }
 
-void Printer::print(KeepOp op) {
-  line() << "attn::keep" << (op.getTurned() ? "_turned" : "") << "(" << names.of(op.getS()) << ", " << expr(op.getQ0())
-         << ", " << expr(op.getK0()) << ", ";
-  printLambda(op.getBody().front(), "});\n", op.getTurned());
+void Printer::print(ApplyMaskOp op) {
+  line() << "attn::keep" << (op.getTransposed() ? "_turned" : "") << "(" << names.of(op.getS()) << ", "
+         << expr(op.getQ0()) << ", " << expr(op.getK0()) << ", ";
+  printLambda(op.getBody().front(), "});\n", op.getTransposed());
 }
 
 void Printer::print(AddSinkOp op) {
@@ -379,7 +390,7 @@ std::string Printer::literal(double value) {
 
 std::string Printer::base2(double scale) { return literal(scale * std::log2(std::exp(1.0))); }
 
-void Printer::print(SoftmaxStepOp op) {
+void Printer::print(OnlineSoftmaxOp op) {
   line() << "attn::softmax_step(" << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", "
          << names.of(op.getAcc()) << ", " << base2(op.getScale().convertToDouble()) << ");\n";
 }
@@ -389,7 +400,7 @@ void Printer::print(SoftmaxOp op) {
          << names.of(op.getRow()) << ", " << base2(op.getScale().convertToDouble()) << ");\n";
 }
 
-void Printer::print(WeighOp op) {
+void Printer::print(SoftmaxConvertOp op) {
   line() << "attn::weigh" << (op.getRepaired() ? "<true>(" : "(") << names.of(op.getP()) << ", " << names.of(op.getS())
          << ", " << names.of(op.getRow()) << ", " << base2(op.getScale().convertToDouble());
   std::string small;
@@ -403,7 +414,7 @@ void Printer::print(WeighOp op) {
     printModifier(op.getAt(), small, op.getSmall(), op.getModify());
 }
 
-void Printer::print(MmaPvOp op) {
+void Printer::print(MmaAbOp op) {
   line() << (op.getGuarded() ? "attn::mma_pv_guarded(" : "attn::mma_pv(") << names.of(op.getAcc()) << ", "
          << names.of(op.getP()) << ", " << names.of(op.getV());
   if (op.getGuarded() && op.getWhen())
@@ -426,7 +437,7 @@ void Printer::print(StoreLseOp op) {
          << expr(op.getRows()) << ", " << expr(op.getWriteRows()) << ");\n";
 }
 
-void Printer::print(ClearShareOp op) {
+void Printer::print(ClearSliceOp op) {
   line() << "attn::clear_share<" << op->getParentOfType<KernelOp>().getSchedule().getWarps() * 32 << ">("
          << expr(op.getTo()) << ", " << expr(op.getCount()) << ", " << expr(op.getBlock()) << ", "
          << expr(op.getBlocks()) << ");\n";
@@ -443,13 +454,13 @@ void Printer::print(StorePaddingOp op) {
   }
   // With keys at rest, or rows that keys pass by, there is no register for what a loop over messages would know ahead
   // of them.
-  bool scarce = (kernel.getKeys() && kernel.isPersistent()) || kernel.keepsRows();
+  bool scarce = (kernel.getKeys() && kernel.isPersistent()) || kernel.hasStationaryRows();
   line() << "attn::store_zero<" << op.getDim() << ", " << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
          << expr(op.getStride()) << ", " << expr(op.getWriteRows()) << (scarce ? ", attn::thread_here()" : "")
          << ");\n";
 }
 
-void Printer::print(MergeOp op) {
+void Printer::print(CombineOp op) {
   auto schedule = op->getParentOfType<KernelOp>().getSchedule();
   line() << "attn::merge<" << op.getDim() << ", " << schedule.getQTile() << ", " << schedule.getWarps() * 32 << ">("
          << expr(op.getO()) << ", " << expr(op.getStride()) << ", " << (op.getLse() ? expr(op.getLse()) : "nullptr")

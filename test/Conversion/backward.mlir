@@ -8,7 +8,7 @@ attn.backward @grads of(@p) dlse
 
 // CHECK-NOT: attn.
 // CHECK: tile.kernel @grads_prepare({{.*}}) target("cpu") grid(packed heads 4) schedule(#tile.auxiliary<q_tile = 128
-// CHECK: tile.prepare %row_statistics {{.*}} dlse(
+// CHECK: tile.preprocess %row_statistics {{.*}} dlse(
 
 // Key tiles and kv heads; for both query heads of one.
 // CHECK: tile.kernel @grads({{.*}}) target("cpu") grid(packed heads 2 keys)
@@ -17,56 +17,56 @@ attn.backward @grads of(@p) dlse
 // CHECK: tile.store_padding %dv_rows
 // CHECK: scf.for
 // CHECK: tile.kv_loop [%begin, %full_begin, %end] tests {{\[\[}}0], []] carry()
-// CHECK: tile.mma_qk %s, %K, %Q
-// CHECK: tile.mma_qk %dp, %V, %dO
-// CHECK: tile.keep %s at({{.*}}) turned
+// CHECK: tile.mma_abt %s, %K, %Q
+// CHECK: tile.mma_abt %dp, %V, %dO
+// CHECK: tile.apply_mask %s at({{.*}}) transposed
 // CHECK-NEXT: (%k{{.*}}: i32, %q{{.*}}: i32):
-// CHECK: tile.probabilities %s, %stats at({{.*}}) scale 1.250000e-01 turned
-// CHECK: tile.mma_pv %dV, %s, %dO
-// CHECK: tile.grad_scores %dp, %s, %stats turned
-// CHECK: tile.mma_pv %dK, %dp, %Q
+// CHECK: tile.probabilities %s, %stats at({{.*}}) scale 1.250000e-01 transposed
+// CHECK: tile.mma_ab %dV, %s, %dO
+// CHECK: tile.grad_scores %dp, %s, %stats transposed
+// CHECK: tile.mma_ab %dK, %dp, %Q
 // CHECK: tile.barrier
 // CHECK: tile.scale %dK by 1.250000e-01
 
 // CHECK: tile.kernel @grads_dq({{.*}}) target("cpu") grid(packed heads 4)
 // CHECK: tile.store_padding %dq_rows
 // CHECK: tile.kv_loop
-// CHECK: tile.mma_qk %s, %Q, %K
-// CHECK: tile.mma_qk %dp, %dO, %V
-// CHECK: tile.mma_pv %dQ, %dp, %K
+// CHECK: tile.mma_abt %s, %Q, %K
+// CHECK: tile.mma_abt %dp, %dO, %V
+// CHECK: tile.mma_ab %dQ, %dp, %K
 
 // Boxes end where the sequence does: what another one has behind it would join its gradients. Weights, and then gradients of
 // scores, are held in registers, where scores were.
 // HOPPER: tile.kernel @grads_prepare({{.*}}) target("sm_80")
 // HOPPER: tile.kernel @grads({{.*}}) target("sm_90a") {{.*}}dq_columns = 32
-// HOPPER: tile.copy_box %K, %k_map at(%[[KEY:.*]], %kv_head) rows(%[[KEYS:.*]]) : {{.*}}, !tile.map<128xbf16, packed>
-// HOPPER-NEXT: tile.copy_box %V, %v_map at(%[[KEY]], %kv_head) rows(%[[KEYS]]) : {{.*}}, !tile.map<128xbf16, packed>
+// HOPPER: tile.copy_tma %K, %k_map at(%[[KEY:.*]], %kv_head) rows(%[[KEYS:.*]]) : {{.*}}, !tile.tensor_map<128xbf16, packed>
+// HOPPER-NEXT: tile.copy_tma %V, %v_map at(%[[KEY]], %kv_head) rows(%[[KEYS]]) : {{.*}}, !tile.tensor_map<128xbf16, packed>
 // HOPPER: %[[LEFT:.*]] = arith.subi %len_q, %q0
-// HOPPER: tile.copy_box %Q, %q_map at(%[[QUERY:.*]], %h) rows(%[[LEFT]]) : {{.*}}, !tile.map<128xbf16, packed>
-// HOPPER: tile.round %p, %s {at_once}
-// HOPPER-NEXT: tile.copy_box %dO, %do_map at(%[[QUERY]], %h) rows(%[[LEFT]]) : {{.*}}, !tile.map<128xbf16, packed>
-// HOPPER: tile.mma_qk %s, %V, %dO
-// HOPPER: tile.mma_pv %dV, %p, %dO
-// HOPPER: tile.grad_scores %s, %p, %stats turned
-// HOPPER: tile.round %p, %s {at_once}
+// HOPPER: tile.copy_tma %Q, %q_map at(%[[QUERY:.*]], %h) rows(%[[LEFT]]) : {{.*}}, !tile.tensor_map<128xbf16, packed>
+// HOPPER: tile.convert %p, %s {at_once}
+// HOPPER-NEXT: tile.copy_tma %dO, %do_map at(%[[QUERY]], %h) rows(%[[LEFT]]) : {{.*}}, !tile.tensor_map<128xbf16, packed>
+// HOPPER: tile.mma_abt %s, %V, %dO
+// HOPPER: tile.mma_ab %dV, %p, %dO
+// HOPPER: tile.grad_scores %s, %p, %stats transposed
+// HOPPER: tile.convert %p, %s {at_once}
 // dQ is added up by key tiles, by a warpgroup of its own, and rounded by a kernel of its own.
-// HOPPER: tile.share %dS, %p
-// HOPPER: tile.mma_tn %dQ, %dS_tile, %K : !tile.frag<256x32, 16>
-// HOPPER: tile.mma_pv %dK, %p, %Q
+// HOPPER: tile.store_and_sync %dS, %p
+// HOPPER: tile.mma_atb %dQ, %dS_tile, %K : !tile.frag<256x32, 16>
+// HOPPER: tile.mma_ab %dK, %p, %Q
 // Tiles of packed sequences one after the other: the last queries first, in the order of key tiles.
-// HOPPER: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) turns(%turn of %key_tile)
+// HOPPER: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) turns(%turn of %key_tile)
 // HOPPER-NEXT: (%[[OTHER:.*]]: i32):
 // HOPPER: tile.yield %{{.*}} : i1
 // HOPPER-NOT: tile.barrier
 // HOPPER: tile.kernel @grads_dq({{.*}}) target("sm_80")
-// HOPPER: tile.round_sum %dq_rows stride(%dq_row), %sum rows(%rows of %write_rows) by 1.250000e-01 dim 64 columns 32 turn(%turn) :
+// HOPPER: tile.postprocess %dq_rows stride(%dq_row), %sum rows(%rows of %write_rows) by 1.250000e-01 dim 64 columns 32 turn(%turn) :
 
 // The next tile's keys come while this one's are in use; its values, too, if they are narrow.
 // RUN: sed 's/heads(4, 2)/heads(4)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=AHEAD
 // AHEAD: tile.kernel @grads({{.*}}) target("sm_90a") {{.*}}dq_columns = 32
-// AHEAD: tile.place "K" slots 2
-// AHEAD: tile.place "V" slots 2
-// AHEAD: tile.place "staging" : !tile.staging<1, 32768>
+// AHEAD: tile.alloc "K" slots 2
+// AHEAD: tile.alloc "V" slots 2
+// AHEAD: tile.alloc "staging" : !tile.staging<1, 32768>
 // AHEAD-NOT: tile.warpgroup_index
 
 // Query tiles as narrow as what a warpgroup has of the keys: each walks along those that its own keys see. Not where heads share keys, or scores of packed
@@ -75,8 +75,8 @@ attn.backward @grads of(@p) dlse
 // RUN: sed 's/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/; s/dtype/score([#attn.softcap<30.0>]) dtype/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=SAME
 // RUN: sed 's/dims(64)/dims(128)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=SAME
 // OWN: tile.kernel @grads({{.*}}) target("sm_90a") {{.*}}dq_columns = 64
-// OWN: tile.place "K" slots 2
-// OWN: tile.place "V" :
+// OWN: tile.alloc "K" slots 2
+// OWN: tile.alloc "V" :
 // OWN: %warpgroup = tile.warpgroup_index
 // OWN: tile.kv_loop [%{{.*}}, %{{.*}}, %[[ALL:.*]]] tests {{.*}} own [%{{.*}}, %{{.*}}, %{{.*}}] carry()
 // SAME: tile.kernel @grads({{.*}}) target("sm_90a")
@@ -100,25 +100,25 @@ attn.backward @grads of(@p) dlse
 // RUN: sed 's/dims(64)/dims(256)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=WIDE
 // WIDE-NOT: clears(
 // WIDE: tile.kernel @grads_dv({{.*}}kv_tile = 128
-// WIDE: tile.clear_share %dq_sum count(%{{.*}}) block(%{{.*}} of %blocks)
+// WIDE: tile.clear_slice %dq_sum count(%{{.*}}) block(%{{.*}} of %blocks)
 // WIDE: tile.kv_loop
-// WIDE-NOT: tile.share %
+// WIDE-NOT: tile.store_and_sync %
 // WIDE: tile.kernel @grads({{.*}}kv_tile = 128{{.*}}stages = 1
-// WIDE: tile.share %dS, %ds
-// WIDE-NEXT: %[[DK:.*]] = tile.mma_pv %dK, %ds, %Q
+// WIDE: tile.store_and_sync %dS, %ds
+// WIDE-NEXT: %[[DK:.*]] = tile.mma_ab %dK, %ds, %Q
 // WIDE-NEXT: tile.wait %[[DK]]
-// WIDE-NEXT: %[[DQ:.*]] = tile.mma_tn %dQ, %dS_tile, %K
+// WIDE-NEXT: %[[DQ:.*]] = tile.mma_atb %dQ, %dS_tile, %K
 // WIDE-NEXT: tile.wait %[[DQ]]
-// WIDE: tile.add_sum %sum, %dQ left(%{{[^)]*}}) : !tile.frag<128x128, 8>
-// WIDE: tile.round_sum %dq_rows stride(%dq_row), %sum rows({{.*}}) by 6.250000e-02 dim 256 columns 128 held :
+// WIDE: tile.add_global %sum, %dQ left(%{{[^)]*}}) : !tile.frag<128x128, 8>
+// WIDE: tile.postprocess %dq_rows stride(%dq_row), %sum rows({{.*}}) by 6.250000e-02 dim 256 columns 128 held :
 
 // RUN: sed 's/dims(64)/dims(256)/; s/thd/bshd/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=KEYLESS
 // Without keys no block clears.
-// KEYLESS: tile.clear_share
+// KEYLESS: tile.clear_slice
 // KEYLESS: tile.kernel @grads_dq
 // KEYLESS: %[[ANY:.*]] = arith.cmpi slt, %{{.*}}, %seqlen_kv
 // KEYLESS: %[[ROWS:.*]] = arith.select %[[ANY]], %rows, %
-// KEYLESS: tile.round_sum {{.*}} rows(%[[ROWS]] of %rows) {{.*}} columns 128
+// KEYLESS: tile.postprocess {{.*}} rows(%[[ROWS]] of %rows) {{.*}} columns 128
 
 // Without sums, where slots of long sequences are listed, as dK: lists are of one kind of key tiles.
 // RUN: sed 's/dims(64)/dims(192)/; s/dtype(bf16)/dtype(bf16) expected_seqlen(4, 16)/; s/dlse/deterministic/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=LISTED
@@ -127,12 +127,12 @@ attn.backward @grads of(@p) dlse
 
 // Dense ones in any order, but behind the first, which writes. Where arrays say who that is, sums begin with 0.
 // RUN: sed 's/thd/bshd/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=DENSE
-// DENSE: tile.prepare {{.*}}turns(%turn)
-// DENSE: tile.copy_box %K, %k_map at(%{{[^,]*}}, %kv_head, %b) : {{.*}}, !tile.map<128xbf16>
+// DENSE: tile.preprocess {{.*}}turns(%turn)
+// DENSE: tile.copy_tma %K, %k_map at(%{{[^,]*}}, %kv_head, %b) : {{.*}}, !tile.tensor_map<128xbf16>
 // DENSE: %query_tiles =
-// DENSE: tile.copy_box %Q, %q_map at(%{{[^,]*}}, %h, %b) : {{.*}}, !tile.map<128xbf16>
-// DENSE: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) turns(%turn{{.*}} of %key_tile) after_first : !tile.frag
-// DENSE: tile.round_sum %dq_rows stride(%dq_row), %sum rows(%rows of %rows) by 1.250000e-01 dim 64 columns 32 turn(%turn) :
+// DENSE: tile.copy_tma %Q, %q_map at(%{{[^,]*}}, %h, %b) : {{.*}}, !tile.tensor_map<128xbf16>
+// DENSE: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) turns(%turn{{.*}} of %key_tile) after_first : !tile.frag
+// DENSE: tile.postprocess %dq_rows stride(%dq_row), %sum rows(%rows of %rows) by 1.250000e-01 dim 64 columns 32 turn(%turn) :
 // Rows whose keys are all in the first tile are not accumulated. Not where a dQ MMA warpgroup has few columns, but of packed
 // rows; of dense ones not under masks whose walks begin
 // elsewhere, or end for all rows alike, nor of packed ones where heads share keys; else packed sequences may be short under any mask of one run.
@@ -142,7 +142,7 @@ attn.backward @grads of(@p) dlse
 // RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.band<left = 99, right = 99>/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefixes=ALONE,PADDING -DSLOTS=1
 // ALONE: %[[ONE:.*]] = arith.cmpi sle, %end{{.*}}, %c1_i32
 // ALONE: %[[ALONE:.*]] = arith.andi %[[ONE]], %{{.*}}
-// ALONE: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<[[SLOTS]], 32768>) turns(%turn{{.*}} of %key_tile){{.*}} alone(%[[ALONE]]) to(%dq_rows : !tile.ptr<bf16> stride %dq_row rows %{{.*}} by {{.*}} dim {{64|128}}) : !tile.frag
+// ALONE: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<[[SLOTS]], 32768>) turns(%turn{{.*}} of %key_tile){{.*}} sole_writer(%[[ALONE]]) to(%dq_rows : !tile.ptr<bf16> stride %dq_row rows %{{.*}} by {{.*}} dim {{64|128}}) : !tile.frag
 // ALONE: %[[DONE:.*]] = arith.cmpi slt, %{{.*}}, %c0_i32
 // ALONE: scf.if %[[DONE]] {
 // PADDING: tile.store_padding
@@ -151,43 +151,43 @@ attn.backward @grads of(@p) dlse
 // ALONE-NEXT: arith.extsi
 // ALONE-NEXT: arith.muli
 // ALONE-NEXT: %sum = tile.advance %dq_sum
-// ALONE-NEXT: tile.round_sum
+// ALONE-NEXT: tile.postprocess
 // RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/attn.causal/attn.full/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=SUMMED
 // RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/attn.causal/attn.band<left = 99, right = 0>/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=SUMMED
 // RUN: sed 's/attn.causal/attn.full/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=SUMMED
 // RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.or<#attn.prefix<4>, #attn.band<left = 99, right = 0>>/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=SUMMED
-// SUMMED: tile.add_sum {{.*}} : !tile.frag
+// SUMMED: tile.add_global {{.*}} : !tile.frag
 // SUMMED-NOT: alone(
 
 // RUN: sed 's/thd/bshd/; s/attn.causal/attn.prefix<"lengths">/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=CLEARED
-// CLEARED: tile.prepare {{.*}}clears(%sum) columns 64
-// CLEARED: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) : !tile.frag
+// CLEARED: tile.preprocess {{.*}}clears(%sum) columns 64
+// CLEARED: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) : !tile.frag
 
 // If asked for, dense ones in order, too, and heads of a group one after the other.
 // RUN: sed 's/thd/bshd/; s/dlse/deterministic dlse/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=TURNS
 // TURNS: tile.kernel @grads_prepare({{.*}}dq_turns
-// TURNS: tile.prepare {{.*}}turns(%turn)
+// TURNS: tile.preprocess {{.*}}turns(%turn)
 // TURNS: tile.kernel @grads({{.*}}dq_turns
 // TURNS: %together = arith.minsi
 // TURNS: %query_tiles =
-// TURNS: tile.add_sum {{.*}} turns(%turn of %key_tile)
+// TURNS: tile.add_global {{.*}} turns(%turn of %key_tile)
 
 // Staged where sums have 128 columns. Narrower and wider ones are added from registers: where there is a dQ
 // MMA warpgroup more heads are interleaved then, and keys have two slots.
 // RUN: sed 's/thd/bshd/; s/dlse/deterministic/; s/heads(4, 2)/heads(4)/; s/dims(64)/dims(128)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=STAGED
 // STAGED: tile.kernel @grads(
 // STAGED-NOT: slots 2
-// STAGED: tile.place "staging" : !tile.staging<2, 32768>
+// STAGED: tile.alloc "staging" : !tile.staging<2, 32768>
 // STAGED: %[[GROUP:.*]] = arith.muli %c16_i32, %tiles
 // STAGED: arith.divui %block, %[[GROUP]]
 // RUN: sed 's/thd/bshd/; s/dlse/deterministic/; s/heads(4, 2)/heads(4)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=NARROW
 // NARROW: tile.kernel @grads(
-// NARROW: %K = tile.place "K" slots 2 :
-// NARROW: tile.place "turns" : !tile.staging<2, 0>
+// NARROW: %K = tile.alloc "K" slots 2 :
+// NARROW: tile.alloc "turns" : !tile.staging<2, 0>
 // NARROW: %[[SHORT:.*]] = arith.divui %c384_i32, %tiles
 // NARROW: %[[LEAST:.*]] = arith.maxsi %[[SHORT]], %c32_i32
 // NARROW: %together = arith.minsi %[[LEAST]], %c64_i32
-// NARROW: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%turns : !tile.staging<2, 0>) turns(%turn{{.*}} of %key_tile) : !tile.frag
+// NARROW: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%turns : !tile.staging<2, 0>) turns(%turn{{.*}} of %key_tile) : !tile.frag
 // Of wide heads fewer are interleaved.
 // RUN: sed 's/thd/bshd/; s/dlse/deterministic/; s/dims(64)/dims(256)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=FEWER
 // FEWER: tile.kernel @grads(
@@ -195,22 +195,22 @@ attn.backward @grads of(@p) dlse
 // FEWER: %[[LEAST:.*]] = arith.maxsi %[[SHORT]], %c8_i32
 // FEWER: %together = arith.minsi %[[LEAST]], %c16_i32
 // RUN: sed 's/dlse/deterministic/; s/dims(64)/dims(256)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=GATED
-// GATED: tile.prepare {{.*}}turns(%turn)
+// GATED: tile.preprocess {{.*}}turns(%turn)
 // Nobody clears what the first tile writes.
 // GATED: tile.kernel @grads_dv(
-// GATED-NOT: tile.clear_share
+// GATED-NOT: tile.clear_slice
 // GATED: tile.kernel @grads({{.*}}dq_turns
-// GATED: tile.place "turns" : !tile.staging<2, 0>
-// GATED: tile.mma_pv %dK
-// GATED: tile.mma_tn %dQ
-// GATED: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%turns : !tile.staging<2, 0>) turns(%turn{{.*}} of %key_tile) : !tile.frag
-// GATED: tile.round_sum %dq_rows stride(%dq_row), %sum rows(%rows of %write_rows) by 6.250000e-02 dim 256 columns 128 held turn(%turn) :
+// GATED: tile.alloc "turns" : !tile.staging<2, 0>
+// GATED: tile.mma_ab %dK
+// GATED: tile.mma_atb %dQ
+// GATED: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%turns : !tile.staging<2, 0>) turns(%turn{{.*}} of %key_tile) : !tile.frag
+// GATED: tile.postprocess %dq_rows stride(%dq_row), %sum rows(%rows of %write_rows) by 6.250000e-02 dim 256 columns 128 held turn(%turn) :
 
 // Not where tiles that add before are not known, or would be waited for long: there
 // query tiles are at rest for dQ, as on all other targets.
 // RUN: sed 's/dlse/deterministic dlse/; s/attn.causal/attn.document/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=ORDERED
 // RUN: sed 's/dlse/deterministic dlse/; s/attn.causal/attn.or<#attn.prefix<4>, #attn.band<left = 99, right = 0>>/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=ORDERED
 // RUN: sed 's/dlse/deterministic dlse/; s/attn.causal/attn.document/; s/dims(64)/dims(256)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=ORDERED
-// ORDERED-NOT: tile.add_sum
+// ORDERED-NOT: tile.add_global
 // ORDERED: tile.kernel @grads_dq({{.*}}) target("sm_90a")
-// ORDERED: tile.mma_pv %dQ, %ds, %K
+// ORDERED: tile.mma_ab %dQ, %ds, %K

@@ -37,7 +37,7 @@
 // A tile in one turn, if there are no more rows than max_seqlen says.
 // CHECK: scf.for %q0 = %c0_i32 to %len_q step %c128_i32
 // CHECK-NOT: scf.if
-// CHECK: tile.copy_box %Q
+// CHECK: tile.copy_tma %Q
 // CHECK: tile.kv_loop
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100)
 
@@ -56,50 +56,50 @@ attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(
 
 //--- single_pass.mlir
 // CHECK: tile.kernel @p({{.*}}) grid(packed heads 4 tiles 1) schedule(#tile.single_pass<q_tile = 192, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1, stages = 1>)
-// CHECK: %K = tile.place "K" : !tile.shared<192x128xbf16, swizzled>
-// CHECK: %all_scores = tile.place "all_scores" : !tile.frag<192x192, 12>
-// CHECK: %all = tile.place "all" : !tile.held<192x192xbf16, 12>
+// CHECK: %K = tile.alloc "K" : !tile.shared<192x128xbf16, swizzled>
+// CHECK: %all_scores = tile.alloc "all_scores" : !tile.frag<192x192, 12>
+// CHECK: %all = tile.alloc "all" : !tile.register_operand<192x192xbf16, 12>
 // More than a tile of keys, and no more than a single pass has.
 // CHECK-DAG: %[[MORE:.*]] = arith.cmpi sgt, %len_kv, %c64_i32
 // CHECK-DAG: %[[FEW:.*]] = arith.cmpi sle, %len_kv, %c192_i32
 // CHECK: %[[SINGLE:.*]] = arith.andi %[[MORE]], %[[FEW]]
 // CHECK: scf.if %[[SINGLE]] {
-// CHECK-NEXT: %[[T:.*]] = tile.copy_box %K, %k_map at(%first_key, %h) rows(%len_kv) boxes 3
+// CHECK-NEXT: %[[T:.*]] = tile.copy_tma %K, %k_map at(%first_key, %h) rows(%len_kv) boxes 3
 // CHECK-NEXT: tile.wait %[[T]]
-// CHECK-NEXT: %[[S:.*]] = tile.mma_qk %all_scores, %Q, %K
+// CHECK-NEXT: %[[S:.*]] = tile.mma_abt %all_scores, %Q, %K
 // CHECK-NEXT: tile.wait %[[S]]
 // CHECK: scf.if
-// CHECK-NEXT: tile.keep %all_scores
+// CHECK-NEXT: tile.apply_mask %all_scores
 // CHECK: tile.softmax %all_scores, %row
-// CHECK-NEXT: tile.round %all, %all_scores
+// CHECK-NEXT: tile.convert %all, %all_scores
 // CHECK-NEXT: tile.clear %acc
-// CHECK-NEXT: tile.copy_box %V, %v_map at(%first_key, %h) rows(%len_kv) boxes 3
-// CHECK: tile.mma_pv %acc, %all, %V
+// CHECK-NEXT: tile.copy_tma %V, %v_map at(%first_key, %h) rows(%len_kv) boxes 3
+// CHECK: tile.mma_ab %acc, %all, %V
 // CHECK: } else {
 // Else they are walked as ever, a box in a slot.
 // CHECK: tile.kv_loop
-// CHECK: tile.copy_box %K, %k_map at({{.*}}) rows(%{{[^)]*}}) boxes 1 :
-// CHECK: tile.mma_qk %s, %Q, %K
+// CHECK: tile.copy_tma %K, %k_map at({{.*}}) rows(%{{[^)]*}}) boxes 1 :
+// CHECK: tile.mma_abt %s, %Q, %K
 //
 // Both ways fill and take from the same rings, and queries are given back where they are done with.
 // ROLES: tile.roles
 // ROLES: scf.if
-// ROLES-NEXT: tile.fill %K, %k_map {{.*}} boxes 3
-// ROLES-NEXT: tile.fill %V, %v_map {{.*}} boxes 3
+// ROLES-NEXT: tile.producer_load %K, %k_map {{.*}} boxes 3
+// ROLES-NEXT: tile.producer_load %V, %v_map {{.*}} boxes 3
 // ROLES-NEXT: } else {
 // ROLES: tile.kv_loop
-// ROLES: tile.fill %K, %k_map {{.*}} boxes 1
+// ROLES: tile.producer_load %K, %k_map {{.*}} boxes 1
 // ROLES: consumer
-// ROLES: %[[Q:.*]] = tile.take %Q
+// ROLES: %[[Q:.*]] = tile.consumer_wait %Q
 // ROLES: scf.if
-// ROLES-NEXT: %[[K:.*]] = tile.take %K
-// ROLES-NEXT: %[[S:.*]] = tile.mma_qk %all_scores, %[[Q]], %[[K]]
+// ROLES-NEXT: %[[K:.*]] = tile.consumer_wait %K
+// ROLES-NEXT: %[[S:.*]] = tile.mma_abt %all_scores, %[[Q]], %[[K]]
 // ROLES-NEXT: tile.wait %[[S]]
-// ROLES-DAG: tile.release_early %Q unless %false
-// ROLES-DAG: tile.release %K
+// ROLES-DAG: tile.consumer_release_early %Q unless %false
+// ROLES-DAG: tile.consumer_release %K
 // ROLES: } else {
 // ROLES: tile.kv_loop
-// ROLES: tile.release %Q
+// ROLES: tile.consumer_release %Q
 //
 // CUDA: attn::Ring<attn::bf16, 192, 128, 1> K(
 // CUDA: if (len_kv > 64 & len_kv <= 192) {
@@ -116,31 +116,31 @@ attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_
 // CHECK: grid(packed heads 4 tiles 1) schedule(#tile.single_pass<q_tile = 128, kv_tile = 112, kv_tiles = 2, warps = 8, blocks = 1, stages = 1, q_stages = 2>)
 // CHECK: } consumer {
 // CHECK: scf.if
-// CHECK-NEXT: %[[K:.*]] = tile.take %K
+// CHECK-NEXT: %[[K:.*]] = tile.consumer_wait %K
 // CHECK: scf.for %q0
-// CHECK: %[[Q:.*]] = tile.take %Q
-// CHECK: tile.mma_qk %all_scores, %[[Q]], %[[K]]
+// CHECK: %[[Q:.*]] = tile.consumer_wait %Q
+// CHECK: tile.mma_abt %all_scores, %[[Q]], %[[K]]
 // CHECK: %next = arith.addi %q0, %c128_i32
 // CHECK: %[[MORE:.*]] = arith.cmpi slt, %next, %{{.*}}
-// CHECK: tile.release_early %K unless %[[MORE]]
-// CHECK: tile.take %V
-// CHECK: tile.release %V
+// CHECK: tile.consumer_release_early %K unless %[[MORE]]
+// CHECK: tile.consumer_wait %V
+// CHECK: tile.consumer_release %V
 // CHECK: tile.store
-// CHECK: tile.release %K
+// CHECK: tile.consumer_release %K
 // CHECK: } else {
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(224)
 
 //--- shared_padded.mlir
 // Where a tile may have no rows, in the branch of those that do.
 // CHECK: } consumer {
-// CHECK: %[[K:.*]] = tile.take %K
+// CHECK: %[[K:.*]] = tile.consumer_wait %K
 // CHECK: scf.for %q0
 // CHECK: scf.if
 // CHECK: tile.store_padding
 // CHECK: scf.if
-// CHECK: tile.mma_qk %all_scores, %{{.*}}, %[[K]]
-// CHECK: tile.release_early %K unless
-// CHECK: tile.release %K
+// CHECK: tile.mma_abt %all_scores, %{{.*}}, %[[K]]
+// CHECK: tile.consumer_release_early %K unless
+// CHECK: tile.consumer_release %K
 attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(128) dtype(bf16) max_seqlen(224)
 
 //--- chosen.mlir

@@ -8,7 +8,7 @@
 // CHECK-LABEL: tile.kernel @causal_segments_(%ids_q: !tile.ptr<i32>, %positions_q: !tile.ptr<i32>, %ids_kv: !tile.ptr<i32>, %positions_kv: !tile.ptr<i32>,
 // CHECK-SAME: %status: !tile.ptr<i32>, %cu_seqlens_q: !tile.ptr<i32>, %padded_offsets_q: !tile.ptr<i32>,
 // CHECK-SAME: grid(rows cluster 16)
-// CHECK: !tile.table<12, 16>
+// CHECK: !tile.segment_table<12, 16>
 // CHECK-NOT: list_tiles
 // CHECK-LABEL: tile.kernel @causal(%q: !tile.ptr<bf16>,
 // CHECK-SAME: %cu_seqlens_q: !tile.ptr<i32>, %padded_offsets_q: !tile.ptr<i32>,
@@ -33,7 +33,7 @@ attn.segments @causal_segments mask(#attn.full) segments(4)
 // ROLES-LABEL: tile.kernel @listed(
 // ROLES: %listed_blocks = arith.minsi %blocks, %{{.+}} : i32
 // ROLES: producer {
-// ROLES-NEXT: tile.persist %listed_blocks, %queue feed
+// ROLES-NEXT: tile.persistent_loop %listed_blocks, %queue mailbox
 // GPU: ATTN_KERNEL(listed,
 // GPU: const int listed_blocks = attn::min(blocks, listed * 16);
 // GPU: for (int block = attn::block_index(); block < listed_blocks; block = attn::next_block(queue, block, listed_blocks)) {
@@ -59,7 +59,7 @@ attn.problem @full mask(#attn.full) layout(thd) heads(16) dims(128) dtype(bf16) 
 // CHECK-SAME: %padded_offsets_q: !tile.ptr<i32>, %x: !tile.ptr<f32>, %batch: i32, %total_q: i32, %tokens_q: i32, %position_rows_q: i32, %lse_head: i64)
 // CHECK-SAME: target("sm_80") grid(packed heads 16)
 // CHECK: %[[X:.+]] = tile.load %x[%h]
-// CHECK: tile.store_sinks %{{.*}} rows(%row0, %rows) ids(%ids_q, %tokens_q, %c12_i32) of(%cu_seqlens_q, %padded_offsets_q, %batch) sink(%[[X]]) positions(%positions_q, %position_rows_q)
+// CHECK: tile.store_sink_lse %{{.*}} rows(%row0, %rows) ids(%ids_q, %tokens_q, %c12_i32) of(%cu_seqlens_q, %padded_offsets_q, %batch) sink(%[[X]]) positions(%positions_q, %position_rows_q)
 // GPU: #include "attn/sinks.h"
 // GPU: ATTN_KERNEL(sunk_sinks, /*threads=*/256, /*blocks per multiprocessor=*/4)
 // GPU: (float *lse, const int *ids_q, const int *positions_q,

@@ -18,12 +18,12 @@ attn.problem @causal mask(#attn.causal) layout(bshd) heads(8, 2) dims(72, 40) dt
   schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 4, blocks = 2>)
 
 // Places: columns in multiples of 16, rows one 16-byte unit apart.
-// CHECK-NEXT: %Q = tile.place "Q" : !tile.shared<64x80xbf16, 88>
-// CHECK-NEXT: %K = tile.place "K" : !tile.shared<32x80xbf16, 88>
-// CHECK-NEXT: %V = tile.place "V" : !tile.shared<32x48xbf16, 56>
-// CHECK-NEXT: %s = tile.place "s" : !tile.frag<64x32, 4>
-// CHECK-NEXT: %acc = tile.place "acc" : !tile.frag<64x48, 4>
-// CHECK-NEXT: %row = tile.place "row" : !tile.rows<64, 4>
+// CHECK-NEXT: %Q = tile.alloc "Q" : !tile.shared<64x80xbf16, 88>
+// CHECK-NEXT: %K = tile.alloc "K" : !tile.shared<32x80xbf16, 88>
+// CHECK-NEXT: %V = tile.alloc "V" : !tile.shared<32x48xbf16, 56>
+// CHECK-NEXT: %s = tile.alloc "s" : !tile.frag<64x32, 4>
+// CHECK-NEXT: %acc = tile.alloc "acc" : !tile.frag<64x48, 4>
+// CHECK-NEXT: %row = tile.alloc "row" : !tile.softmax_state<64, 4>
 
 // Who am I: block -> tile, head, sequence; the last tile, which sees most, first.
 // CHECK: tile.block_index
@@ -47,19 +47,19 @@ attn.problem @causal mask(#attn.causal) layout(bshd) heads(8, 2) dims(72, 40) dt
 // CHECK: %[[KEYS:.*]] = arith.subi %seqlen_kv, %[[K0]]
 // CHECK: %[[TK:.*]] = tile.copy_async %K, %{{.*}} stride(%k_row) rows(%[[KEYS]]) dim 72
 // CHECK-NEXT: tile.wait %[[TK]]
-// CHECK-NEXT: %[[TS:.*]] = tile.mma_qk %s, %Q, %K
+// CHECK-NEXT: %[[TS:.*]] = tile.mma_abt %s, %Q, %K
 // CHECK-NEXT: tile.wait %[[TS]]
-// CHECK-NEXT: tile.keep %s at(%[[Q0]], %[[K0]])
+// CHECK-NEXT: tile.apply_mask %s at(%[[Q0]], %[[K0]])
 // CHECK: ^bb0(%[[ROW:.*]]: i32, %[[KEY:.*]]: i32):
 // CHECK: %[[BEHIND:.*]] = arith.addi %[[ROW]], %c1_i32
 // CHECK: %[[END:.*]] = arith.minsi %[[BEHIND]], %seqlen_kv
 // CHECK: %[[KEPT:.*]] = arith.cmpi slt, %[[KEY]], %[[END]]
 // CHECK: tile.yield %[[KEPT]] : i1
 // The scale is 1/sqrt(72).
-// CHECK: tile.softmax_step %s, %row, %acc scale 0.11785{{[0-9]+}}
+// CHECK: tile.online_softmax %s, %row, %acc scale 0.11785{{[0-9]+}}
 // CHECK: %[[TV:.*]] = tile.copy_async %V, %{{.*}} stride(%v_row) rows(%{{.*}}) dim 40
 // CHECK-NEXT: tile.wait %[[TV]]
-// CHECK-NEXT: %[[TA:.*]] = tile.mma_pv %acc, %s, %V {guarded}
+// CHECK-NEXT: %[[TA:.*]] = tile.mma_ab %acc, %s, %V {guarded}
 // CHECK-NEXT: tile.wait %[[TA]]
 // CHECK-NEXT: tile.yield
 
@@ -70,16 +70,16 @@ attn.problem @causal mask(#attn.causal) layout(bshd) heads(8, 2) dims(72, 40) dt
 // A given scale is taken; without lse nothing of it is left.
 // CHECK: tile.kernel @no_lse
 // CHECK-NOT: lse
-// CHECK: tile.softmax_step {{.*}} scale 5.000000e-01
+// CHECK: tile.online_softmax {{.*}} scale 5.000000e-01
 // CHECK-NOT: %lse
 attn.problem @no_lse mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(f16) scale(0.5) outputs(o)
 
 // Held queries are read into registers once, and the products take them there.
 // CHECK: tile.kernel @held
-// CHECK: %held = tile.place "held" : !tile.held<64x64xbf16, 4>
+// CHECK: %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
 // CHECK: tile.wait
-// CHECK-NEXT: tile.hold %held, %Q
-// CHECK: tile.mma_qk %s, %held, %K
+// CHECK-NEXT: tile.load_operand %held, %Q
+// CHECK: tile.mma_abt %s, %held, %K
 attn.problem @held mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
   schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 4, blocks = 2, q_in_registers = true>)
 
@@ -87,9 +87,9 @@ attn.problem @held mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
 // CHECK: tile.kernel @negative
 // CHECK: tile.wait
 // CHECK-NEXT: tile.negate %Q
-// CHECK: tile.softmax_step {{.*}} scale 2.500000e-01
+// CHECK: tile.online_softmax {{.*}} scale 2.500000e-01
 attn.problem @negative mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(-0.25)
 // CHECK: tile.kernel @zero
 // CHECK-NOT: tile.negate
-// CHECK: tile.softmax_step {{.*}} scale 7.88860905{{.*}}E-31
+// CHECK: tile.online_softmax {{.*}} scale 7.88860905{{.*}}E-31
 attn.problem @zero mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(0.0)

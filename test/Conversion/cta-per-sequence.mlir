@@ -43,7 +43,7 @@
 //--- forward.mlir
 // The number of a block says whose it is.
 // CHECK: target("sm_80") grid(packed heads 3 tiles 1) schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, blocks = 12, column_parts = 2>)
-// CHECK: %Q = tile.place "Q" : !tile.shared<17x128xbf16, 136>
+// CHECK: %Q = tile.alloc "Q" : !tile.shared<17x128xbf16, 136>
 // CHECK: %block = tile.block_index
 // CHECK-NOT: tile.find_sequence
 // CHECK: scf.for %{{.*}} = %c0_i32 to %len_q step %c17_i32
@@ -55,34 +55,34 @@
 // CHECK: tile.negate %Q
 // If all keys are there and finite: a single pass, and results a half of their columns at a time.
 // CHECK: scf.if
-// CHECK: tile.mma_qk %s, %Q, %K
-// CHECK: tile.keep %s
+// CHECK: tile.mma_abt %s, %Q, %K
+// CHECK: tile.apply_mask %s
 // CHECK: tile.softmax %s, %row
-// CHECK: tile.complete %row
-// CHECK: tile.round %P, %s
-// CHECK: %[[LEFT:.*]] = tile.part %V from(%c0_i32)
-// CHECK: tile.mma_pv %acc, %P, %[[LEFT]] :
+// CHECK: tile.reduce_row_sums %row
+// CHECK: tile.convert %P, %s
+// CHECK: %[[LEFT:.*]] = tile.subtile %V from(%c0_i32)
+// CHECK: tile.mma_ab %acc, %P, %[[LEFT]] :
 // CHECK: tile.divide %acc, %row
 // CHECK: tile.store %{{.*}} dim 64
-// CHECK: tile.part %V from(%c64_i32)
+// CHECK: tile.subtile %V from(%c64_i32)
 // CHECK: tile.store %{{.*}} dim 64
 // Else in steps of sixteen keys.
 // CHECK: } else {
-// CHECK: %[[FEW:.*]] = tile.part %K : {{.*}} to !tile.shared<16x128xbf16, 136>
+// CHECK: %[[FEW:.*]] = tile.subtile %K : {{.*}} to !tile.shared<16x128xbf16, 136>
 // CHECK: scf.for %column = %c0_i32 to %c128_i32 step %c64_i32
 // CHECK: tile.kv_loop
 // CHECK: tile.copy_async %[[FEW]]
 // CHECK: tile.normalize %acc, %row
 // CHECK: tile.store_lse
 // CHECK: tile.barrier
-// CHECK: tile.pad_rows
+// CHECK: tile.store_padding_rows
 // TOGETHER: } else {
 // TOGETHER: tile.copy_async %{{.*}} when
 // TOGETHER: tile.copy_async %{{.*}} when
 // TOGETHER: scf.for
 // TOGETHER: tile.wait
-// TOGETHER: tile.mma_qk
-// TOGETHER: tile.mma_pv
+// TOGETHER: tile.mma_abt
+// TOGETHER: tile.mma_ab %
 // TOGETHER: tile.barrier
 // TOGETHER: tile.copy_async %{{.*}} when
 attn.problem @p mask(#attn.full) layout(thd) heads(3) dims(128) dtype(bf16) scale(-0.5) max_seqlen(17, 17)
@@ -94,7 +94,7 @@ attn.problem @p mask(#attn.full) layout(thd) heads(3) dims(128) dtype(bf16) scal
 // CHECK: %end_all =
 // CHECK: scf.for %head = %h to %c5_i32 step %c3_i32
 // CHECK: tile.copy_async %Q
-// CHECK: tile.pad_rows
+// CHECK: tile.store_padding_rows
 // Gradients: where a tile has rows to spare, two by themselves.
 // CHECK: tile.kernel @g({{.*}}) grid(packed heads 3 tiles 1)
 // CHECK: scf.for %kv_head_{{.*}} to %c5_i32 step %c3_i32
@@ -122,21 +122,21 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(6, 2) 
 // CHECK: tile.copy_async once %K
 // CHECK: tile.copy_async once %dO
 // CHECK: tile.copy_async once %V
-// CHECK: tile.load_statistics %stats, %{{.*}} stride(%{{.*}} heads 2) dlse(%{{.*}}, %{{.*}} heads 2)
-// CHECK: tile.keep %s at(%{{.*}} heads 2, %c0_i32)
+// CHECK: tile.load_row_statistics %stats, %{{.*}} stride(%{{.*}} heads 2) dlse(%{{.*}}, %{{.*}} heads 2)
+// CHECK: tile.apply_mask %s at(%{{.*}} heads 2, %c0_i32)
 // CHECK: tile.probabilities %s, %stats at(%{{.*}} heads 2, %c0_i32) weighted(%weighted
-// CHECK: tile.mma_qk %dp, %dO, %V
-// CHECK: tile.row_grads %dp, %s, %stats weighted(%weighted
+// CHECK: tile.mma_abt %dp, %dO, %V
+// CHECK: tile.single_pass_grads %dp, %s, %stats weighted(%weighted
 // CHECK: tile.barrier
-// CHECK: tile.round %P, %s
-// CHECK: tile.mma_tn %dV, %P, %dO
+// CHECK: tile.convert %P, %s
+// CHECK: tile.mma_atb %dV, %P, %dO
 // CHECK: tile.barrier
-// CHECK: tile.round %dS, %dp
-// CHECK: tile.mma_pv %dQ, %dp, %K
+// CHECK: tile.convert %dS, %dp
+// CHECK: tile.mma_ab %dQ, %dp, %K
 // CHECK: tile.barrier
-// CHECK: tile.mma_tn %dK, %dS, %Q
+// CHECK: tile.mma_atb %dK, %dS, %Q
 // CHECK: } else {
-// CHECK: tile.fetch
+// CHECK: tile.load_rows
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(6, 3) dims(64, 48) dtype(f16)
   score([#attn.softcap<10.0>, #attn.alibi]) max_seqlen(3, 16)
 attn.backward @grads of(@p) dlse
@@ -185,9 +185,9 @@ attn.problem @of_heads mask(#attn.heads<#attn.full, #attn.causal>) layout(bshd) 
 //--- wide_grads.mlir
 // Beyond 64 keys, sums are made half of their columns at a time.
 // CHECK: schedule(#tile.cta_per_sequence<q_tile = 72, kv_tile = 88, warps = 5, blocks = 2, column_parts = 2>)
-// CHECK: tile.mma_tn %dV, %P
+// CHECK: tile.mma_atb %dV, %P
 // CHECK: tile.store %{{.*}}, %dV {{.*}} dim 64
-// CHECK: tile.part %dO from(%c64_i32) : !tile.shared<72x128xbf16, 136> to !tile.shared<72x64xbf16, 136>
+// CHECK: tile.subtile %dO from(%c64_i32) : !tile.shared<72x128xbf16, 136> to !tile.shared<72x64xbf16, 136>
 // CHECK: tile.store %{{.*}}, %dQ {{.*}} dim 32
 attn.problem @p mask(#attn.causal) layout(thd padded) heads(4) dims(64, 128) dtype(bf16) max_seqlen(70, 81)
 attn.backward @g of(@p)

@@ -13,12 +13,12 @@ attn.backward @grads of(@capped)
 
 // Padding of o is 0, that of lse -inf; no polynomial stands for softcap.
 // CHECK-LABEL: tile.kernel @capped(%q: !tile.ptr<f32>, %k: !tile.ptr<f32>, %v: !tile.ptr<f32>, %o: !tile.ptr<f32>, %lse: !tile.ptr<f32>
-// CHECK: tile.place "Q" : !tile.shared<64x64xf32, 72>
+// CHECK: tile.alloc "Q" : !tile.shared<64x64xf32, 72>
 // CHECK: tile.store_padding %{{.*}} dim 64 : !tile.ptr<f32>
 // CHECK: tile.store_padding %{{.*}} dim 1 : !tile.ptr<f32>
 // CHECK: tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 1> {
 // CHECK: math.tanh
 
 // CHECK-LABEL: tile.kernel @grads_prepare(%o: !tile.ptr<f32>, %lse: !tile.ptr<f32>, %do: !tile.ptr<f32>
-// CHECK: tile.prepare {{.*}} dim 64 : !tile.ptr<f32>
+// CHECK: tile.preprocess {{.*}} dim 64 : !tile.ptr<f32>
 // CHECK-LABEL: tile.kernel @grads_dq(%q: !tile.ptr<f32>, %k: !tile.ptr<f32>, %v: !tile.ptr<f32>, %do: !tile.ptr<f32>, %dq: !tile.ptr<f32>

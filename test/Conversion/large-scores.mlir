@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which forward kernels leave rows of large scores to tile.repair, and which backward passes hold probabilities 2^12
+// Which forward kernels leave rows of large scores to tile.recompute_rows, and which backward passes hold probabilities 2^12
 // times as large.
 // RUN: split-file %s %t
 // RUN: attn-opt %t/plain.mlir -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=REPAIRED
@@ -16,27 +16,27 @@
 // RUN: attn-translate %t/half.mlir --target=sm_90a | FileCheck %s --check-prefix=HALFCUDA
 // RUN: sed 's/dtype(f16)/dtype(f16) dropout(0.5, "seed")/' %t/half.mlir | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=DROPPED
 
-// REPAIRED: tile.softmax_step {{.*}} repaired :
+// REPAIRED: tile.online_softmax {{.*}} repaired :
 // REPAIRED: tile.normalize {{.*}} repaired :
-// REPAIRED: tile.repair
+// REPAIRED: tile.recompute_rows
 // EXACT-NOT: repaired
-// EXACT: tile.softmax_step
+// EXACT: tile.online_softmax
 // EXACT-NOT: repaired
 // CUDA: attn::softmax<true>(
 // CUDA: attn::weigh<true>(
 // CUDA: attn::normalize<true>(
 // CUDA: attn::repair<
 
-// HALF: tile.prepare {{.*}} exponent 12
-// HALF: tile.grad_scores {{.*}} by 2.44140625E-4 turned
+// HALF: tile.preprocess {{.*}} exponent 12
+// HALF: tile.grad_scores {{.*}} by 2.44140625E-4 transposed
 // HALF: tile.scale %dV by 2.44140625E-4
 // ONCE-NOT: exponent
 // ONCE-NOT: 2.44140625E-4
 // HALFCUDA: attn::prepare<{{.*}}, 12);
 // HALFCUDA: attn::grad_scores<true>({{.*}}, 2.441406250e-04f);
 // HALFCUDA: attn::scale(dV, 2.441406250e-04f);
-// DROPPED: tile.prepare {{.*}} exponent 12
-// DROPPED: tile.drop_grads {{.*}} by 4.8828125E-4
+// DROPPED: tile.preprocess {{.*}} exponent 12
+// DROPPED: tile.dropout_grad_scores {{.*}} by 4.8828125E-4
 // DROPPED: tile.scale %dV by 2.44140625E-4
 
 //--- plain.mlir

@@ -16,7 +16,7 @@
 // CHECK: tile.probabilities %s, %stats at({{.*}}) weighted(%weighted
 // CHECK: tile.grad_scores %dp, %weighted, %stats
 // CHECK: tile.accumulate %acc, %dp
-// CHECK: tile.store_block %{{.*}} stride(%{{.*}}) rows(%{{.*}}) cols(%{{.*}}), %acc
+// CHECK: tile.store_corner %{{.*}} stride(%{{.*}}) rows(%{{.*}}) cols(%{{.*}}), %acc
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(64) dtype(bf16) score([#attn.bias<"bias", bqk>])
 attn.backward @biased of(@p) requires_grad(["bias"])
 
@@ -26,7 +26,7 @@ attn.backward @biased of(@p) requires_grad(["bias"])
 // CHECK-LABEL: tile.kernel @grads_dtable_parts(
 // CHECK: scf.for %j
 // CHECK: scf.for %i
-// CHECK: tile.store_diagonals
+// CHECK: tile.store_diagonal_sums
 // CHECK-LABEL: tile.kernel @grads_dtable(
 // CHECK: tile.clear_entry
 // CHECK: scf.for %b
@@ -34,7 +34,7 @@ attn.backward @biased of(@p) requires_grad(["bias"])
 // CHECK: tile.add_total
 // CHECK-LABEL: tile.kernel @grads_dsinks(
 // CHECK: tile.clear_entry
-// CHECK: tile.add_sink_total
+// CHECK: tile.add_sink_grad
 attn.problem @p mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16) score([#attn.relative_bias<"table", 128>]) sink("sinks")
 attn.backward @grads of(@p) requires_grad(["table", "sinks"])
 

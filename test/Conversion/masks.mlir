@@ -20,7 +20,7 @@ attn.problem @bottom_right mask(#attn.causal<bottom_right>) layout(bshd) heads(8
 // A window: begin, full tiles, end. Behind a full tile the lower bound holds.
 // CHECK-LABEL: tile.kernel @window
 // CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}0, 1], [], [1]] carry()
-// CHECK: tile.keep
+// CHECK: tile.apply_mask
 // CHECK-NEXT: ^bb0(%[[Q:.*]]: i32, %[[K:.*]]: i32):
 // CHECK: arith.cmpi sle, %{{.*}}, %[[K]]
 // CHECK: arith.cmpi slt, %[[K]], %{{.*}}
@@ -35,7 +35,7 @@ attn.problem @band mask(#attn.band<left = 127, right = 0>) layout(bshd) heads(8)
 // A prefix or causal: one interval from 0, so one compare with the larger end.
 // CHECK-LABEL: tile.kernel @prefix_lm
 // CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}], [0]] carry()
-// CHECK: tile.keep
+// CHECK: tile.apply_mask
 // CHECK: tile.load uniform %prefix_lengths[
 // CHECK: arith.maxsi
 // CHECK-COUNT-1: arith.cmpi
@@ -56,7 +56,7 @@ attn.problem @sinks mask(#attn.and<#attn.or<#attn.prefix<4>, #attn.band<left = 1
 // CHECK-LABEL: tile.kernel @document(
 // CHECK-SAME: %segment_ids_q: !tile.ptr<i32>, %segment_ids_kv: !tile.ptr<i32>
 // CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}], [0, 1]] carry()
-// CHECK: tile.keep
+// CHECK: tile.apply_mask
 // CHECK: tile.load
 // CHECK-NOT: uniform
 // CHECK: tile.load
@@ -78,7 +78,7 @@ attn.problem @chunk mask(#attn.and<#attn.chunk<8192>, #attn.causal>) layout(bshd
 // Every other key: each tile is tested. A row's remainder does not depend on the key.
 // CHECK-LABEL: tile.kernel @strided
 // CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}0, 1]] carry()
-// CHECK: tile.keep
+// CHECK: tile.apply_mask
 // CHECK-NEXT: ^bb0(%[[Q:.*]]: i32, %[[K:.*]]: i32):
 // CHECK-DAG: arith.andi %[[Q]],
 // CHECK-DAG: arith.andi %[[K]],
@@ -114,7 +114,7 @@ attn.problem @without_each mask(#attn.and<#attn.band<right = 40>, #attn.not<#att
 // CHECK: %[[FIRST:.*]] = arith.cmpi slt, %h,
 // CHECK: arith.select %[[FIRST]],
 // CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}0, 1], [], [1]] carry()
-// CHECK: tile.keep
+// CHECK: tile.apply_mask
 // CHECK: arith.select %{{.*}},
 // CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1{{$}}
 attn.problem @heads mask(#attn.heads<#attn.causal, #attn.band<left = 127, right = 0>>) layout(bshd) heads(8) dims(64) dtype(bf16)
@@ -125,7 +125,7 @@ attn.problem @heads mask(#attn.heads<#attn.causal, #attn.band<left = 127, right 
 // CHECK: %[[TOTAL:.*]] = arith.extsi %total_q : i32 to i64
 // CHECK-NEXT: arith.muli %{{.*}}, %[[TOTAL]]
 // CHECK: %[[END:.*]] = tile.advance %end,
-// CHECK: tile.keep
+// CHECK: tile.apply_mask
 // CHECK: tile.load %[[END]][
 attn.problem @of_heads mask(#attn.row_interval<end = "end", per_head>) layout(thd, bshd, bshd, thd) heads(8, 2) dims(64) dtype(bf16)
 // CHECK-LABEL: tile.kernel @of_kv_heads(
@@ -138,7 +138,7 @@ attn.problem @of_kv_heads mask(#attn.column_interval<begin = "begin", per_kv_hea
 
 // A predicate is a test of its own, beside the compare of a causal row. Remainders of negative numbers are mirrored.
 // CHECK-LABEL: tile.kernel @predicate
-// CHECK: tile.keep
+// CHECK: tile.apply_mask
 // CHECK-NEXT: ^bb0(%[[Q:.*]]: i32, %[[K:.*]]: i32):
 // CHECK: %[[AWAY:.*]] = arith.subi %[[Q]], %[[K]]
 // CHECK: arith.maxsi %[[AWAY]],

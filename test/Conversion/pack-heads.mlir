@@ -31,7 +31,7 @@
 // CHECK: tile.modify %s at(%[[AT]] heads 6, %k0)
 // CHECK-NEXT: ^bb0(%score: f32, %[[Q:.*]]: i32, %[[K:.*]]: i32, %base: i32, %ahead: f32, %[[H:.*]]: i32):
 // CHECK: arith.cmpi slt, %[[H]], %c8_i32
-// CHECK: tile.keep %s at(%[[AT]] heads 6, %k0)
+// CHECK: tile.apply_mask %s at(%[[AT]] heads 6, %k0)
 // CHECK-NEXT: ^bb0(%{{.*}}: i32, %{{.*}}: i32):
 // CHECK: %[[O:.*]] = tile.pairs %o_row, %o_head : !tile.pairs<6, i64>
 // CHECK: %[[LSE:.*]] = tile.pairs %c1_i64, %lse_head : !tile.pairs<6, i64>
@@ -47,13 +47,13 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2)
 
 //--- hopper.mlir
 // A box brings heads in turns; with packed sequences and parts of their keys, too.
-// CHECK: %q_map: !tile.map<10x6xbf16, packed>, %k_map: !tile.map<128xbf16, packed>
+// CHECK: %q_map: !tile.tensor_map<10x6xbf16, packed>, %k_map: !tile.tensor_map<128xbf16, packed>
 // CHECK: tile.find_sequence {{.*}} tile 10
-// CHECK: tile.fill %Q, %q_map at(%row0, %h) rows(%rows) : !tile.ring<1, <64x128xbf16, swizzled>>, !tile.map<10x6xbf16, packed>
+// CHECK: tile.producer_load %Q, %q_map at(%row0, %h) rows(%rows) : !tile.ring<1, <64x128xbf16, swizzled>>, !tile.tensor_map<10x6xbf16, packed>
 // CHECK: tile.store_padding %{{.*}} stride(%{{.*}} heads 6)
 // CHECK: tile.store %partial_o_rows stride(%{{.*}} heads 6), %acc
 // CHECK: tile.store_lse %partial_max_rows sum(%partial_sum_rows) stride(%{{.*}} heads 6), %row
-// CHECK: tile.repair %acc at(%{{.*}} heads 6) {{.*}} keys(%{{.*}} from %{{.*}}) from(%q_rows, %{{.*}} heads 6, %k_rows, %k_row, %v_rows, %v_row) into(%partial_o_rows, %{{.*}} heads 6) lse(%partial_max_rows, %{{.*}} heads 6) sum(%partial_sum_rows)
+// CHECK: tile.recompute_rows %acc at(%{{.*}} heads 6) {{.*}} keys(%{{.*}} from %{{.*}}) from(%q_rows, %{{.*}} heads 6, %k_rows, %k_row, %v_rows, %v_row) into(%partial_o_rows, %{{.*}} heads 6) lse(%partial_max_rows, %{{.*}} heads 6) sum(%partial_sum_rows)
 // The kernel that merges sees rows of all heads.
 // CHECK: tile.kernel @p_merge({{.*}} grid(packed heads 12)
 // TEXT: attn::store<128>(partial_o_rows, x_{{[0-9]+}}, acc,

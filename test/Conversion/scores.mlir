@@ -22,8 +22,8 @@
 // CHECK: %[[X:.*]] = arith.mulf %score, %[[C]] : f32
 // CHECK-NEXT: %[[TANH:.*]] = math.tanh %[[X]] : f32
 // CHECK-NEXT: tile.yield %[[TANH]], %{{.*}}, %{{.*}} : f32, f32, f32
-// CHECK: tile.keep %s
-// CHECK: tile.softmax_step %s, %row, %acc scale 0.69314718055994529
+// CHECK: tile.apply_mask %s
+// CHECK: tile.online_softmax %s, %row, %acc scale 0.69314718055994529
 attn.problem @capped mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) score([#attn.softcap<50.0>])
 
 // The slope, in units of a product, is worked out once a query tile, before the walk;
@@ -50,7 +50,7 @@ attn.problem @capped mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf1
 // CHECK: %[[NEW:.*]] = arith.subf %score, %[[SIZE]] : f32
 // CHECK: tile.yield %[[NEW]] : f32
 // Up to the diagonal, scores rise from tile to tile.
-// CHECK: tile.softmax_step %s, %row, %acc scale 1.250000e-01 {rising}
+// CHECK: tile.online_softmax %s, %row, %acc scale 1.250000e-01 {rising}
 attn.problem @alibi mask(#attn.full) layout(bshd) heads(12) dims(64) dtype(bf16) score([#attn.alibi<bottom_right>])
 
 // Given slopes may be negative: their sign stays outside the distance's size.
@@ -79,7 +79,7 @@ attn.problem @given mask(#attn.full) layout(bshd) heads(12) dims(64) dtype(bf16)
 // CHECK-NEXT: %[[A:.*]] = math.fma %ahead, %slope, %score : f32
 // CHECK-NEXT: %[[C:.*]] = arith.mulf %[[FLOAT]], %slope : f32
 // CHECK-NEXT: tile.yield %[[A]], %{{.*}}, %[[C]] : f32, f32, f32
-// CHECK: tile.softmax_step
+// CHECK: tile.online_softmax
 // CHECK-NOT: rising
 // CHECK-SAME: : !tile.frag
 attn.problem @up_to_the_diagonal mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) score([#attn.alibi])
@@ -105,7 +105,7 @@ attn.problem @other_diagonal mask(#attn.causal) layout(bshd) heads(8) dims(64) d
 // SM90-LABEL: tile.kernel @packed
 // SM90: tests {{\[\[}}0], []]
 // SM90-NOT: rising
-// SM90: tile.softmax_step
+// SM90: tile.online_softmax
 // SM90-NOT: rising
 attn.problem @packed mask(#attn.causal) layout(thd) heads(8) dims(64) dtype(bf16) score([#attn.alibi])
 
@@ -118,18 +118,18 @@ attn.problem @packed mask(#attn.causal) layout(thd) heads(8) dims(64) dtype(bf16
 // CHECK-NOT: math.fma %ahead
 // CHECK: math.tanh
 // CHECK-NOT: tile.modify
-// CHECK: tile.softmax_step %s, %row, %acc scale 0.69314718055994529
+// CHECK: tile.online_softmax %s, %row, %acc scale 0.69314718055994529
 attn.problem @both mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
   score([#attn.alibi, #attn.softcap<2.0>])
 
 // Rows that are computed anew: both in one region, on products with their sign (here
 // that of the scale), whatever is left of the scale outside.
 // SM90-LABEL: tile.kernel @negative
-// SM90: tile.mma_qk {{.*}}negated
+// SM90: tile.mma_abt {{.*}}negated
 // SM90: tile.modify {{.*}} within 1.599609375
 // SM90: tile.modify
-// SM90: tile.softmax_step {{.*}} scale 0.69314718055994529
-// SM90: tile.repair {{.*}} scale 0.69314718055994529
+// SM90: tile.online_softmax {{.*}} scale 0.69314718055994529
+// SM90: tile.recompute_rows {{.*}} scale 0.69314718055994529
 // SM90: } modify {
 // SM90-NEXT: ^bb0(%score: f32, %q_{{.*}}: i32, %k_{{.*}}: i32, %base: i32, %ahead: f32):
 // SM90-NEXT: arith.negf %score : f32
@@ -148,7 +148,7 @@ attn.problem @negative mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(b
 // CHECK: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
 // CHECK: tile.modify
 // CHECK: arith.mulf %score, %[[ZERO]] : f32
-// CHECK: tile.softmax_step %s, %row, %acc scale 1.000000e+00
+// CHECK: tile.online_softmax %s, %row, %acc scale 1.000000e+00
 attn.problem @zero mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(0.0) score([#attn.alibi])
 // CHECK-LABEL: tile.kernel @large
 // CHECK: tile.modify {{.*}} within 3.9052963256835938E-4 becomes {{.*}} {

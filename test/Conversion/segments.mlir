@@ -14,9 +14,9 @@
 // CHECK-SAME: %id_rows: i32, %tokens_q: i32, %tokens_kv: i32, %queue: !tile.queue)
 // ONE-SAME: grid(rows cluster 1) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
 // CLUSTER-SAME: target("sm_90a") grid(rows cluster 16) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
-// ONE: %table = tile.place "table" : !tile.table<64, 1>
-// CLUSTER: %table = tile.place "table" : !tile.table<64, 16>
-// CHECK-NEXT: %row = tile.row_index
+// ONE: %table = tile.alloc "table" : !tile.segment_table<64, 1>
+// CLUSTER: %table = tile.alloc "table" : !tile.segment_table<64, 16>
+// CHECK-NEXT: %row = tile.batch_row_index
 // CHECK-NEXT: %q = tile.tokens %ids_q row(%row) count(%tokens_q){{$}}
 // CHECK-NEXT: %kv = tile.tokens %ids_kv row(%row) count(%tokens_kv){{$}}
 // CHECK-NEXT: tile.count_segments %table, %q, %kv
@@ -24,7 +24,7 @@
 // CHECK: tile.yield %c-2147483648_i32, %c2147483647_i32, %c0_i32
 // CHECK: tile.select_segments %table, %q, %kv :
 // CHECK-NEXT: tile.write_segments %table lengths(%seqlens_q, %seqlens_kv) offsets(%offsets_q, %offsets_kv) status(%status)
-// CHECK-NEXT: tile.pair_segments %table, %q, %kv queue(%queue) rows(%id_rows) q(%cu_seqlens_q, %padded_offsets_q) kv(%cu_seqlens_kv, %padded_offsets_kv)
+// CHECK-NEXT: tile.write_sequences %table, %q, %kv queue(%queue) rows(%id_rows) q(%cu_seqlens_q, %padded_offsets_q) kv(%cu_seqlens_kv, %padded_offsets_kv)
 // CHECK-NEXT: }
 attn.segments @full mask(#attn.full) segments(64)
 
@@ -41,7 +41,7 @@ attn.segments @full mask(#attn.full) segments(64)
 // CHECK: tile.check_segments %table, %q, %kv
 // CHECK: tile.yield %c0_i32, %shift : i32, i32{{$}}
 // A tile's cost: up to the diagonal of its last query.
-// CHECK: tile.list_tiles %table, %q, %kv rows(%id_rows) of(%cu_seqlens_q, %padded_offsets_q, %cu_seqlens_kv) tile 32 to(%tiles_q, %tile_count)
+// CHECK: tile.list_query_tiles %table, %q, %kv rows(%id_rows) of(%cu_seqlens_q, %padded_offsets_q, %cu_seqlens_kv) tile 32 to(%tiles_q, %tile_count)
 // CHECK: arith.minsi %len_q, %len_kv
 // CHECK: tile.yield %{{.*}} : i32
 attn.segments @causal mask(#attn.causal) segments(64) maps tiles(32)

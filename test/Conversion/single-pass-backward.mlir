@@ -16,9 +16,9 @@
 //--- padded.mlir
 // CHECK: tile.kernel @g_short({{.*}} target("sm_90a") grid(packed heads 4 tiles 1) schedule(#tile.single_pass_backward<q_tile = 112, kv_tile = 96, warps = 8, blocks = 1, stages = 1, q_stages = 2>)
 // Rows and keys that are there; of fragments the last warp's rows are nobody's.
-// CHECK: %Q = tile.place "Q" : !tile.shared<112x96xbf16, swizzled>
-// CHECK: %K = tile.place "K" slots 1 : !tile.shared<96x96xbf16, swizzled>
-// CHECK: %turned = tile.place "turned" : !tile.ring<2, <112x128xbf16, swizzled>>
+// CHECK: %Q = tile.alloc "Q" : !tile.shared<112x96xbf16, swizzled>
+// CHECK: %K = tile.alloc "K" slots 1 : !tile.shared<96x96xbf16, swizzled>
+// CHECK: %turned = tile.alloc "turned" : !tile.ring<2, <112x128xbf16, swizzled>>
 // CHECK: %block = tile.block_index
 // CHECK-NOT: scf.if
 // Padding behind the last sequence, before the first and behind this one beyond its tile, on both sides.
@@ -36,23 +36,23 @@
 // CHECK: scf.for %{{.*}} = %{{.*}} to %extent_kv step %c112_i32
 // CHECK: %[[WRITTEN:.*]] = arith.minsi %extent_kv, %c96_i32
 // CHECK: scf.if %[[COMPUTES]] {
-// CHECK: tile.load_statistics %stats, %{{.*}} rows(%len_q) : !tile.rows<128, 8>
-// CHECK: tile.mma_qk %s, %Q, %K
-// CHECK: tile.mma_qk %dp, %dO, %V
+// CHECK: tile.load_row_statistics %stats, %{{.*}} rows(%len_q) : !tile.softmax_state<128, 8>
+// CHECK: tile.mma_abt %s, %Q, %K
+// CHECK: tile.mma_abt %dp, %dO, %V
 // What is behind the last key is tested where there is something.
 // CHECK: scf.if
-// CHECK-NEXT: tile.keep %s
+// CHECK-NEXT: tile.apply_mask %s
 // CHECK: tile.probabilities %s, %stats
-// CHECK: tile.row_grads %dp, %s, %stats
-// CHECK: tile.round %weights, %s {at_once}
-// CHECK-NEXT: %[[P:.*]] = tile.share %turned, %weights
-// CHECK-NEXT: tile.round %weights, %dp {at_once}
-// CHECK: %[[DV:.*]] = tile.mma_tn %dV, %[[P]], %dO
+// CHECK: tile.single_pass_grads %dp, %s, %stats
+// CHECK: tile.convert %weights, %s {at_once}
+// CHECK-NEXT: %[[P:.*]] = tile.store_and_sync %turned, %weights
+// CHECK-NEXT: tile.convert %weights, %dp {at_once}
+// CHECK: %[[DV:.*]] = tile.mma_atb %dV, %[[P]], %dO
 // CHECK-NEXT: tile.wait %[[DV]]
-// CHECK-NEXT: %[[S:.*]] = tile.share %turned, %weights
-// CHECK: tile.mma_pv %dQ, %weights, %K
+// CHECK-NEXT: %[[S:.*]] = tile.store_and_sync %turned, %weights
+// CHECK: tile.mma_ab %dQ, %weights, %K
 // CHECK: tile.store %dv_rows stride(%dv_row), %dV rows(%len_kv, %[[WRITTEN]]) dim 80
-// CHECK: tile.mma_tn %dK, %[[S]], %Q
+// CHECK: tile.mma_atb %dK, %[[S]], %Q
 // CHECK: tile.store %dq_rows
 // CHECK: tile.store %dk_rows
 // Longer ones.
@@ -62,19 +62,19 @@
 // CHECK: tile.kernel @g_dq({{.*}} longer 112, 96)
 // The producer knows lengths and brings what slots get free for; places of a branch are not its.
 // ROLES: tile.kernel @g_short
-// ROLES: tile.send %feed
+// ROLES: tile.publish_work %feed
 // ROLES: scf.if
-// ROLES-NOT: tile.place
-// ROLES: tile.fill %Q, %q_map
-// ROLES-NEXT: tile.fill %V, %v_map
-// ROLES-NEXT: tile.fill %dO, %do_map
-// ROLES-NEXT: tile.fill %K, %k_map
+// ROLES-NOT: tile.alloc
+// ROLES: tile.producer_load %Q, %q_map
+// ROLES-NEXT: tile.producer_load %V, %v_map
+// ROLES-NEXT: tile.producer_load %dO, %do_map
+// ROLES-NEXT: tile.producer_load %K, %k_map
 // ROLES: consumer {
-// ROLES: tile.take %Q
-// ROLES: tile.release %V
-// ROLES: tile.release %dO
-// ROLES: tile.release %K
-// ROLES: tile.release %Q
+// ROLES: tile.consumer_wait %Q
+// ROLES: tile.consumer_release %V
+// ROLES: tile.consumer_release %dO
+// ROLES: tile.consumer_release %K
+// ROLES: tile.consumer_release %Q
 // ROLES: tile.kernel @g_slots
 attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(96, 80) dtype(bf16) max_seqlen(100, 90)
 attn.backward @g of(@p)
@@ -136,11 +136,11 @@ attn.backward @g of(@p)
 
 // What is dropped is marked where probabilities are, ahead of the other product, and of dV the rest is scaled.
 // CHECK: tile.kernel @g_short
-// CHECK: tile.mma_qk %s, %Q, %K
-// CHECK: tile.drop %s
+// CHECK: tile.mma_abt %s, %Q, %K
+// CHECK: tile.dropout %s
 // CHECK-SAME: marks
-// CHECK: tile.mma_qk %dp, %dO, %V
-// CHECK: tile.row_grads %dp, %s, %stats dropped by 1.111
+// CHECK: tile.mma_abt %dp, %dO, %V
+// CHECK: tile.single_pass_grads %dp, %s, %stats dropped by 1.111
 // CHECK: tile.scale %dV by 1.111
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
@@ -163,7 +163,7 @@ attn.backward @g of(@p)
 // Dense rows: all sequences are as long, and what is launched for longer ones nothing.
 // CHECK: tile.kernel @g_short({{.*}} grid(dense heads 4 tiles 1) schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
 // CHECK-NOT: scf.for %i = %{{.*}} to %behind_all
-// CHECK: tile.copy_box %Q, %q_map at(%{{.*}}, %kv_head, %b) :
+// CHECK: tile.copy_tma %Q, %q_map at(%{{.*}}, %kv_head, %b) :
 // CHECK: tile.kernel @g_prepare({{.*}} grid(dense heads 4 longer 128, 128)
 // CHECK: tile.kernel @g({{.*}} grid(dense heads 4 keys longer 128, 128)
 // CHECK: tile.kernel @g_dq({{.*}} grid(dense heads 4 longer 128, 128)

@@ -10,7 +10,7 @@
 
 // CHECK-LABEL: tile.kernel @off_by_one
 // CHECK: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
-// CHECK: tile.softmax_step
+// CHECK: tile.online_softmax
 // CHECK: tile.add_sink %acc, %row at(%q0) : {{.*}} {
 // CHECK-NEXT: tile.yield %[[ZERO]] : f32
 // CHECK-NEXT: }
@@ -24,7 +24,7 @@ attn.problem @off_by_one mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype
 // Rows that are computed once more have it too.
 // SM90-LABEL: tile.kernel @learned
 // SM90: %[[SINK:.*]] = tile.load %sinks[%h] : i32 from !tile.ptr<f32>
-// SM90: tile.repair
+// SM90: tile.recompute_rows
 // SM90: } sink {
 // SM90-NEXT: tile.yield %[[SINK]] : f32
 // TEXT: const float [[SINK:.*]] = sinks[h];

@@ -34,7 +34,7 @@
 //--- forward.mlir
 // One block lists what slots long sequences have; blocks of the others follow from how many there can be.
 // CHECK: tile.kernel @p_slots({{.*}}) target("sm_80") grid(rows cluster 1)
-// CHECK: tile.list_slots %tiles_q, %tile_count of(%padded_offsets_q, %batch) rows 192 {
+// CHECK: tile.list_work_tiles %tiles_q, %tile_count of(%padded_offsets_q, %batch) rows 192 {
 // CHECK: ^bb0(%b: i32):
 // CHECK-DAG: arith.cmpi sle, %{{.*}}, %c16_i32
 // CHECK-DAG: arith.cmpi sle, %{{.*}}, %c32_i32
@@ -50,7 +50,7 @@
 // CHECK: tile.kernel @p_short({{.*}}) target("sm_80") grid(packed heads 1 tiles 1)
 // CHECK: %end = arith.select %{{.*}}, %extent, %c0_i32
 // CHECK: scf.for %{{.*}} to %end
-// CHECK: tile.pad_rows
+// CHECK: tile.store_padding_rows
 // AMPERE: // p for sm_80
 // AMPERE: += 2048) {
 // AMPERE-NEXT: attn::barrier();
@@ -67,9 +67,9 @@ attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(64) dtype(bf
 // What is streamed comes first: it has its own way of keeping statistics.
 // CHECK: tile.kernel @g_short({{.*}}) target("sm_80") grid(packed heads 1 tiles 1)
 // CHECK: tile.kernel @g_slots({{.*}}) target("sm_80") grid(rows cluster 1)
-// CHECK: tile.list_slots %tiles_q, %tile_count of(%cu_seqlens_q, %batch) rows 128
-// CHECK: tile.list_slots %tiles_kv, %tile_count_kv of(%cu_seqlens_kv, %batch) rows 128
-// CHECK: tile.list_slots %tiles_dq, %tile_count_dq of(%cu_seqlens_q, %batch) rows 128
+// CHECK: tile.list_work_tiles %tiles_q, %tile_count of(%cu_seqlens_q, %batch) rows 128
+// CHECK: tile.list_work_tiles %tiles_kv, %tile_count_kv of(%cu_seqlens_kv, %batch) rows 128
+// CHECK: tile.list_work_tiles %tiles_dq, %tile_count_dq of(%cu_seqlens_q, %batch) rows 128
 // Blocks take turns: a launch does not know how few tiles there are.
 // CHECK: tile.kernel @g_prepare({{.*}}) target("sm_80") grid(packed heads 4 longer 16, 16)
 // CHECK: %block = tile.block_index
@@ -78,9 +78,9 @@ attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(64) dtype(bf
 // CHECK: tile.kernel @g({{.*}}) target("sm_90a") grid(packed heads 2 keys longer 16, 16)
 // CHECK: tile.block_index below
 // Sums of dQ have the rows that it has, of which those of long sequences are used.
-// CHECK: tile.add_sum {{.*}} after_first
+// CHECK: tile.add_global {{.*}} after_first
 // CHECK: tile.kernel @g_dq({{.*}}) target("sm_80") grid(packed heads 4 longer 16, 16)
-// CHECK: tile.round_sum
+// CHECK: tile.postprocess
 attn.problem @p mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16) expected_seqlen(4)
 attn.backward @g of(@p)
 //--- long_grads.mlir
@@ -89,14 +89,14 @@ attn.backward @g of(@p)
 // CHECK: tile.kernel @g({{.*}}) target("sm_90a") grid(packed heads 4 keys longer 128, 128)
 // CHECK: %[[AT:.*]] = arith.remui %group_tile, %listed
 // CHECK: %slot = tile.load uniform %tiles_kv[%[[AT]]]
-// CHECK: tile.add_sum {{.*}} after_first
+// CHECK: tile.add_global {{.*}} after_first
 // CHECK: tile.kernel @g_dq({{.*}}) target("sm_80") grid(packed heads 4 longer 128, 128)
 // CHECK: scf.for %{{.*}} = %block to
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(96)
 attn.backward @g of(@p)
 //--- wide_grads.mlir
 // dK and dV have kernels of their own, and one list of key tiles.
-// CHECK: tile.list_slots %tiles_kv, %tile_count_kv of(%padded_offsets_kv, %batch) rows 64
+// CHECK: tile.list_work_tiles %tiles_kv, %tile_count_kv of(%padded_offsets_kv, %batch) rows 64
 // CHECK: tile.kernel @g_dv({{.*}}) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64,
 // CHECK: tile.kernel @g({{.*}}) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64,
 // AMPERE: // g for sm_80
@@ -105,7 +105,7 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(2) dim
 attn.backward @g of(@p) deterministic dlse
 //--- none.mlir
 // Not where all have a length, where max_seqlen says that none is longer, or where there are no other kernels.
-// CHECK-NOT: tile.list_slots
+// CHECK-NOT: tile.list_work_tiles
 attn.problem @dense mask(#attn.full) layout(thd, bshd, bshd, thd) heads(4) dims(64) dtype(bf16) expected_seqlen(4)
 attn.problem @bounded mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(4) max_seqlen(16)
 attn.problem @long mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(512)
@@ -115,7 +115,7 @@ attn.problem @given mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) e
 tile.kernel @region(%x: !tile.ptr<i32>, %batch: i32) target("cpu") grid(rows cluster 1)
     schedule(#tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
   // expected-error @+1 {{expected a region over a sequence's number of type i32 that yields one condition}}
-  tile.list_slots %x, %x of(%x, %batch) rows 64 {
+  tile.list_work_tiles %x, %x of(%x, %batch) rows 64 {
   ^bb0(%b: i32):
     tile.yield %b : i32
   }

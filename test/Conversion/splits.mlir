@@ -51,7 +51,7 @@
 // The kernel that merges knows rows, heads and sequences, nothing of masks.
 // CHECK: tile.kernel @p_merge(%o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %partial_o: !tile.ptr<f32>, %partial_max: !tile.ptr<f32>, %partial_sum: !tile.ptr<f32>, %batch: i32, %seqlen_q: i32, %splits: i32,
 // CHECK-SAME: target("cpu") grid(dense heads 4) schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, blocks = 4>)
-// CHECK: tile.merge %o_rows stride(%o_row) lse(%{{.*}}) from(%partial_o_rows, %partial_max_rows, %partial_sum_rows) splits(%splits, %{{.*}}) rows(%rows) dim 16 scale 2.500000e-01 : !tile.ptr<bf16>
+// CHECK: tile.combine %o_rows stride(%o_row) lse(%{{.*}}) from(%partial_o_rows, %partial_max_rows, %partial_sum_rows) splits(%splits, %{{.*}}) rows(%rows) dim 16 scale 2.500000e-01 : !tile.ptr<bf16>
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(16) dtype(bf16)
   schedule(#tile.split_kv<splits = 7, of = #tile.tiled<q_tile = 64, kv_tile = 16, warps = 1, blocks = 1>>)
 
@@ -74,17 +74,17 @@ attn.problem @p mask(#attn.or<#attn.prefix<40>, #attn.band<left = 200, right = 0
 // A part repairs its own rows, from its own keys.
 // CHECK: tile.kernel @p_merge({{.*}} target("sm_80") grid(packed heads 4)
 // CHECK: %[[SLOTS:.*]] = arith.divui %total_q, %c4_i32
-// CHECK: tile.merge
+// CHECK: tile.combine
 attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
   schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>>)
 // ROLES: tile.kernel @p(
-// ROLES: tile.persist %blocks, %queue
-// ROLES: tile.repair %acc at(%q0) rows(%rows) keys(%{{.*}} from %{{.*}}) from({{.*}}) into(%partial_o_rows, %c64_i64) lse(%partial_max_rows) sum(%partial_sum_rows) dims(64, 64)
+// ROLES: tile.persistent_loop %blocks, %queue
+// ROLES: tile.recompute_rows %acc at(%q0) rows(%rows) keys(%{{.*}} from %{{.*}}) from({{.*}}) into(%partial_o_rows, %c64_i64) lse(%partial_max_rows) sum(%partial_sum_rows) dims(64, 64)
 // ROLES-SAME: !tile.ptr<bf16>, !tile.ptr<f32>
 // The other kernel is an ordinary one.
 // ROLES: tile.kernel @p_merge
-// ROLES-NOT: tile.persist
-// ROLES: tile.merge
+// ROLES-NOT: tile.persistent_loop
+// ROLES: tile.combine
 // TEXT: attn::store<64>(partial_o_rows, 64, acc, rows, rows);
 // TEXT: attn::repair<64, 64>(acc, q0, rows, {{.*}}, partial_o_rows, 64, attn::Partial{partial_max_rows, partial_sum_rows},
 // TEXT: ATTN_KERNEL(p_merge, /*threads=*/128

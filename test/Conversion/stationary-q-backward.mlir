@@ -14,70 +14,70 @@
 //--- padded.mlir
 // CHECK: tile.kernel @g_short({{.*}} grid(packed heads 4 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1, stages = 3>)
 // Rows that are there, of K and V all tiles; P and dS are read as 64 keys.
-// CHECK: %Q = tile.place "Q" : !tile.shared<144x96xbf16, swizzled>
-// CHECK: %K = tile.place "K" slots 3 : !tile.shared<48x96xbf16, swizzled>
-// CHECK: %O = tile.place "O" slots 1 : !tile.shared<144x80xbf16, swizzled>
-// CHECK: %P = tile.place "P" : !tile.ring<1, <144x64xbf16, swizzled>>
+// CHECK: %Q = tile.alloc "Q" : !tile.shared<144x96xbf16, swizzled>
+// CHECK: %K = tile.alloc "K" slots 3 : !tile.shared<48x96xbf16, swizzled>
+// CHECK: %O = tile.alloc "O" slots 1 : !tile.shared<144x80xbf16, swizzled>
+// CHECK: %P = tile.alloc "P" : !tile.ring<1, <144x64xbf16, swizzled>>
 // Padding of keys begins behind the last tile of them.
 // CHECK: %[[TILES:.*]] = arith.divui %{{.*}}, %c48_i32
 // CHECK: %[[BEHIND:.*]] = arith.muli %[[TILES]], %c48_i32
 // CHECK: %[[WRITTEN:.*]] = arith.minsi %extent_kv, %[[BEHIND]]
 // CHECK: scf.if
-// CHECK: tile.load_statistics %stats, %{{.*}} rows(%len_q) : !tile.rows<192, 12>
-// CHECK: tile.add_deltas %stats, %O, %dO : !tile.rows<192, 12>, !tile.shared<144x80xbf16, swizzled>, !tile.shared<144x80xbf16, swizzled>
+// CHECK: tile.load_row_statistics %stats, %{{.*}} rows(%len_q) : !tile.softmax_state<192, 12>
+// CHECK: tile.add_delta %stats, %O, %dO : !tile.softmax_state<192, 12>, !tile.shared<144x80xbf16, swizzled>, !tile.shared<144x80xbf16, swizzled>
 // CHECK: tile.clear %dQ
 // CHECK: scf.for %tile = %c0_i32 to %[[TILES]] step
 // Rows that see none of the keys are not multiplied by them, nor summed up.
 // CHECK: %end = arith.divui %{{.*}}, %c64_i32
 // CHECK: %[[SEES:.*]] = arith.cmpi slt, %warpgroup, %end
 // CHECK-NEXT: scf.if %[[SEES]] {
-// CHECK: tile.mma_qk %s, %Q, %K
-// CHECK: tile.mma_qk %dp, %dO, %V
+// CHECK: tile.mma_abt %s, %Q, %K
+// CHECK: tile.mma_abt %dp, %dO, %V
 // CHECK: tile.probabilities %s, %stats at(%c0_i32, %k0)
-// CHECK-NEXT: tile.put %P, %s :
-// CHECK: tile.row_grads %dp, %s, %stats known
-// CHECK-NEXT: tile.round %weights, %dp {at_once}
-// CHECK-NEXT: tile.put %dS, %weights :
-// CHECK-NEXT: %[[DQ:.*]] = tile.mma_pv %dQ, %weights, %K
+// CHECK-NEXT: tile.producer_store %P, %s :
+// CHECK: tile.single_pass_grads %dp, %s, %stats known
+// CHECK-NEXT: tile.convert %weights, %dp {at_once}
+// CHECK-NEXT: tile.producer_store %dS, %weights :
+// CHECK-NEXT: %[[DQ:.*]] = tile.mma_ab %dQ, %weights, %K
 // CHECK-NEXT: tile.wait %[[DQ]]
 // CHECK-NEXT: }
-// CHECK-NEXT: tile.publish %P
-// CHECK-NEXT: tile.publish %dS
+// CHECK-NEXT: tile.producer_commit %P
+// CHECK-NEXT: tile.producer_commit %dS
 // Pieces of dV and dK are dealt out among three warpgroups.
 // CHECK: %[[PIECE:.*]] = arith.select
 // CHECK: scf.for %piece = %[[PIECE]] to %c2_i32 step %c3_i32
-// CHECK: %[[SUM:.*]] = tile.mma_piece %sum, (%P_tile, %dS_tile), (%dO, %Q) at(%piece) blocks(%c0_i32, %end) : !tile.frag<64x128, 4>
+// CHECK: %[[SUM:.*]] = tile.mma_atb_slice %sum, (%P_tile, %dS_tile), (%dO, %Q) at(%piece) blocks(%c0_i32, %end) : !tile.frag<64x128, 4>
 // CHECK-NEXT: tile.wait %[[SUM]]
-// CHECK: tile.release_early %P unless %[[MORE:.*]] :
-// CHECK: tile.release_early %dS unless %[[MORE]] :
-// CHECK: tile.store_piece(%dv_rows, %dk_rows) strides(%dv_row, %dk_row), %sum at(%piece) rows({{.*}} factors [1.000000e+00, 1.020621e-01] dims [80, 96]
-// CHECK: tile.release %P
+// CHECK: tile.consumer_release_early %P unless %[[MORE:.*]] :
+// CHECK: tile.consumer_release_early %dS unless %[[MORE]] :
+// CHECK: tile.store_slice(%dv_rows, %dk_rows) strides(%dv_row, %dk_row), %sum at(%piece) rows({{.*}} factors [1.000000e+00, 1.020621e-01] dims [80, 96]
+// CHECK: tile.consumer_release %P
 // CHECK: tile.store %dq_rows stride(%dq_row), %dQ
 // Longer ones.
 // CHECK: tile.kernel @g({{.*}} longer 144, 144)
 // What waits for nothing of the tiles is brought; P and dS are not the producer's.
 // ROLES: tile.kernel @g_short
 // O, whose slot is the first to be free, comes ahead of what waits for others.
-// ROLES: tile.fill %O, %o_map
-// ROLES-NEXT: tile.fill %Q, %q_map
-// ROLES-NEXT: tile.fill %dO, %do_map
+// ROLES: tile.producer_load %O, %o_map
+// ROLES-NEXT: tile.producer_load %Q, %q_map
+// ROLES-NEXT: tile.producer_load %dO, %do_map
 // ROLES-NEXT: scf.for %tile
-// ROLES-NOT: tile.put
-// ROLES: tile.fill %K, %k_map
-// ROLES-NEXT: tile.fill %V, %v_map
+// ROLES-NOT: tile.producer_store
+// ROLES: tile.producer_load %K, %k_map
+// ROLES-NEXT: tile.producer_load %V, %v_map
 // ROLES-NEXT: }
 // ROLES-NOT: scf.for %piece
 // ROLES: consumer {
-// ROLES: tile.add_deltas %stats, %O_tile, %dO_tile
-// ROLES-NEXT: tile.release %O
+// ROLES: tile.add_delta %stats, %O_tile, %dO_tile
+// ROLES-NEXT: tile.consumer_release %O
 // Stationary rows are given back behind the last piece of the last tile.
-// ROLES: tile.mma_piece
+// ROLES: tile.mma_atb_slice
 // ROLES-NEXT: tile.wait
 // ROLES: %[[TILES:.*]] = arith.cmpi slt, %next, %
 // ROLES: %[[PIECES:.*]] = arith.cmpi slt, %next_{{.*}}, %c2_i32
 // ROLES: %[[MORE:.*]] = arith.ori %[[TILES]], %[[PIECES]]
-// ROLES: tile.release_early %dO unless %[[MORE]]
-// ROLES: tile.release_early %Q unless
+// ROLES: tile.consumer_release_early %dO unless %[[MORE]]
+// ROLES: tile.consumer_release_early %Q unless
 attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(96, 80) dtype(bf16) max_seqlen(130)
 attn.backward @g of(@p)
 
@@ -142,10 +142,10 @@ attn.backward @g of(@p)
 
 // Shared memory for one tile of keys, and not for O: its rows are under way while dO is waited for.
 // CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 256, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1, stages = 1>)
-// CHECK: tile.hold_rows %O, %o_rows stride(%o_row) rows(%len_q) dim 96 : !tile.held<128x96xbf16, 8>
-// CHECK: tile.hold_rows %O{{.*}}, %o_rows{{.*}} stride(%o_row)
+// CHECK: tile.load_operand_rows %O, %o_rows stride(%o_row) rows(%len_q) dim 96 : !tile.register_operand<128x96xbf16, 8>
+// CHECK: tile.load_operand_rows %O{{.*}}, %o_rows{{.*}} stride(%o_row)
 // CHECK-NEXT: tile.wait
-// CHECK-NEXT: tile.add_deltas %stats, %O, %dO first 0 :
+// CHECK-NEXT: tile.add_delta %stats, %O, %dO first 0 :
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(96) dtype(bf16) max_seqlen(250) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
@@ -153,13 +153,13 @@ attn.backward @g of(@p)
 
 // Probabilities have signs until gradients are there.
 // CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1, stages = 3>)
-// CHECK: tile.drop %s
+// CHECK: tile.dropout %s
 // CHECK-SAME: marks
-// CHECK-NOT: tile.put
-// CHECK: tile.mma_qk %dp, %dO, %V
-// CHECK: tile.row_grads %dp, %s, %stats known dropped by 1.111
-// CHECK: tile.put %P, %s
-// CHECK: tile.store_piece{{.*}} factors [1.111{{.*}}] dims [128, 128]
+// CHECK-NOT: tile.producer_store
+// CHECK: tile.mma_abt %dp, %dO, %V
+// CHECK: tile.single_pass_grads %dp, %s, %stats known dropped by 1.111
+// CHECK: tile.producer_store %P, %s
+// CHECK: tile.store_slice{{.*}} factors [1.111{{.*}}] dims [128, 128]
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(140) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
@@ -167,7 +167,7 @@ attn.backward @g of(@p)
 
 // Two blocks of rows, also of wide heads, and with a window; or with random numbers.
 // CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 2, warps = 8, blocks = 1>)
-// CHECK: tile.mma_piece {{.*}} : !tile.frag<64x64, 4>
+// CHECK: tile.mma_atb_slice {{.*}} : !tile.frag<64x64, 4>
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(193, 100) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
@@ -175,7 +175,7 @@ attn.backward @g of(@p)
 
 // Few tiles are full: all are tested.
 // CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 256, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1, stages = 1>)
-// CHECK: tile.mma_qk %s, %Q first 0, %K
+// CHECK: tile.mma_abt %s, %Q first 0, %K
 // CHECK-NOT: scf.if
 // CHECK: tile.probabilities
 attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(256) {sym_visibility = "private"}
@@ -191,7 +191,7 @@ attn.backward @g of(@p)
 
 // A test that divides: no register for a ring of O.
 // CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 160, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1>)
-// CHECK: tile.hold_rows
+// CHECK: tile.load_operand_rows
 attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<48>>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(160) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
@@ -199,7 +199,7 @@ attn.backward @g of(@p)
 
 // Of many parts, it has one.
 // CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 160, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1, stages = 3, q_stages = 2>)
-// CHECK-NOT: tile.hold_rows
+// CHECK-NOT: tile.load_operand_rows
 attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<64>>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(160) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 

@@ -25,27 +25,27 @@
 // CHECK-SAME: target("sm_80") grid(packed heads 2 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 1, lanes = 16, warps = 4, blocks = 6>)
 // CHECK: %[[FITS:.*]] = arith.andi %{{.*}} : i1
 // CHECK: scf.if %[[FITS]] {
-// CHECK: %weights = tile.place "weights" : !tile.weights<1x16, 16>
-// CHECK: tile.load_statistics %row, %{{.*}} rows(%len_q) : !tile.strip_rows<1, 16>
+// CHECK: %weights = tile.alloc "weights" : !tile.simt_probabilities<1x16, 16>
+// CHECK: tile.load_row_statistics %row, %{{.*}} rows(%len_q) : !tile.simt_softmax_state<1, 16>
 // CHECK: scf.for
-// CHECK: tile.sum_grads %dp, %s, %row
-// CHECK: tile.mma_pv %dQ, %dp, %K
-// CHECK: tile.mma_pv %pK, %s, %K
-// CHECK: tile.hold_weights %weights, %s, %dp
-// CHECK: tile.mma_turned %dV, %s, %dO
-// CHECK: tile.take_delta %dQ, %pK, %row by
+// CHECK: tile.accumulate_delta %dp, %s, %row
+// CHECK: tile.mma_ab %dQ, %dp, %K
+// CHECK: tile.mma_ab %pK, %s, %K
+// CHECK: tile.cache_probabilities %weights, %s, %dp
+// CHECK: tile.mma_atb_simt %dV, %s, %dO
+// CHECK: tile.subtract_delta %dQ, %pK, %row by
 // CHECK: scf.for
-// CHECK-NOT: tile.fetch
-// CHECK: tile.held_grads %dp, %weights, %row
-// CHECK: tile.mma_turned %dK, %dp, %Q
+// CHECK-NOT: tile.load_rows
+// CHECK: tile.cached_grad_scores %dp, %weights, %row
+// CHECK: tile.mma_atb_simt %dK, %dp, %Q
 // CHECK: } else {
 // CHECK: tile.store_delta
 // CHECK: tile.sync_warp
-// CHECK: tile.load_statistics %{{.*}} delta(
+// CHECK: tile.load_row_statistics %{{.*}} delta(
 // CHECK: tile.grad_scores
 // Rows behind a sequence, before the first and behind the last.
-// CHECK: tile.pad_rows %{{.*}} stride(%dq_row)
-// CHECK: tile.pad_rows %{{.*}} stride(%dk_row)
+// CHECK: tile.store_padding_rows %{{.*}} stride(%dq_row)
+// CHECK: tile.store_padding_rows %{{.*}} stride(%dk_row)
 attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(128) dtype(bf16) max_seqlen(1, 16)
 attn.backward @grads of(@p)
 
@@ -53,25 +53,25 @@ attn.backward @grads of(@p)
 // CHECK: grid(packed heads 1 tiles 1) schedule(#tile.simt_rows<rows = 2, keys = 2, lanes = 8, warps = 4, blocks = 4>)
 // CHECK-NOT: tile.weights
 // CHECK: scf.for %{{.*}} = %c0_i32 to %c2_i32
-// CHECK: tile.load_statistics %row, %{{.*}} dlse(
+// CHECK: tile.load_row_statistics %row, %{{.*}} dlse(
 // CHECK: tile.sync_warp
-// CHECK: tile.fetch %K
+// CHECK: tile.load_rows %K
 // CHECK: scf.for %{{.*}} = %c0_i32 to %c2_i32
-// CHECK: tile.fetch %Q
+// CHECK: tile.load_rows %Q
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd) heads(6, 3) dims(64, 48) dtype(f16) max_seqlen(3, 9)
 attn.backward @grads of(@p) deterministic dlse
   schedule(#tile.simt_rows<rows = 2, keys = 2, lanes = 8, warps = 4, blocks = 4>)
 
 //--- modified.mlir
 // What weighs gradients is probability times derivative; what weighs dO, and adds up to delta, the probability.
-// CHECK: %weighted = tile.place "weighted" : !tile.scores<1x1, 16>
-// CHECK: tile.probabilities %s, %row at(%{{.*}}, %{{.*}}) weighted(%weighted : !tile.scores<1x1, 16>)
+// CHECK: %weighted = tile.alloc "weighted" : !tile.simt_scores<1x1, 16>
+// CHECK: tile.probabilities %s, %row at(%{{.*}}, %{{.*}}) weighted(%weighted : !tile.simt_scores<1x1, 16>)
 // CHECK: math.tanh
-// CHECK: tile.sum_grads %dp, %s, %row weighted(%weighted : !tile.scores<1x1, 16>)
-// CHECK: tile.mma_pv %dQ, %dp, %K
-// CHECK: tile.mma_pv %pK, %weighted, %K
-// CHECK: tile.hold_weights %weights, %weighted, %dp
-// CHECK: tile.mma_turned %dV, %s, %dO
+// CHECK: tile.accumulate_delta %dp, %s, %row weighted(%weighted : !tile.simt_scores<1x1, 16>)
+// CHECK: tile.mma_ab %dQ, %dp, %K
+// CHECK: tile.mma_ab %pK, %weighted, %K
+// CHECK: tile.cache_probabilities %weights, %weighted, %dp
+// CHECK: tile.mma_atb_simt %dV, %s, %dO
 // CHECK: tile.store_delta
 // CHECK: tile.grad_scores %dp, %{{.*}}, %row
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) score([#attn.softcap<10.0>, #attn.alibi]) max_seqlen(1, 16)

@@ -19,12 +19,12 @@
 //--- dense.mlir
 // Three heads, two a warp: the last slot reads a head and writes nothing. Hopper has nothing of its own for this.
 // CHECK: target("sm_80") grid(dense heads 2 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, blocks = 10>)
-// CHECK: %Q = tile.place "Q" : !tile.strip<1x128xf32, 16>
-// CHECK: %K = tile.place "K" : !tile.strip<4x128xbf16, 16>
-// CHECK: %unit = tile.unit_index
+// CHECK: %Q = tile.alloc "Q" : !tile.simt_tile<1x128xf32, 16>
+// CHECK: %K = tile.alloc "K" : !tile.simt_tile<4x128xbf16, 16>
+// CHECK: %unit = tile.global_warp_index
 // CHECK: %[[GROUP:.*]] = arith.andi %unit, %c1_i32
 // CHECK: %b = arith.divui %unit, %c2_i32
-// CHECK: %slot = tile.slot_index lanes 16
+// CHECK: %slot = tile.lane_group_index lanes 16
 // CHECK: %[[HEAD:.*]] = arith.addi %{{.*}}, %slot
 // CHECK: %[[LIVE:.*]] = arith.cmpi slt, %[[HEAD]], %c3_i32
 // CHECK: %h = arith.minsi %[[HEAD]], %c2_i32
@@ -32,16 +32,16 @@
 // CHECK: scf.if %[[EXISTS]] {
 // CHECK: scf.for %[[Q0:.*]] = %c0_i32 to %seqlen_q step %c1_i32
 // CHECK: %[[ROWS:.*]] = arith.select %[[LIVE]], %rows, %c0_i32
-// CHECK: tile.fetch %Q, %q_rows stride(%q_row) rows(%[[ROWS]])
+// CHECK: tile.load_rows %Q, %q_rows stride(%q_row) rows(%[[ROWS]])
 // CHECK: tile.kv_loop [%c0_i32, %full_end, %end] tests {{\[\[}}], [0]]
 // Both are under way before anything is computed.
-// CHECK: tile.fetch %K
-// CHECK-NOT: tile.mma_qk
-// CHECK: tile.fetch %V
-// CHECK: tile.mma_qk %s, %Q, %K {negated}
-// CHECK: tile.keep %s at(%[[Q0]], %k0) : !tile.scores<1x4, 16> {
+// CHECK: tile.load_rows %K
+// CHECK-NOT: tile.mma_abt
+// CHECK: tile.load_rows %V
+// CHECK: tile.mma_abt %s, %Q, %K {negated}
+// CHECK: tile.apply_mask %s at(%[[Q0]], %k0) : !tile.simt_scores<1x4, 16> {
 // CHECK: tile.store %o_rows stride(%o_row), %acc rows(%[[ROWS]], %[[ROWS]]) dim 128
-// CHECK-NOT: tile.pad_rows
+// CHECK-NOT: tile.store_padding_rows
 attn.problem @dense mask(#attn.full) layout(bshd) heads(3) dims(128) dtype(bf16) scale(-0.5) max_seqlen(1, 16)
 
 //--- packed.mlir
@@ -56,9 +56,9 @@ attn.problem @dense mask(#attn.full) layout(bshd) heads(3) dims(128) dtype(bf16)
 // CHECK: tile.store
 // Padding before the first and behind the last sequence is shared out among all warps.
 // CHECK: %begin_all = tile.load uniform %padded_offsets_q[%c0_i32]
-// CHECK: tile.pad_rows %o_rows stride(%{{.*}} heads 2) from(%{{.*}}) to(%begin_all) step(%{{.*}}) dim 64 lanes 8
-// CHECK: tile.pad_rows %{{.*}} stride(%{{.*}} heads 2) from(%{{.*}}) to(%begin_all) step(%{{.*}}) dim 1 lanes 8
-// CHECK: tile.pad_rows %o_rows stride(%{{.*}} heads 2) from(%{{.*}}) to(%total_q)
+// CHECK: tile.store_padding_rows %o_rows stride(%{{.*}} heads 2) from(%{{.*}}) to(%begin_all) step(%{{.*}}) dim 64 lanes 8
+// CHECK: tile.store_padding_rows %{{.*}} stride(%{{.*}} heads 2) from(%{{.*}}) to(%begin_all) step(%{{.*}}) dim 1 lanes 8
+// CHECK: tile.store_padding_rows %o_rows stride(%{{.*}} heads 2) from(%{{.*}}) to(%total_q)
 attn.problem @packed mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 6) dims(64) dtype(f16)
   score([#attn.softcap<10.0>]) max_seqlen(4, 16)
   schedule(#tile.simt_rows<rows = 4, keys = 4, lanes = 8, warps = 4, blocks = 4, pack_heads = 2>)

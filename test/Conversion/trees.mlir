@@ -22,10 +22,10 @@
 // CHECK: %[[SHORT:.*]] = arith.cmpi sle, %len_kv, %[[LONGEST]]
 // CHECK: scf.if %[[SHORT]]
 // CHECK: %[[QUERIES:.*]] = arith.extsi %[[QUERY]]
-// CHECK: tile.number_tree %parent_node, %parent_first, %parent_end, %parent_numbering of %parent queries(%[[QUERIES]], %len_q) keys(%{{.*}}, %len_kv) in(%forest) : !tile.forest<3584>
-// CHECK: tile.together %queue of %cu_seqlens_kv(%batch) longer(%[[LONGEST]]) : !tile.ptr<i32> {
-// CHECK: ^bb0(%team: !tile.team, %b: i32):
-// CHECK: tile.number_tree %parent_node, {{.*}} keys(%{{.*}}, %{{.*}}) in(%forest) by %team : !tile.forest<3584>
+// CHECK: tile.number_tree %parent_node, %parent_first, %parent_end, %parent_numbering of %parent queries(%[[QUERIES]], %len_q) keys(%{{.*}}, %len_kv) in(%forest) : !tile.tree_runs<3584>
+// CHECK: tile.cooperative_loop %queue of %cu_seqlens_kv(%batch) longer(%[[LONGEST]]) : !tile.ptr<i32> {
+// CHECK: ^bb0(%team: !tile.cooperative_ctas, %b: i32):
+// CHECK: tile.number_tree %parent_node, {{.*}} keys(%{{.*}}, %{{.*}}) in(%forest) by %team : !tile.tree_runs<3584>
 // CHECK-LABEL: tile.kernel @p_ranges
 // CHECK: tile.advance %parent_first
 // CHECK: tile.entry_range
@@ -36,8 +36,8 @@ attn.problem @p mask(#attn.ancestors<"parent">) layout(thd padded) heads(4, 2) d
 
 //--- dense.mlir
 // Two arrays, two kernels; of one that stands twice, one.
-// CHECK-COUNT-2: tile.together
-// CHECK-NOT: tile.together
+// CHECK-COUNT-2: tile.cooperative_loop
+// CHECK-NOT: tile.cooperative_loop
 // TEXT: // p_tree for sm_80
 // TEXT: attn::Forest<3584> forest(0);
 // TEXT-NEXT: const int longest = batch < 3 ? 4096 : batch < 16 ? 32768 : 2147483647;

@@ -8,9 +8,9 @@
 // CHECK: #include "attn/tile.h"
 tile.kernel @scores(%q0: i32, %k0: i32) target("sm_80") grid(dense heads 1)
     schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
-  %s = tile.place "s" : !tile.frag<64x64, 1>
-  %p = tile.place "p" : !tile.held<64x64xbf16, 1>
-  %row = tile.place "row" : !tile.rows<64, 1>
+  %s = tile.alloc "s" : !tile.frag<64x64, 1>
+  %p = tile.alloc "p" : !tile.register_operand<64x64xbf16, 1>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 1>
   %half = arith.constant 0.5 : f32
   %minus = arith.constant -2.5 : f32
   // CHECK: const float slope = attn::exp2((float)(q0 + k0) * -2.500000000e+00f);
@@ -36,7 +36,7 @@ tile.kernel @scores(%q0: i32, %k0: i32) target("sm_80") grid(dense heads 1)
   // CHECK: attn::weigh(p, s, row, 1.000000000e+00f, q0, k0, [=](float score, int, int, int, float ahead) {
   // CHECK-NEXT:   return attn::Linear{score, ahead, slope};
   // CHECK-NEXT: });
-  tile.weigh %p, %s, %row scale 0.69314718055994531 at(%q0, %k0) : !tile.held<64x64xbf16, 1>, !tile.frag<64x64, 1>, !tile.rows<64, 1> modify {
+  tile.softmax_convert %p, %s, %row scale 0.69314718055994531 at(%q0, %k0) : !tile.register_operand<64x64xbf16, 1>, !tile.frag<64x64, 1>, !tile.softmax_state<64, 1> modify {
   ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
     tile.yield %score, %ahead, %slope : f32, f32, f32
   }
@@ -45,7 +45,7 @@ tile.kernel @scores(%q0: i32, %k0: i32) target("sm_80") grid(dense heads 1)
   // CHECK: }, [=](float score, int, int, int, float) {
   // CHECK: attn::tanh(score)
   // CHECK-NEXT: });
-  tile.weigh %p, %s, %row scale 0.69314718055994531 at(%q0, %k0) : !tile.held<64x64xbf16, 1>, !tile.frag<64x64, 1>, !tile.rows<64, 1> within 30.0 becomes 20.0 {
+  tile.softmax_convert %p, %s, %row scale 0.69314718055994531 at(%q0, %k0) : !tile.register_operand<64x64xbf16, 1>, !tile.frag<64x64, 1>, !tile.softmax_state<64, 1> within 30.0 becomes 20.0 {
   ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
     tile.yield %score : f32
   } else modify {

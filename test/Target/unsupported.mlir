@@ -27,18 +27,18 @@
 // SCALAR: {{.*}}scalar.mlir:3:8: error: 'arith.shli' op cannot be printed as source
 // COMPARE: {{.*}}compare.mlir:3:8: error: 'arith.cmpi' op cannot be printed as source
 // PERSIST: error: printing for sm_90a failed
-// PERSIST: {{.*}}persist.mlir:4:3: error: 'tile.persist' op cannot be printed as source
+// PERSIST: {{.*}}persist.mlir:4:3: error: 'tile.persistent_loop' op cannot be printed as source
 
 //--- walk.mlir
 tile.kernel @good(%n: i32) target("sm_80") grid(dense heads 1)
     schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %row = tile.place "row" : !tile.rows<64, 4>
-  tile.clear %row : !tile.rows<64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
+  tile.clear %row : !tile.softmax_state<64, 4>
 }
 tile.kernel @not_split(%n: i32) target("sm_80") grid(dense heads 1)
     schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %row = tile.place "row" : !tile.rows<64, 4>
-  tile.clear %row : !tile.rows<64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
+  tile.clear %row : !tile.softmax_state<64, 4>
   tile.kv_loop [%n, %n] tests [[]] carry() {
   ^bb0(%j: i32, %next: i32, %more: i1):
     tile.yield
@@ -58,7 +58,7 @@ tile.kernel @unsigned(%n: i32) target("sm_80") grid(dense heads 1)
 // Without roles nobody tells the block's number.
 tile.kernel @no_roles(%blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  tile.persist %blocks, %queue {
+  tile.persistent_loop %blocks, %queue {
   ^bb0(%block: i32):
   }
 }

@@ -18,7 +18,7 @@ struct KeyRun {
 
 /// Do kernels ahead of attention list the key tiles that each query tile of this schedule visits? Where
 /// masks leave tiles out (`leavesTilesOut`), unless there are few keys, or they are shared out.
-bool listsVisits(ProblemOp problem, tile::ScheduleInterface schedule);
+bool hasTileLists(ProblemOp problem, tile::ScheduleInterface schedule);
 
 /// May kernels of this problem have such lists, with some schedule?
 bool mayListTiles(ProblemOp problem);

@@ -32,8 +32,8 @@ llvm::Expected<Tensors> interpret(SegmentsOp op, const Tensors &inputs, int32_t 
 
 /// Calls `visit(row, query, key)` for each pair of tokens that see each other: same
 /// id, by the positions and within the window. Tokens are numbered within their row.
-using VisitPair = std::function<void(int64_t row, int64_t query, int64_t key)>;
-void visiblePairs(SegmentsOp op, const Tensors &inputs, const Sizes &sizes, VisitPair visit);
+using TileListPair = std::function<void(int64_t row, int64_t query, int64_t key)>;
+void visiblePairs(SegmentsOp op, const Tensors &inputs, const Sizes &sizes, TileListPair visit);
 /// The pairs that an attention kernel visits with the results' sequences and the
 /// op's mask. Tokens are numbered through all rows.
 void sequencePairs(SegmentsOp op, const Tensors &results, std::function<void(int64_t query, int64_t key)> visit);

@@ -47,7 +47,7 @@ ATTN_INLINE void barrier_expect(unsigned barrier, int bytes) {
 }
 // Between what a lane has read or written in shared memory and what bulk copies or products do there behind a barrier:
 // nothing else waits for loads ahead of an arrival, and without it a copy has overwritten what they read
-// (docs/Schedules/streaming.md, 9).
+// (docs/Schedules/stationary_q_backward.md).
 ATTN_INLINE void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // Returns when the barrier's phase of this parity is over. The hardware suspends the warp for a while in each try.
 ATTN_INLINE void barrier_wait(unsigned barrier, unsigned parity) {

@@ -45,7 +45,7 @@ Status checkParents(NamedArray parents, std::span<const int32_t> cuSeqlens, std:
 /// sequence and behind the last is padding of its own (nullopt). `first` counts from the start of these
 /// rows. `offsets` are where sequences start, and where the last one's slot ends.
 using VisitSlot = std::function<void(int64_t slot, std::optional<int64_t> sequence, int64_t first)>;
-void usedSlots(std::span<const int32_t> offsets, int64_t rows, int64_t tile, const VisitSlot &visit);
+void usedWorkTiles(std::span<const int32_t> offsets, int64_t rows, int64_t tile, const VisitSlot &visit);
 
 } // namespace attn::rt
 

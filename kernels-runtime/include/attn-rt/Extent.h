@@ -50,7 +50,7 @@ public:
   void collectTables(std::vector<std::string> &names) const;
   /// The size that a tensor with this extent makes known: n for `n`, `n + 1` or `max(n, 1)`; empty for other
   /// expressions.
-  std::string learnedSize() const;
+  std::string arrayGradSize() const;
 
   friend Extent operator+(Extent a, Extent b) { return of(Op::Add, {std::move(a), std::move(b)}); }
   friend Extent operator-(Extent a, Extent b) { return of(Op::Sub, {std::move(a), std::move(b)}); }

@@ -46,7 +46,7 @@ struct SpecializationRule {
   /// The lengths that suit a call of short sequences (packed ones: of many), of up to 1024 dense rows and keys
   /// (forward), or of few queries on many keys; nothing for others. Dense shapes say lengths, packed ones their
   /// average; nothing is read from a device. Different answers are few, as each may be a program: lengths are rounded
-  /// up. (docs/Schedules/streaming.md, 3, has the measurements.)
+  /// up. (docs/Schedules/by_length.md has the measurements.)
   ///
   /// `rowsQ`, `rowsKv`: of a dense sequence, or of all packed ones.
   std::optional<ExpectedLengths> expectedFor(int64_t batch, int64_t rowsQ, int64_t rowsKv) const;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `backward_kernels`: gradients on tiles of a grid (docs/Schedules/hopper-backward.md). Sizes are what
+// `backward_kernels`: gradients on tiles of a grid (docs/Schedules/backward_kernels.md). Sizes are what
 // fits: a thread has 255 registers (240 where roles share them out), for accumulators as wide as a head dim and for two
 // tiles of scores.
 //
+#include "../ArrayGradKernels.h"
 #include "../BackwardKernel.h"
-#include "../LearnedKernels.h"
 #include "Registry.h"
 #include "Rules.h"
 #include "attn/Conversion/KeyWalk.h"
@@ -61,7 +61,7 @@ static HopperSizes valuesOnly(ProblemOp problem, bool drops) {
 
 // A dQ MMA warpgroup of 32 columns, with four blocks a step or more, is slower by 2 to 3 % for asking; short documents
 // gain more. Beside heads that share keys there are no registers to ask of every mask.
-bool attn::storesDqAlone(ProblemOp problem, BackwardKernelsAttr kernels) {
+bool attn::storesDqDirectly(ProblemOp problem, BackwardKernelsAttr kernels) {
   bool packed = problem.getKLayout().isPacked();
   WarpSpecializedInterface roles = warpSpecializationOf(kernels.getDkdv());
   int64_t dqColumns = roles ? roles.getDqColumns() : 0;
@@ -338,7 +338,7 @@ public:
       kernels = BackwardKernelsAttr::get(kernels.getContext(), kernels.getAccumulation(), kernels.getDkdv(),
                                          kernels.getDkdv(), kernels.getDq());
     writeBackward(of.backward, lowering.program, lowering.target, kernels, lowering.limit);
-    writeLearned(of.backward, lowering.program, lowering.target);
+    writeArrayGrads(of.backward, lowering.program, lowering.target);
   }
 };
 } // namespace

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `by_length`: short sequences of a batch have one schedule, long ones another (docs/Schedules/streaming.md).
+// `by_length`: short sequences of a batch have one schedule, long ones another (docs/Schedules/by_length.md).
 //
+#include "../ArrayGradKernels.h"
 #include "../BackwardKernel.h"
-#include "../LearnedKernels.h"
 #include "Registry.h"
 #include "Rules.h"
 
@@ -81,7 +81,7 @@ public:
     auto kernels = llvm::cast<BackwardKernelsAttr>(both.getLongSequences());
     lowering.writeMade(of);
     lowering.limit = shortLimit(of.backward, both.getShortSequences());
-    lowering.classesOfDq = storesDqAlone(of.problem, kernels) ? 3 : 2;
+    lowering.classesOfDq = storesDqDirectly(of.problem, kernels) ? 3 : 2;
     scheduleOf(of, both.getShortSequences())->lower(of, both.getShortSequences(), lowering);
     scheduleOf(of, kernels)->lower(of, kernels, lowering);
   }

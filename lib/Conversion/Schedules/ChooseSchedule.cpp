@@ -125,9 +125,9 @@ static ChosenSchedule chooseForward(ProblemOp problem, const TargetInfo &target,
 // Backward passes
 //===----------------------------------------------------------------------===//
 
-// Measured on an H200 (docs/Schedules/streaming.md): with a maximum of so many rows and keys, kernels on tiles of a
-// grid are faster than a CTA of seven or eight warps, if they store dQ of one tile of keys without an accumulator. (If
-// they turn out not to fit beside a dQ MMA warpgroup, the problem stays theirs.)
+// Measured on an H200 (docs/Schedules/trials/short-sequences.md): with a maximum of so many rows and keys, kernels on
+// tiles of a grid are faster than a CTA of seven or eight warps, if they store dQ of one tile of keys without an
+// accumulator. (If they turn out not to fit beside a dQ MMA warpgroup, the problem stays theirs.)
 static bool fillTilesOfGrid(BackwardOp backward, const TargetInfo &target) {
   ProblemOp problem = backward.getProblemOp();
   bool packed = problem.getQLayout().isPacked() && problem.getKLayout().isPacked(), narrow = widthOf(problem) <= 64;
@@ -137,7 +137,7 @@ static bool fillTilesOfGrid(BackwardOp backward, const TargetInfo &target) {
   if (!packed || !plain || !problem.getMaxSeqlenQ() ||
       int64_t(std::min(*problem.getMaxSeqlenQ(), *problem.getMaxSeqlenKv())) <= least)
     return false;
-  return storesDqAlone(problem, chooseBackwardKernels(backward, target, /*index=*/0).kernels);
+  return storesDqDirectly(problem, chooseBackwardKernels(backward, target, /*index=*/0).kernels);
 }
 
 static ScheduleInterface chooseByLengths(BackwardOp backward, const TargetInfo &target, std::string &why) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `cta_per_sequence`: a tile for the rows of one short sequence, on tensor cores (docs/Schedules/streaming.md).
+// `cta_per_sequence`: a tile for the rows of one short sequence, on tensor cores (docs/Schedules/cta_per_sequence.md).
 //
-#include "../StreamingKernel.h"
+#include "../SequenceKernel.h"
 #include "Registry.h"
 #include "Rules.h"
 #include "attn/Conversion/KeyWalk.h"

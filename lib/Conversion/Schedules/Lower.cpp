@@ -4,8 +4,8 @@
 //
 #include "../BlockMapKernels.h"
 #include "../ForwardKernel.h"
-#include "../StreamingKernel.h"
-#include "../VisitKernels.h"
+#include "../SequenceKernel.h"
+#include "../TileListKernels.h"
 #include "Rules.h"
 #include "attn/Conversion/KeyWalk.h"
 
@@ -15,7 +15,7 @@ using namespace attn::tile;
 KernelOp attn::lowerTiles(ProblemOp problem, ScheduleInterface schedule, Lowering &lowering) {
   const TargetInfo &target = lowering.target;
   mlir::OpBuilder b(problem);
-  bool lists = listsVisits(problem, schedule);
+  bool lists = hasTileLists(problem, schedule);
   llvm::SmallVector<MaskOperand> whole;
   if (!lowering.limit) { // otherwise the short sequences' kernel reads what is made, too
     if (lists)
@@ -23,10 +23,10 @@ KernelOp attn::lowerTiles(ProblemOp problem, ScheduleInterface schedule, Lowerin
     lowering.writeMade(problem, whole);
   }
   if (lists)
-    writeVisits(problem, lowering.program, target.generic(), schedule, /*ofKeys=*/false, whole);
+    writeTileLists(problem, lowering.program, target.generic(), schedule, /*ofKeys=*/false, whole);
   KernelGrid grid = {problem.getQLayout().isPacked(), int64_t(problem.getHeads()) / schedule.getPackHeads()};
   if (std::optional<ShortLimit> limit = lowering.limit) {
-    writeSlotLists(problem, lowering.program, target.generic(), *limit, LongSlots{0, schedule.getQueries()});
+    writeWorkTileLists(problem, lowering.program, target.generic(), *limit, LongWorkTiles{0, schedule.getQueries()});
     grid.longer = b.getDenseI64ArrayAttr({limit->queries, limit->keys});
     grid.part = 1, grid.parts = 2;
   }
@@ -52,19 +52,19 @@ static std::string beginPerSequence(Computation computation, Lowering &lowering)
 void attn::lowerPerSequence(ProblemOp problem, ScheduleInterface schedule, Lowering &lowering) {
   std::string name = beginPerSequence(problem, lowering);
   mlir::OpBuilder b(problem);
-  KernelGrid grid = streamingGrid(problem, schedule);
+  KernelGrid grid = sequenceGrid(problem, schedule);
   grid.parts = lowering.limit ? 2 : 1;
   KernelOp kernel =
       KernelArguments::ofForward(problem, schedule, /*boxes=*/false)
           .makeKernel(lowering.program, b, problem.getLoc(), name, lowering.target.generic(), grid, schedule);
-  writeStreaming(problem, kernel, schedule, lowering.limit);
+  writeSequenceKernel(problem, kernel, schedule, lowering.limit);
 }
 
 void attn::lowerSequences(BackwardOp backward, ScheduleInterface schedule, Lowering &lowering) {
   std::string name = beginPerSequence(backward, lowering);
   if (warpSpecializationOf(schedule))
-    writeLookBackward(backward, lowering.program, name, schedule, *lowering.limit, lowering.classesOfDq);
+    writeSinglePassBackward(backward, lowering.program, name, schedule, *lowering.limit, lowering.classesOfDq);
   else
-    writeStreamingBackward(backward, lowering.program, name, lowering.target.generic(), schedule, lowering.limit,
-                           lowering.classesOfDq);
+    writeSequenceBackward(backward, lowering.program, name, lowering.target.generic(), schedule, lowering.limit,
+                          lowering.classesOfDq);
 }

@@ -57,7 +57,7 @@ int64_t attn::kvHeadsToPack(ProblemOp problem, int64_t rows, int64_t keys) {
   return 1;
 }
 
-// Measured on an H200 (docs/Schedules/streaming.md).
+// Measured on an H200 (docs/Schedules/cta_per_sequence.md).
 bool attn::fillsTiles(ProblemOp problem, int64_t least) {
   int64_t rows = int64_t(problem.expectedQueries().value_or(1)) * groupOf(problem);
   int64_t keys = problem.expectedKeys().value_or(1);
@@ -69,10 +69,10 @@ int64_t attn::blocksOf(int64_t warps, int64_t registers, int64_t bytes) {
   return std::clamp<int64_t>(allWarps / warps, 1, std::clamp<int64_t>(most, 1, 32));
 }
 
-// Measured on an H200 (docs/Schedules/streaming.md): a sequence's time is 0.03 ns for each pair of a row and a key with
-// a CTA or a warp of its own, and 28 ns for each tile of 128 keys in a grid of tiles, however few of its rows are
-// there; neither is less than reading takes. Beyond the first tile that is what tiles come close to as well, unless
-// rows are so few that one group of lanes has them all. Head dims beyond 256 have no tiles in any case.
+// Measured on an H200 (docs/Schedules/trials/short-sequences.md): a sequence's time is 0.03 ns for each pair of a row
+// and a key with a CTA or a warp of its own, and 28 ns for each tile of 128 keys in a grid of tiles, however few of its
+// rows are there; neither is less than reading takes. Beyond the first tile that is what tiles come close to as well,
+// unless rows are so few that one group of lanes has them all. Head dims beyond 256 have no tiles in any case.
 bool attn::areSequencesShort(ProblemOp problem, std::string &why) {
   auto judged = [&](bool isShort) {
     why = lengthsOf(problem) + (isShort ? ": short sequences" : ": long sequences");
@@ -121,7 +121,7 @@ mlir::Attribute attn::chooseForShort(ProblemOp problem, const TargetInfo &target
 std::optional<int64_t> attn::tilesOfEachSequence(ProblemOp problem, ScheduleInterface schedule) {
   constexpr int64_t most = 2;
   if (!problem.getQLayout().isPacked() || !problem.getMaxSeqlenQ() || problem.getTiles() || isPerSequence(schedule) ||
-      llvm::isa<SplitKvAttr>(schedule) || schedule.getPackHeads() != 1 || listsVisits(problem, schedule))
+      llvm::isa<SplitKvAttr>(schedule) || schedule.getPackHeads() != 1 || hasTileLists(problem, schedule))
     return std::nullopt;
   int64_t tiles = llvm::divideCeil(std::max<int64_t>(*problem.getMaxSeqlenQ(), 1), schedule.getQueries());
   if (tiles > most)

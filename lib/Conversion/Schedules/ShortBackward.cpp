@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `single_pass_backward` and `stationary_q_backward`: gradients of sequences that a CTA has as a whole, on Hopper.
-// Measured on an H100 (docs/Schedules/streaming.md, 9).
+// Measured on an H100 (docs/Schedules/trials/short-sequences.md).
 //
 #include "../ShortBackward.h"
 #include "Registry.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `simt_rows`: rows dealt to groups of lanes (docs/Schedules/streaming.md).
+// `simt_rows`: rows dealt to groups of lanes (docs/Schedules/simt_rows.md).
 //
-#include "../StreamingKernel.h"
+#include "../SequenceKernel.h"
 #include "Registry.h"
 #include "Rules.h"
 #include "llvm/Support/FormatVariadic.h"

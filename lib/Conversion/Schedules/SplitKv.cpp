@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `split_kv`: keys of a query tile shared out among CTAs (docs/Schedules/few-queries.md).
+// `split_kv`: keys of a query tile shared out among CTAs (docs/Schedules/split_kv.md).
 //
 #include "../ForwardKernel.h"
 #include "Registry.h"
@@ -77,10 +77,10 @@ public:
     mlir::OpBuilder b(problem);
     std::string name = freeSymbol(lowering.module, problem.getSymName() + "_merge");
     KernelGrid grid = {problem.getQLayout().isPacked(), int64_t(problem.getHeads())};
-    KernelOp merge = KernelArguments::ofMerge(problem).makeKernel(lowering.program, b, problem.getLoc(), name,
-                                                                  lowering.target.generic(), grid,
-                                                                  mergeSchedule(problem.getContext()));
-    writeMerge(problem, merge, kernel.getSoftmaxScale());
+    KernelOp merge = KernelArguments::ofCombine(problem).makeKernel(lowering.program, b, problem.getLoc(), name,
+                                                                    lowering.target.generic(), grid,
+                                                                    mergeSchedule(problem.getContext()));
+    writeCombine(problem, merge, kernel.getSoftmaxScale());
   }
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `warp_specialized` and `single_pass`: forward passes of Hopper (docs/Schedules/hopper-forward.md).
+// `warp_specialized` and `single_pass`: forward passes of Hopper (docs/Schedules/warp_specialized.md, single_pass.md).
 //
 #include "../ForwardKernel.h"
 #include "Registry.h"
@@ -16,7 +16,7 @@ static WarpSpecializedAttr sizes(ProblemOp problem, int64_t warps, int64_t kvTil
 
 /// For masks that read an entry for each key, the first tiles that have registers for that; null where the usual ones
 /// have. Tiles of which most is hidden cost as much as others, so block maps have tiles that blocks are whole numbers
-/// of (otherwise the smallest), and so has what sees now this key and now that one. (docs/Schedules/hopper-forward.md)
+/// of (otherwise the smallest), and so has what sees now this key and now that one. (docs/Schedules/trials/forward.md)
 static WarpSpecializedAttr chooseListed(ProblemOp problem, bool isLocal, bool pingpong) {
   int64_t dim = widthOf(problem);
   auto config = [&](int64_t warps, int64_t kvTile, int64_t blocks, int64_t qStages) {
@@ -81,7 +81,7 @@ static WarpSpecializedAttr chooseNarrowHeads(ProblemOp problem, KeyWalk &walk, b
   return keys <= most ? three(64, walk.hidesKeys() ? qStages : 1) : one(12, 128).withPingpong(pingpong);
 }
 
-// Measured on an H200 (docs/Schedules/streaming.md): packed sequences of up to 256 rows and keys, by their maximum
+// Measured on an H200 (docs/Schedules/single_pass.md): packed sequences of up to 256 rows and keys, by their maximum
 // lengths. Rows are one tile, or two of one CTA, and keys one or two tiles, or a single pass over more. Under a causal
 // mask much of such a tile is hidden: from 161 keys on smaller ones are faster, at head dims beyond 96, where 192 x 80
 // finds no registers for its tests, from 145 on, and for head dims to 64 all are. Null where other schedules are
@@ -114,8 +114,8 @@ static ScheduleInterface chooseBounded(ProblemOp problem) {
   return keys <= 240 ? single(8, 48, 5, 1, 2) : dim <= 64 ? single(8, 32, 8, 1, 2) : single(8, 64, 4, 1, 2);
 }
 
-// Measured on an H200 (docs/Schedules/streaming.md): of more than 80 rows and as many keys by their maximum, tiles that
-// these fill are faster than a CTA of six warps.
+// Measured on an H200 (docs/Schedules/single_pass.md): of more than 80 rows and as many keys by their maximum, tiles
+// that these fill are faster than a CTA of six warps.
 bool attn::fillTilesOfGrid(ProblemOp problem, const TargetInfo &target, std::string &why) {
   int64_t least = std::min(problem.getMaxSeqlenQ().value_or(0), problem.getMaxSeqlenKv().value_or(0));
   bool wide = widthOf(problem) > (llvm::isa<CausalMaskAttr>(problem.getMask()) ? 96 : 64);
@@ -133,7 +133,7 @@ static WarpSpecializedAttr chooseForFewQueries(ProblemOp problem) {
   return sizes(problem, warps, dim <= 128 ? 128 : dim <= 192 ? 96 : 80).withSingleLoop(isCostly(problem));
 }
 
-// Measured on an H200 (docs/Schedules/hopper-forward.md). At head dims from 65 to 128 three warpgroups have registers
+// Measured on an H200 (docs/Schedules/trials/forward.md). At head dims from 65 to 128 three warpgroups have registers
 // for 80 keys only, which pays from about 8192 keys on. A second stage for Q has the next tile's queries there in time:
 // it pays where tiles of a grid are alike, or long. Where all sequences are short, two small CTAs hide each other's
 // beginning and end.
@@ -159,7 +159,7 @@ static ScheduleInterface chooseForHopper(ProblemOp problem) {
   // Where rows of a tile see few keys, and not the same, most of a larger one is hidden.
   if (dim <= 128 && !drops && !dependsOnHead(problem.getMask()) && walk.slides() && walk.isShort(dim > 96 ? 768 : 256))
     return twoBlocks(64, /*qStages=*/1);
-  // Maximum lengths say how many rows and keys there are: tiles that these fill (docs/Schedules/streaming.md).
+  // Maximum lengths say how many rows and keys there are: tiles that these fill (docs/Schedules/single_pass.md).
   int64_t most = std::max(problem.getMaxSeqlenQ().value_or(4096), problem.getMaxSeqlenKv().value_or(4096));
   if (dim <= 128 && most <= 224 && walk.hidesKeys())
     return twoBlocks(64, 2);

@@ -12,7 +12,7 @@ tile.kernel @scan(%cu_seqlens: !tile.ptr<i32>, %cu_cmp: !tile.ptr<i32>, %batch: 
 tile.kernel @compress(%k: !tile.ptr<bf16>, %v: !tile.ptr<bf16>, %cu_cmp: !tile.ptr<i32>, %k_cmp: !tile.ptr<bf16>, %v_cmp: !tile.ptr<bf16>)
     target("sm_90a") grid(packed heads 4 keys) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
 tile.kernel @attend_cmp(%q: !tile.ptr<bf16>, %k_cmp: !tile.ptr<bf16>, %v_cmp: !tile.ptr<bf16>, %cu_cmp: !tile.ptr<i32>,
-                        %o_cmp: !tile.ptr<bf16>, %lse_cmp: !tile.ptr<f32>, %k_map: !tile.map<64xbf16, packed>)
+                        %o_cmp: !tile.ptr<bf16>, %lse_cmp: !tile.ptr<f32>, %k_map: !tile.tensor_map<64xbf16, packed>)
     target("sm_90a") grid(packed heads 64) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>) {}
 tile.kernel @select(%q: !tile.ptr<bf16>, %k_cmp: !tile.ptr<bf16>, %cu_cmp: !tile.ptr<i32>, %lse_cmp: !tile.ptr<f32>,
                     %list: !tile.ptr<i32>, %count: !tile.ptr<i32>)

@@ -3,7 +3,7 @@
 // RUN: attn-opt %s --mlir-print-op-generic | attn-opt | FileCheck %s
 
 tile.kernel @split(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %o: !tile.ptr<f32>, %batch: i32, %splits: i32, %q_row: i64,
-                   %k_map: !tile.map<64xbf16>, %blocks: i32, %queue: !tile.queue)
+                   %k_map: !tile.tensor_map<64xbf16>, %blocks: i32, %queue: !tile.queue)
     target("sm_80") grid(dense heads 16) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
 tile.kernel @merge(%partial: !tile.ptr<f32>, %o: !tile.ptr<bf16>, %splits: i32)
     target("sm_80") grid(dense heads 16) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}

@@ -9,7 +9,7 @@
 
 // The attention kernel of a step adds its partial result to `acc` and `acc_lse` in its epilogue.
 tile.kernel @attend(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %v: !tile.ptr<bf16>, %acc: !tile.ptr<f32>, %acc_lse: !tile.ptr<f32>,
-                    %rows_q: i32, %rows_kv: i32, %k_map: !tile.map<64xbf16>, %blocks: i32, %queue: !tile.queue)
+                    %rows_q: i32, %rows_kv: i32, %k_map: !tile.tensor_map<64xbf16>, %blocks: i32, %queue: !tile.queue)
     target("sm_90a") grid(dense heads 16) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>) {}
 tile.kernel @store(%acc: !tile.ptr<f32>, %acc_lse: !tile.ptr<f32>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>)
     target("sm_90a") grid(dense heads 16) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}

@@ -6,67 +6,67 @@
 // CHECK: tile.kernel @gradients({{.*}}) target("cpu") grid(packed heads 2 keys) schedule(#tile.tiled_backward<q_tile = 16, kv_tile = 64, warps = 4, blocks = 1>)
 tile.kernel @gradients(%q: !tile.ptr<bf16>, %statistics: !tile.ptr<f32>, %pitch: i64, %n: i32)
     target("cpu") grid(packed heads 2 keys) schedule(#tile.tiled_backward<q_tile = 16, kv_tile = 64, warps = 4, blocks = 1>) {
-  // CHECK: %stats = tile.place "stats" : !tile.statistics<16>
-  %stats = tile.place "stats" : !tile.statistics<16>
-  %ring = tile.place "ring" : !tile.ring<2, !tile.statistics<16>>
-  %s = tile.place "s" : !tile.frag<64x16, 4>
-  %dp = tile.place "dp" : !tile.frag<64x16, 4>
-  %w = tile.place "w" : !tile.frag<64x16, 4>
-  // CHECK: tile.prepare %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%n) dim 64 : !tile.ptr<bf16>
-  tile.prepare %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%n) dim 64 : !tile.ptr<bf16>
-  // CHECK: tile.prepare {{.*}} lse(%statistics) rows(%n) dim 64 exponent 12 : !tile.ptr<bf16>
-  tile.prepare %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%n) dim 64 exponent 12 : !tile.ptr<bf16>
-  // CHECK: tile.prepare {{.*}} lse(%statistics) dlse(%statistics) rows(%n) dim 64 : !tile.ptr<bf16>
-  tile.prepare %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) dlse(%statistics) rows(%n) dim 64
+  // CHECK: %stats = tile.alloc "stats" : !tile.row_statistics<16>
+  %stats = tile.alloc "stats" : !tile.row_statistics<16>
+  %ring = tile.alloc "ring" : !tile.ring<2, !tile.row_statistics<16>>
+  %s = tile.alloc "s" : !tile.frag<64x16, 4>
+  %dp = tile.alloc "dp" : !tile.frag<64x16, 4>
+  %w = tile.alloc "w" : !tile.frag<64x16, 4>
+  // CHECK: tile.preprocess %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%n) dim 64 : !tile.ptr<bf16>
+  tile.preprocess %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%n) dim 64 : !tile.ptr<bf16>
+  // CHECK: tile.preprocess {{.*}} lse(%statistics) rows(%n) dim 64 exponent 12 : !tile.ptr<bf16>
+  tile.preprocess %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%n) dim 64 exponent 12 : !tile.ptr<bf16>
+  // CHECK: tile.preprocess {{.*}} lse(%statistics) dlse(%statistics) rows(%n) dim 64 : !tile.ptr<bf16>
+  tile.preprocess %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) dlse(%statistics) rows(%n) dim 64
       : !tile.ptr<bf16>
-  // CHECK: %[[T:.*]] = tile.copy_statistics %stats, %statistics pitch(%pitch) : !tile.statistics<16>
-  %t = tile.copy_statistics %stats, %statistics pitch(%pitch) : !tile.statistics<16>
+  // CHECK: %[[T:.*]] = tile.copy_row_statistics %stats, %statistics pitch(%pitch) : !tile.row_statistics<16>
+  %t = tile.copy_row_statistics %stats, %statistics pitch(%pitch) : !tile.row_statistics<16>
   tile.wait %t : !tile.token<copy>
-  // CHECK: tile.fill_statistics %ring, %statistics pitch(%pitch) : !tile.ring<2, !tile.statistics<16>>
-  tile.fill_statistics %ring, %statistics pitch(%pitch) : !tile.ring<2, !tile.statistics<16>>
-  // CHECK: tile.keep %s at(%n, %n) turned : !tile.frag<64x16, 4> {
+  // CHECK: tile.producer_load_row_statistics %ring, %statistics pitch(%pitch) : !tile.ring<2, !tile.row_statistics<16>>
+  tile.producer_load_row_statistics %ring, %statistics pitch(%pitch) : !tile.ring<2, !tile.row_statistics<16>>
+  // CHECK: tile.apply_mask %s at(%n, %n) transposed : !tile.frag<64x16, 4> {
   // CHECK-NEXT: ^bb0(%k: i32, %q_0: i32):
-  tile.keep %s at(%n, %n) turned : !tile.frag<64x16, 4> {
+  tile.apply_mask %s at(%n, %n) transposed : !tile.frag<64x16, 4> {
   ^bb0(%key: i32, %query: i32):
     %below = arith.cmpi sle, %key, %query : i32
     tile.yield %below : i1
   }
-  // CHECK: tile.probabilities %s, %stats at(%n, %n) scale 5.000000e-01 turned : !tile.frag<64x16, 4>, !tile.statistics<16>
-  tile.probabilities %s, %stats at(%n, %n) scale 0.5 turned : !tile.frag<64x16, 4>, !tile.statistics<16>
-  // CHECK: tile.probabilities %s, %stats at(%n, %n) weighted(%w : !tile.frag<64x16, 4>) scale 5.000000e-01 turned : !tile.frag<64x16, 4>, !tile.statistics<16> modify {
+  // CHECK: tile.probabilities %s, %stats at(%n, %n) scale 5.000000e-01 transposed : !tile.frag<64x16, 4>, !tile.row_statistics<16>
+  tile.probabilities %s, %stats at(%n, %n) scale 0.5 transposed : !tile.frag<64x16, 4>, !tile.row_statistics<16>
+  // CHECK: tile.probabilities %s, %stats at(%n, %n) weighted(%w : !tile.frag<64x16, 4>) scale 5.000000e-01 transposed : !tile.frag<64x16, 4>, !tile.row_statistics<16> modify {
   // CHECK-NEXT: ^bb0(%score: f32, %k: i32, %q_0: i32, %base: i32, %ahead: f32):
-  tile.probabilities %s, %stats at(%n, %n) weighted(%w : !tile.frag<64x16, 4>) scale 0.5 turned
-      : !tile.frag<64x16, 4>, !tile.statistics<16> modify {
+  tile.probabilities %s, %stats at(%n, %n) weighted(%w : !tile.frag<64x16, 4>) scale 0.5 transposed
+      : !tile.frag<64x16, 4>, !tile.row_statistics<16> modify {
   ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %ahead: f32):
     tile.yield %score, %ahead : f32, f32
   }
-  // CHECK: tile.probabilities %s, %stats at(%n, %n) weighted(%wh : !tile.held<64x16xbf16, 4>) scale 5.000000e-01 turned : !tile.frag<64x16, 4>, !tile.statistics<16> small(2.500000e+00) {
+  // CHECK: tile.probabilities %s, %stats at(%n, %n) weighted(%wh : !tile.register_operand<64x16xbf16, 4>) scale 5.000000e-01 transposed : !tile.frag<64x16, 4>, !tile.row_statistics<16> small(2.500000e+00) {
   // CHECK: } modify {
-  %wh = tile.place "wh" : !tile.held<64x16xbf16, 4>
-  tile.probabilities %s, %stats at(%n, %n) weighted(%wh : !tile.held<64x16xbf16, 4>) scale 0.5 turned
-      : !tile.frag<64x16, 4>, !tile.statistics<16> small(2.5) {
+  %wh = tile.alloc "wh" : !tile.register_operand<64x16xbf16, 4>
+  tile.probabilities %s, %stats at(%n, %n) weighted(%wh : !tile.register_operand<64x16xbf16, 4>) scale 0.5 transposed
+      : !tile.frag<64x16, 4>, !tile.row_statistics<16> small(2.5) {
   ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %ahead: f32):
     tile.yield %ahead, %score : f32, f32
   } modify {
   ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %ahead: f32):
     tile.yield %score, %ahead : f32, f32
   }
-  // CHECK: tile.probabilities %s, %stats at(%n, %n) weighted(%wh : !tile.held<64x16xbf16, 4>) slopes [1.000000e+00, -5.000000e-01] scale 5.000000e-01 turned : !tile.frag<64x16, 4>, !tile.statistics<16> small(2.500000e+00) {
-  tile.probabilities %s, %stats at(%n, %n) weighted(%wh : !tile.held<64x16xbf16, 4>) slopes [1.0, -0.5] scale 0.5 turned
-      : !tile.frag<64x16, 4>, !tile.statistics<16> small(2.5) {
+  // CHECK: tile.probabilities %s, %stats at(%n, %n) weighted(%wh : !tile.register_operand<64x16xbf16, 4>) slopes [1.000000e+00, -5.000000e-01] scale 5.000000e-01 transposed : !tile.frag<64x16, 4>, !tile.row_statistics<16> small(2.500000e+00) {
+  tile.probabilities %s, %stats at(%n, %n) weighted(%wh : !tile.register_operand<64x16xbf16, 4>) slopes [1.0, -0.5] scale 0.5 transposed
+      : !tile.frag<64x16, 4>, !tile.row_statistics<16> small(2.5) {
   ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %ahead: f32):
     tile.yield %ahead, %score : f32, f32
   } modify {
   ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %ahead: f32):
     tile.yield %score, %ahead : f32, f32
   }
-  // CHECK: tile.grad_scores %dp, %p slopes(%wh : !tile.held<64x16xbf16, 4>), %stats turned : !tile.frag<64x16, 4>, !tile.held<64x16xbf16, 4>, !tile.statistics<16>
-  %p = tile.place "p" : !tile.held<64x16xbf16, 4>
-  tile.grad_scores %dp, %p slopes(%wh : !tile.held<64x16xbf16, 4>), %stats turned : !tile.frag<64x16, 4>, !tile.held<64x16xbf16, 4>, !tile.statistics<16>
-  // CHECK: tile.grad_scores %dp, %w, %stats by 5.000000e-01 turned : !tile.frag<64x16, 4>, !tile.frag<64x16, 4>, !tile.statistics<16>
-  tile.grad_scores %dp, %w, %stats by 0.5 turned : !tile.frag<64x16, 4>, !tile.frag<64x16, 4>, !tile.statistics<16>
-  // CHECK: tile.grad_scores %dp, %w, %stats turned : !tile.frag<64x16, 4>, !tile.frag<64x16, 4>, !tile.statistics<16>
-  tile.grad_scores %dp, %w, %stats turned : !tile.frag<64x16, 4>, !tile.frag<64x16, 4>, !tile.statistics<16>
+  // CHECK: tile.grad_scores %dp, %p slopes(%wh : !tile.register_operand<64x16xbf16, 4>), %stats transposed : !tile.frag<64x16, 4>, !tile.register_operand<64x16xbf16, 4>, !tile.row_statistics<16>
+  %p = tile.alloc "p" : !tile.register_operand<64x16xbf16, 4>
+  tile.grad_scores %dp, %p slopes(%wh : !tile.register_operand<64x16xbf16, 4>), %stats transposed : !tile.frag<64x16, 4>, !tile.register_operand<64x16xbf16, 4>, !tile.row_statistics<16>
+  // CHECK: tile.grad_scores %dp, %w, %stats by 5.000000e-01 transposed : !tile.frag<64x16, 4>, !tile.frag<64x16, 4>, !tile.row_statistics<16>
+  tile.grad_scores %dp, %w, %stats by 0.5 transposed : !tile.frag<64x16, 4>, !tile.frag<64x16, 4>, !tile.row_statistics<16>
+  // CHECK: tile.grad_scores %dp, %w, %stats transposed : !tile.frag<64x16, 4>, !tile.frag<64x16, 4>, !tile.row_statistics<16>
+  tile.grad_scores %dp, %w, %stats transposed : !tile.frag<64x16, 4>, !tile.frag<64x16, 4>, !tile.row_statistics<16>
   // CHECK: tile.scale %dp by 5.000000e-01 : !tile.frag<64x16, 4>
   tile.scale %dp by 0.5 : !tile.frag<64x16, 4>
   // CHECK: tile.barrier
@@ -76,54 +76,54 @@ tile.kernel @gradients(%q: !tile.ptr<bf16>, %statistics: !tile.ptr<f32>, %pitch:
 // dQ added up in global memory, by key tiles.
 tile.kernel @sums(%sum: !tile.ptr<f32>, %statistics: !tile.ptr<f32>, %q: !tile.ptr<bf16>, %pitch: i64, %n: i32)
     target("sm_90a") grid(dense heads 2 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
-  %K = tile.place "K" : !tile.shared<128x128xbf16, swizzled>
-  // CHECK: %dS = tile.place "dS" : !tile.ring<2, <128x64xbf16, swizzled>>
-  %dS = tile.place "dS" : !tile.ring<2, <128x64xbf16, swizzled>>
-  %ds = tile.place "ds" : !tile.held<128x64xbf16, 8>
-  %dp = tile.place "dp" : !tile.frag<128x64, 8>
-  %stats = tile.place "stats" : !tile.statistics<64>
-  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
-  // CHECK: %staging = tile.place "staging" : !tile.staging<2, 32768>
-  %staging = tile.place "staging" : !tile.staging<2, 32768>
-  // CHECK: tile.prepare {{.*}} dim 64 clears(%sum) columns 128 : !tile.ptr<bf16>
-  tile.prepare %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%n) dim 64
+  %K = tile.alloc "K" : !tile.shared<128x128xbf16, swizzled>
+  // CHECK: %dS = tile.alloc "dS" : !tile.ring<2, <128x64xbf16, swizzled>>
+  %dS = tile.alloc "dS" : !tile.ring<2, <128x64xbf16, swizzled>>
+  %ds = tile.alloc "ds" : !tile.register_operand<128x64xbf16, 8>
+  %dp = tile.alloc "dp" : !tile.frag<128x64, 8>
+  %stats = tile.alloc "stats" : !tile.row_statistics<64>
+  %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
+  // CHECK: %staging = tile.alloc "staging" : !tile.staging<2, 32768>
+  %staging = tile.alloc "staging" : !tile.staging<2, 32768>
+  // CHECK: tile.preprocess {{.*}} dim 64 clears(%sum) columns 128 : !tile.ptr<bf16>
+  tile.preprocess %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%n) dim 64
       clears(%sum) columns 128 : !tile.ptr<bf16>
-  // CHECK: tile.grad_scores %dp, %ds, %stats turned : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
-  tile.grad_scores %dp, %ds, %stats turned : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
-  // CHECK: %dS_tile = tile.share %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
-  %0 = tile.share %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
-  // CHECK: tile.mma_tn %dQ, %dS_tile, %K : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
-  %t = tile.mma_tn %dQ, %0, %K : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
+  // CHECK: tile.grad_scores %dp, %ds, %stats transposed : !tile.frag<128x64, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.row_statistics<64>
+  tile.grad_scores %dp, %ds, %stats transposed : !tile.frag<128x64, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.row_statistics<64>
+  // CHECK: %dS_tile = tile.store_and_sync %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
+  %0 = tile.store_and_sync %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
+  // CHECK: tile.mma_atb %dQ, %dS_tile, %K : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
+  %t = tile.mma_atb %dQ, %0, %K : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
   tile.wait %t : !tile.token<product>
-  // CHECK: tile.add_sum %sum, %dQ left(%n) through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
+  // CHECK: tile.add_global %sum, %dQ left(%n) through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
   // CHECK-NOT: {
-  tile.add_sum %sum, %dQ left(%n) through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
-  // CHECK: tile.add_sum %sum, %dQ left(%n) : !tile.frag<128x64, 8>
-  tile.add_sum %sum, %dQ left(%n) : !tile.frag<128x64, 8>
-  %turns = tile.place "turns" : !tile.staging<2, 0>
-  // CHECK: tile.add_in_turn %sum, %dQ left(%n), %turns over : !tile.frag<128x64, 8>, !tile.staging<2, 0>
-  tile.add_in_turn %sum, %dQ left(%n), %turns over : !tile.frag<128x64, 8>, !tile.staging<2, 0>
+  tile.add_global %sum, %dQ left(%n) through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
+  // CHECK: tile.add_global %sum, %dQ left(%n) : !tile.frag<128x64, 8>
+  tile.add_global %sum, %dQ left(%n) : !tile.frag<128x64, 8>
+  %turns = tile.alloc "turns" : !tile.staging<2, 0>
+  // CHECK: tile.add_global_ordered %sum, %dQ left(%n), %turns over : !tile.frag<128x64, 8>, !tile.staging<2, 0>
+  tile.add_global_ordered %sum, %dQ left(%n), %turns over : !tile.frag<128x64, 8>, !tile.staging<2, 0>
   // CHECK: tile.stage %staging, %dQ : !tile.staging<2, 32768>, !tile.frag<128x64, 8>
   tile.stage %staging, %dQ : !tile.staging<2, 32768>, !tile.frag<128x64, 8>
   // CHECK: tile.add_staged %sum, %staging left(%n) columns 64 : !tile.staging<2, 32768>
   tile.add_staged %sum, %staging left(%n) columns 64 : !tile.staging<2, 32768>
-  // CHECK: tile.clear_share %sum count(%pitch) block(%n of %n)
-  tile.clear_share %sum count(%pitch) block(%n of %n)
-  // CHECK: tile.round_sum %q stride(%pitch), %sum rows(%n of %n) by 1.250000e-01 dim 64 columns 32 : !tile.ptr<bf16>
-  tile.round_sum %q stride(%pitch), %sum rows(%n of %n) by 0.125 dim 64 columns 32 : !tile.ptr<bf16>
+  // CHECK: tile.clear_slice %sum count(%pitch) block(%n of %n)
+  tile.clear_slice %sum count(%pitch) block(%n of %n)
+  // CHECK: tile.postprocess %q stride(%pitch), %sum rows(%n of %n) by 1.250000e-01 dim 64 columns 32 : !tile.ptr<bf16>
+  tile.postprocess %q stride(%pitch), %sum rows(%n of %n) by 0.125 dim 64 columns 32 : !tile.ptr<bf16>
 }
 
 // The same in turns: the region says which other key tiles add to a query tile's sum.
 tile.kernel @turns(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %statistics: !tile.ptr<f32>, %q: !tile.ptr<bf16>, %pitch: i64, %tile: i32)
     target("sm_90a") grid(dense heads 2 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
-  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
-  %staging = tile.place "staging" : !tile.staging<2, 32768>
-  // CHECK: tile.prepare {{.*}} dim 64 turns(%turn) : !tile.ptr<bf16>
-  tile.prepare %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%tile) dim 64
+  %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
+  %staging = tile.alloc "staging" : !tile.staging<2, 32768>
+  // CHECK: tile.preprocess {{.*}} dim 64 turns(%turn) : !tile.ptr<bf16>
+  tile.preprocess %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%tile) dim 64
       turns(%turn) : !tile.ptr<bf16>
-  // CHECK: tile.add_sum %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
+  // CHECK: tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
   // CHECK-NEXT: ^bb0(%{{.*}}: i32):
-  tile.add_sum %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
+  tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
@@ -134,8 +134,8 @@ tile.kernel @turns(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %statistics: !ti
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
   }
-  // CHECK: tile.add_sum %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first : !tile.frag<128x64, 8> {
-  tile.add_sum %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first : !tile.frag<128x64, 8> {
+  // CHECK: tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first : !tile.frag<128x64, 8> {
+  tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first : !tile.frag<128x64, 8> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
@@ -146,19 +146,19 @@ tile.kernel @turns(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %statistics: !ti
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
   }
-  // CHECK: tile.add_sum %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first alone(%{{.*}}) to(%q : !tile.ptr<bf16> stride %pitch rows %tile by 1.250000e-01 dim 64) : !tile.frag<128x64, 8> {
+  // CHECK: tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first sole_writer(%{{.*}}) to(%q : !tile.ptr<bf16> stride %pitch rows %tile by 1.250000e-01 dim 64) : !tile.frag<128x64, 8> {
   %alone = arith.cmpi slt, %tile, %tile : i32
-  tile.add_sum %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first
-      alone(%alone) to(%q : !tile.ptr<bf16> stride %pitch rows %tile by 0.125 dim 64) : !tile.frag<128x64, 8> {
+  tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first
+      sole_writer(%alone) to(%q : !tile.ptr<bf16> stride %pitch rows %tile by 0.125 dim 64) : !tile.frag<128x64, 8> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
   }
-  // CHECK: tile.skip_sum %turn : !tile.ptr<i32>
-  tile.skip_sum %turn : !tile.ptr<i32>
-  %block = tile.place "block" : !tile.frag<64x64, 4>
-  // CHECK: tile.store_alone %q stride(%pitch), %block by 1.250000e-01 rows(%tile) dim 56 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
-  tile.store_alone %q stride(%pitch), %block by 0.125 rows(%tile) dim 56 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
-  // CHECK: tile.round_sum %q stride(%pitch), %sum rows(%tile of %tile) by 1.250000e-01 dim 56 columns 64 held turn(%turn) : !tile.ptr<bf16>
-  tile.round_sum %q stride(%pitch), %sum rows(%tile of %tile) by 0.125 dim 56 columns 64 held turn(%turn) : !tile.ptr<bf16>
+  // CHECK: tile.skip_add %turn : !tile.ptr<i32>
+  tile.skip_add %turn : !tile.ptr<i32>
+  %block = tile.alloc "block" : !tile.frag<64x64, 4>
+  // CHECK: tile.store_warpgroup %q stride(%pitch), %block by 1.250000e-01 rows(%tile) dim 56 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
+  tile.store_warpgroup %q stride(%pitch), %block by 0.125 rows(%tile) dim 56 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
+  // CHECK: tile.postprocess %q stride(%pitch), %sum rows(%tile of %tile) by 1.250000e-01 dim 56 columns 64 held turn(%turn) : !tile.ptr<bf16>
+  tile.postprocess %q stride(%pitch), %sum rows(%tile of %tile) by 0.125 dim 56 columns 64 held turn(%turn) : !tile.ptr<bf16>
 }

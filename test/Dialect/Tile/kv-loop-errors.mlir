@@ -71,7 +71,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(dense heads 1)
     schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
   // C2: what is carried, yielded and returned has the same types
   // expected-error @below {{'tile.kv_loop' op expected carried, yielded and returned tokens of the same types, got: '!tile.token<copy>',  and '!tile.token<copy>'}}
@@ -95,12 +95,12 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 // -----
 
 tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  // C3: tests name conjuncts that the body's `tile.keep` yields
-  // expected-error @below {{'tile.kv_loop' op expected tests among the 1 conjuncts of the body's `tile.keep`, got: 1}}
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  // C3: tests name conjuncts that the body's `tile.apply_mask` yields
+  // expected-error @below {{'tile.kv_loop' op expected tests among the 1 conjuncts of the body's `tile.apply_mask`, got: 1}}
   tile.kv_loop [%n, %n, %n] tests [[0], [1]] carry() {
   ^bb0(%j: i32, %next: i32, %more: i1):
-    tile.keep %s at(%n, %j) : !tile.frag<64x64, 4> {
+    tile.apply_mask %s at(%n, %j) : !tile.frag<64x64, 4> {
     ^bb0(%q: i32, %k: i32):
       %below = arith.cmpi sle, %k, %q : i32
       tile.yield %below : i1
@@ -113,7 +113,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 
 tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   // C3: no keep, no conjuncts
-  // expected-error @below {{expected tests among the 0 conjuncts of the body's `tile.keep`, got: 0}}
+  // expected-error @below {{expected tests among the 0 conjuncts of the body's `tile.apply_mask`, got: 0}}
   tile.kv_loop [%n, %n] tests [[0]] carry() {
   ^bb0(%j: i32, %next: i32, %more: i1):
     tile.yield
@@ -124,7 +124,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 
 tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   // C3
-  // expected-error @below {{expected tests among the 0 conjuncts of the body's `tile.keep`, got: -1}}
+  // expected-error @below {{expected tests among the 0 conjuncts of the body's `tile.apply_mask`, got: -1}}
   tile.kv_loop [%n, %n] tests [[-1]] carry() {
   ^bb0(%j: i32, %next: i32, %more: i1):
     tile.yield

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `tile.modify`, and `tile.weigh` and `tile.repair` where scores are modified.
+// `tile.modify`, and `tile.softmax_convert` and `tile.recompute_rows` where scores are modified.
 //
 // RUN: attn-opt %s | FileCheck %s
 // RUN: attn-opt %s | attn-opt | FileCheck %s
@@ -8,9 +8,9 @@
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32, %slope: f32) target("sm_80") grid(dense heads 1)
     schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %p = tile.place "p" : !tile.held<64x64xbf16, 4>
-  %rows = tile.place "row" : !tile.rows<64, 4>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %p = tile.alloc "p" : !tile.register_operand<64x64xbf16, 4>
+  %rows = tile.alloc "row" : !tile.softmax_state<64, 4>
 
   // CHECK: tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> {
   // CHECK-NEXT: ^bb0(%score: f32, %q_0: i32, %k: i32, %base: i32, %ahead: f32):
@@ -46,18 +46,18 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32, %slope: f32
   }
 
   // The same regions where scores are weighed.
-  // CHECK: tile.weigh %p, %s, %row scale 5.000000e-01 at(%q0, %k0) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4> modify {
+  // CHECK: tile.softmax_convert %p, %s, %row scale 5.000000e-01 at(%q0, %k0) : !tile.register_operand<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.softmax_state<64, 4> modify {
   // CHECK-NEXT: ^bb0(%score: f32, {{.*}}, %ahead: f32):
-  tile.weigh %p, %s, %rows scale 0.5 at(%q0, %k0) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4> modify {
+  tile.softmax_convert %p, %s, %rows scale 0.5 at(%q0, %k0) : !tile.register_operand<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.softmax_state<64, 4> modify {
   ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
     tile.yield %score, %slope, %ahead : f32, f32, f32
   }
-  // CHECK: tile.weigh {{.*}} within 3.000000e+01 becomes 2.000000e+01 {
+  // CHECK: tile.softmax_convert {{.*}} within 3.000000e+01 becomes 2.000000e+01 {
   // CHECK-NEXT: ^bb0
   // CHECK-NEXT: tile.yield %score : f32
   // CHECK-NEXT: } else modify {
   // CHECK: math.tanh %score : f32
-  tile.weigh %p, %s, %rows scale 0.5 at(%q0, %k0) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4> within 30.0 becomes 20.0 {
+  tile.softmax_convert %p, %s, %rows scale 0.5 at(%q0, %k0) : !tile.register_operand<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.softmax_state<64, 4> within 30.0 becomes 20.0 {
   ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
     tile.yield %score : f32
   } else modify {
@@ -66,12 +66,12 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32, %slope: f32
     tile.yield %tanh : f32
   }
 
-  // CHECK: tile.repair %s
+  // CHECK: tile.recompute_rows %s
   // CHECK: tile.yield %{{.*}} : i1
   // CHECK-NEXT: } modify {
   // CHECK-NEXT: ^bb0(%score: f32, %q_0: i32, %k: i32, %base: i32, %ahead: f32):
   // CHECK-NEXT: math.absf %score : f32
-  tile.repair %s at(%q0) rows(%q0) keys(%q0) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row) dims(64, 64)
+  tile.recompute_rows %s at(%q0) rows(%q0) keys(%q0) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row) dims(64, 64)
       scale 1.0 : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
   ^bb0(%row: i32, %key: i32):
     %below = arith.cmpi sle, %key, %row : i32

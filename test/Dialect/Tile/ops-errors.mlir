@@ -20,7 +20,7 @@ tile.kernel @k() target("cpu") grid(sparse heads 1) schedule(#tile.tiled<q_tile 
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(dense heads 1)
     schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   // tile.copy_async C1: dim is a multiple of 8
   // expected-error @below {{'tile.copy_async' op expected dim in multiples of 8 up to the place's columns and one element type, got: dim 60, '!tile.ptr<bf16>' into '!tile.shared<64x64xbf16, 72>'}}
   %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 60 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
@@ -30,7 +30,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(dense heads 1)
     schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   // tile.copy_async C1: at most the place's columns (its pitch does not count)
   // expected-error @below {{got: dim 72,}}
   %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 72 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
@@ -40,7 +40,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(dense heads 1)
     schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   // expected-error @below {{got: dim 0,}}
   %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 0 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
 }
@@ -49,7 +49,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(
 
 tile.kernel @k(%q: !tile.ptr<f16>, %stride: i64, %n: i32) target("sm_80") grid(dense heads 1)
     schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   // tile.copy_async C1: element types agree
   // expected-error @below {{got: dim 64, '!tile.ptr<f16>' into '!tile.shared<64x64xbf16, 72>'}}
   %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<f16>
@@ -67,10 +67,10 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(dense heads 1)
     schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %t = tile.copy_async %Q, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
-  %u = tile.mma_qk %s, %Q, %Q : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
+  %u = tile.mma_abt %s, %Q, %Q : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
   // tile.wait C1: all tokens are of one kind
   // expected-error @below {{'tile.wait' op expected tokens of one kind, got: '!tile.token<copy>', '!tile.token<product>'}}
   tile.wait %t, %u : !tile.token<copy>, !tile.token<product>
@@ -79,86 +79,86 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(
 // -----
 
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<32x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  // tile.mma_qk C1: s has as many columns as K has rows
-  // expected-error @below {{'tile.mma_qk' op expected s to be Q's rows by K's rows over equal columns, got: '!tile.frag<64x64, 4>' = '!tile.shared<64x64xbf16, 72>' x '!tile.shared<32x64xbf16, 72>'}}
-  %t = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<32x64xbf16, 72>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<32x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  // tile.mma_abt C1: s has as many columns as K has rows
+  // expected-error @below {{'tile.mma_abt' op expected s to be Q's rows by K's rows over equal columns, got: '!tile.frag<64x64, 4>' = '!tile.shared<64x64xbf16, 72>' x '!tile.shared<32x64xbf16, 72>'}}
+  %t = tile.mma_abt %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<32x64xbf16, 72>
 }
 
 // -----
 
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<128x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  // tile.mma_qk C1: s has Q's rows
+  %Q = tile.alloc "Q" : !tile.shared<128x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  // tile.mma_abt C1: s has Q's rows
   // expected-error @below {{expected s to be Q's rows by K's rows over equal columns}}
-  %t = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<128x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
+  %t = tile.mma_abt %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<128x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
 }
 
 // -----
 
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x128xbf16, 136>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  // tile.mma_qk C1: Q and K have equal columns
+  %Q = tile.alloc "Q" : !tile.shared<64x128xbf16, 136>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  // tile.mma_abt C1: Q and K have equal columns
   // expected-error @below {{expected s to be Q's rows by K's rows over equal columns}}
-  %t = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x128xbf16, 136>, !tile.shared<64x64xbf16, 72>
+  %t = tile.mma_abt %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x128xbf16, 136>, !tile.shared<64x64xbf16, 72>
 }
 
 // -----
 
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  // tile.mma_qk C1: and equal element types
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  // tile.mma_abt C1: and equal element types
   // expected-error @below {{expected s to be Q's rows by K's rows over equal columns}}
-  %t = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xf16, 72>
+  %t = tile.mma_abt %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xf16, 72>
 }
 
 // -----
 
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %V = tile.place "V" : !tile.shared<32x64xbf16, 72>
-  %p = tile.place "p" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  // tile.mma_pv C1: p has as many columns as V has rows
-  // expected-error @below {{'tile.mma_pv' op expected acc to be p's rows by V's columns over V's rows, got: '!tile.frag<64x64, 4>' += '!tile.frag<64x64, 4>' x '!tile.shared<32x64xbf16, 72>'}}
-  %t = tile.mma_pv %acc, %p, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<32x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<32x64xbf16, 72>
+  %p = tile.alloc "p" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  // tile.mma_ab C1: p has as many columns as V has rows
+  // expected-error @below {{'tile.mma_ab' op expected acc to be p's rows by V's columns over V's rows, got: '!tile.frag<64x64, 4>' += '!tile.frag<64x64, 4>' x '!tile.shared<32x64xbf16, 72>'}}
+  %t = tile.mma_ab %acc, %p, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<32x64xbf16, 72>
 }
 
 // -----
 
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %V = tile.place "V" : !tile.shared<64x128xbf16, 136>
-  %p = tile.place "p" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  // tile.mma_pv C1: acc has V's columns
+  %V = tile.alloc "V" : !tile.shared<64x128xbf16, 136>
+  %p = tile.alloc "p" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  // tile.mma_ab C1: acc has V's columns
   // expected-error @below {{expected acc to be p's rows by V's columns over V's rows}}
-  %t = tile.mma_pv %acc, %p, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x128xbf16, 136>
+  %t = tile.mma_ab %acc, %p, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x128xbf16, 136>
 }
 
 // -----
 
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %p = tile.place "p" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 2>
-  // tile.mma_pv C1: acc has p's rows, split as they are
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %p = tile.alloc "p" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 2>
+  // tile.mma_ab C1: acc has p's rows, split as they are
   // expected-error @below {{expected acc to be p's rows by V's columns over V's rows, got: '!tile.frag<64x64, 2>' += '!tile.frag<64x64, 4>'}}
-  %t = tile.mma_pv %acc, %p, %V : !tile.frag<64x64, 2>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
+  %t = tile.mma_ab %acc, %p, %V : !tile.frag<64x64, 2>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
 }
 
 // -----
 
 tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  // expected-error @below {{'tile.keep' op expected a region over (query row i32, key i32), got: 'i32'}}
-  tile.keep %s at(%n, %n) : !tile.frag<64x64, 4> {
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  // expected-error @below {{'tile.apply_mask' op expected a region over (query row i32, key i32), got: 'i32'}}
+  tile.apply_mask %s at(%n, %n) : !tile.frag<64x64, 4> {
   ^bb0(%q: i32):
     tile.yield
   }
@@ -167,9 +167,9 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 // -----
 
 tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  // expected-error @below {{'tile.keep' op expected to yield conditions of type i1, got: 'i32'}}
-  tile.keep %s at(%n, %n) : !tile.frag<64x64, 4> {
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  // expected-error @below {{'tile.apply_mask' op expected to yield conditions of type i1, got: 'i32'}}
+  tile.apply_mask %s at(%n, %n) : !tile.frag<64x64, 4> {
   ^bb0(%q: i32, %k: i32):
     tile.yield %q : i32
   }
@@ -180,27 +180,27 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   // A place is a tile, a fragment or row states.
   // expected-error @below {{op result #0 must be a place: a tile in shared memory or a place: what a backward pass knows of a tile's query rows or a place: fragments in shared memory on their way}}
-  %s = tile.place "s" : i32
+  %s = tile.alloc "s" : i32
 }
 
 // -----
 
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %held = tile.place "held" : !tile.held<64x32xbf16, 4>
-  // tile.hold C1: both have the same rows, columns and element type
-  // expected-error @below {{'tile.hold' op expected tiles of the same shape and element type, got: '!tile.held<64x32xbf16, 4>' and '!tile.shared<64x64xbf16, 72>'}}
-  tile.hold %held, %Q : !tile.held<64x32xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %held = tile.alloc "held" : !tile.register_operand<64x32xbf16, 4>
+  // tile.load_operand C1: both have the same rows, columns and element type
+  // expected-error @below {{'tile.load_operand' op expected tiles of the same shape and element type, got: '!tile.register_operand<64x32xbf16, 4>' and '!tile.shared<64x64xbf16, 72>'}}
+  tile.load_operand %held, %Q : !tile.register_operand<64x32xbf16, 4>, !tile.shared<64x64xbf16, 72>
 }
 
 // -----
 
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
-  // tile.softmax_step C1: scale is positive
-  // expected-error @below {{'tile.softmax_step' op expected a positive scale, got: 0}}
-  tile.softmax_step %s, %row, %s scale 0.0 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
+  // tile.online_softmax C1: scale is positive
+  // expected-error @below {{'tile.online_softmax' op expected a positive scale, got: 0}}
+  tile.online_softmax %s, %row, %s scale 0.0 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
 }
 
 // -----
@@ -217,199 +217,199 @@ tile.kernel @k() target("cpu") grid(dense heads 0) schedule(#tile.tiled<q_tile =
 
 // -----
 
-tile.kernel @k(%map: !tile.map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  // tile.copy_box C1: the place is swizzled
-  // expected-error @below {{'tile.copy_box' op expected a swizzled tile of the map's rows and element type, got: '!tile.shared<64x64xbf16, 72>' and '!tile.map<64xbf16>'}}
-  %t = tile.copy_box %K, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, 72>, !tile.map<64xbf16>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  // tile.copy_tma C1: the place is swizzled
+  // expected-error @below {{'tile.copy_tma' op expected a swizzled tile of the map's rows and element type, got: '!tile.shared<64x64xbf16, 72>' and '!tile.tensor_map<64xbf16>'}}
+  %t = tile.copy_tma %K, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, 72>, !tile.tensor_map<64xbf16>
 }
 
 // -----
 
-tile.kernel @k(%map: !tile.map<128xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @k(%map: !tile.tensor_map<128xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
-  // tile.copy_box C1: and has the map's rows
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_tma C1: and has the map's rows
   // expected-error @below {{expected a swizzled tile of the map's rows and element type, got: }}
-  %t = tile.copy_box %K, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<128xbf16>
+  %t = tile.copy_tma %K, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.tensor_map<128xbf16>
 }
 
 // -----
 
-tile.kernel @k(%map: !tile.map<64xf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @k(%map: !tile.tensor_map<64xf16>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
-  // tile.copy_box C1: and element type
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_tma C1: and element type
   // expected-error @below {{expected a swizzled tile of the map's rows and element type, got: }}
-  %t = tile.copy_box %K, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xf16>
+  %t = tile.copy_tma %K, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.tensor_map<64xf16>
 }
 
 // -----
 
-tile.kernel @k(%map: !tile.map<64xbf16, packed>, %n: i32) target("sm_90a") grid(packed heads 1)
+tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a") grid(packed heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.shared<192x64xbf16, swizzled>
-  // tile.copy_box C3: as many boxes as there is room for
-  // expected-error @below {{'tile.copy_box' op expected from 1 to 3 boxes, of a packed map without heads, got: 4 of '!tile.map<64xbf16, packed>'}}
-  %t = tile.copy_box %K, %map at(%n, %n) rows(%n) boxes 4 : !tile.shared<192x64xbf16, swizzled>, !tile.map<64xbf16, packed>
+  %K = tile.alloc "K" : !tile.shared<192x64xbf16, swizzled>
+  // tile.copy_tma C3: as many boxes as there is room for
+  // expected-error @below {{'tile.copy_tma' op expected from 1 to 3 boxes, of a packed map without heads, got: 4 of '!tile.tensor_map<64xbf16, packed>'}}
+  %t = tile.copy_tma %K, %map at(%n, %n) rows(%n) boxes 4 : !tile.shared<192x64xbf16, swizzled>, !tile.tensor_map<64xbf16, packed>
 }
 
 // -----
 
-tile.kernel @k(%map: !tile.map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  // tile.fill C3: of a packed map
-  // expected-error @below {{'tile.fill' op expected from 1 to 1 boxes, of a packed map without heads, got: 1 of '!tile.map<64xbf16>'}}
-  tile.fill %K, %map at(%n, %n, %n) boxes 1 : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  // tile.producer_load C3: of a packed map
+  // expected-error @below {{'tile.producer_load' op expected from 1 to 1 boxes, of a packed map without heads, got: 1 of '!tile.tensor_map<64xbf16>'}}
+  tile.producer_load %K, %map at(%n, %n, %n) boxes 1 : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
 }
 
 // -----
 
-tile.kernel @k(%map: !tile.map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
-  // tile.copy_box C2: a packed map has rows
-  // expected-error @below {{'tile.copy_box' op expected rows and no batch for '!tile.map<64xbf16, packed>'}}
-  %t = tile.copy_box %K, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16, packed>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_tma C2: a packed map has rows
+  // expected-error @below {{'tile.copy_tma' op expected rows and no batch for '!tile.tensor_map<64xbf16, packed>'}}
+  %t = tile.copy_tma %K, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.tensor_map<64xbf16, packed>
 }
 
 // -----
 
-tile.kernel @k(%map: !tile.map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
-  // tile.copy_box C2: and no batch
-  // expected-error @below {{'tile.copy_box' op expected rows and no batch for '!tile.map<64xbf16, packed>'}}
-  %t = tile.copy_box %K, %map at(%n, %n, %n) rows(%n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16, packed>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_tma C2: and no batch
+  // expected-error @below {{'tile.copy_tma' op expected rows and no batch for '!tile.tensor_map<64xbf16, packed>'}}
+  %t = tile.copy_tma %K, %map at(%n, %n, %n) rows(%n) : !tile.shared<64x64xbf16, swizzled>, !tile.tensor_map<64xbf16, packed>
 }
 
 // -----
 
-tile.kernel @k(%map: !tile.map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
-  // tile.copy_box C2: so one of both
-  // expected-error @below {{'tile.copy_box' op expected rows and no batch for '!tile.map<64xbf16, packed>'}}
-  %t = tile.copy_box %K, %map at(%n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16, packed>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_tma C2: so one of both
+  // expected-error @below {{'tile.copy_tma' op expected rows and no batch for '!tile.tensor_map<64xbf16, packed>'}}
+  %t = tile.copy_tma %K, %map at(%n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.tensor_map<64xbf16, packed>
 }
 
 // -----
 
-tile.kernel @k(%map: !tile.map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
-  // tile.copy_box C2: another one has a batch
-  // expected-error @below {{'tile.copy_box' op expected a batch and no rows for '!tile.map<64xbf16>'}}
-  %t = tile.copy_box %K, %map at(%n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_tma C2: another one has a batch
+  // expected-error @below {{'tile.copy_tma' op expected a batch and no rows for '!tile.tensor_map<64xbf16>'}}
+  %t = tile.copy_tma %K, %map at(%n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.tensor_map<64xbf16>
 }
 
 // -----
 
-tile.kernel @k(%map: !tile.map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
-  // tile.copy_box C2: and no rows
-  // expected-error @below {{'tile.copy_box' op expected a batch and no rows for '!tile.map<64xbf16>'}}
-  %t = tile.copy_box %K, %map at(%n, %n, %n) rows(%n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_tma C2: and no rows
+  // expected-error @below {{'tile.copy_tma' op expected a batch and no rows for '!tile.tensor_map<64xbf16>'}}
+  %t = tile.copy_tma %K, %map at(%n, %n, %n) rows(%n) : !tile.shared<64x64xbf16, swizzled>, !tile.tensor_map<64xbf16>
 }
 
 // -----
 
-tile.kernel @k(%map: !tile.map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
-  // tile.copy_box C2: which do not stand for it
-  // expected-error @below {{'tile.copy_box' op expected a batch and no rows for '!tile.map<64xbf16>'}}
-  %t = tile.copy_box %K, %map at(%n, %n) rows(%n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_tma C2: which do not stand for it
+  // expected-error @below {{'tile.copy_tma' op expected a batch and no rows for '!tile.tensor_map<64xbf16>'}}
+  %t = tile.copy_tma %K, %map at(%n, %n) rows(%n) : !tile.shared<64x64xbf16, swizzled>, !tile.tensor_map<64xbf16>
 }
 
 // -----
 
-tile.kernel @k(%map: !tile.map<128xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @k(%map: !tile.tensor_map<128xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  // tile.fill C1: the ring's tile has the map's rows
-  // expected-error @below {{'tile.fill' op expected a swizzled tile of the map's rows and element type, got: '!tile.shared<64x64xbf16, swizzled>' and '!tile.map<128xbf16>'}}
-  tile.fill %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<128xbf16>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  // tile.producer_load C1: the ring's tile has the map's rows
+  // expected-error @below {{'tile.producer_load' op expected a swizzled tile of the map's rows and element type, got: '!tile.shared<64x64xbf16, swizzled>' and '!tile.tensor_map<128xbf16>'}}
+  tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<128xbf16>
 }
 
 // -----
 
-tile.kernel @k(%map: !tile.map<64xf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @k(%map: !tile.tensor_map<64xf16>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  // tile.fill C1: and element type
-  // expected-error @below {{'tile.fill' op expected a swizzled tile of the map's rows and element type, got: }}
-  tile.fill %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xf16>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  // tile.producer_load C1: and element type
+  // expected-error @below {{'tile.producer_load' op expected a swizzled tile of the map's rows and element type, got: }}
+  tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xf16>
 }
 
 // -----
 
-tile.kernel @k(%map: !tile.map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  // tile.fill C2: a packed map has rows
-  // expected-error @below {{'tile.fill' op expected rows and no batch for '!tile.map<64xbf16, packed>'}}
-  tile.fill %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16, packed>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  // tile.producer_load C2: a packed map has rows
+  // expected-error @below {{'tile.producer_load' op expected rows and no batch for '!tile.tensor_map<64xbf16, packed>'}}
+  tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16, packed>
 }
 
 // -----
 
-tile.kernel @k(%map: !tile.map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  // tile.fill C2: and no batch
-  // expected-error @below {{'tile.fill' op expected rows and no batch for '!tile.map<64xbf16, packed>'}}
-  tile.fill %K, %map at(%n, %n, %n) rows(%n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16, packed>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  // tile.producer_load C2: and no batch
+  // expected-error @below {{'tile.producer_load' op expected rows and no batch for '!tile.tensor_map<64xbf16, packed>'}}
+  tile.producer_load %K, %map at(%n, %n, %n) rows(%n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16, packed>
 }
 
 // -----
 
-tile.kernel @k(%map: !tile.map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  // tile.fill C2: another one has a batch
-  // expected-error @below {{'tile.fill' op expected a batch and no rows for '!tile.map<64xbf16>'}}
-  tile.fill %K, %map at(%n, %n) rows(%n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  // tile.producer_load C2: another one has a batch
+  // expected-error @below {{'tile.producer_load' op expected a batch and no rows for '!tile.tensor_map<64xbf16>'}}
+  tile.producer_load %K, %map at(%n, %n) rows(%n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
 }
 
 // -----
 
-tile.kernel @k(%map: !tile.map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  // tile.fill C2: and no rows
-  // expected-error @below {{'tile.fill' op expected a batch and no rows for '!tile.map<64xbf16>'}}
-  tile.fill %K, %map at(%n, %n, %n) rows(%n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  // tile.producer_load C2: and no rows
+  // expected-error @below {{'tile.producer_load' op expected a batch and no rows for '!tile.tensor_map<64xbf16>'}}
+  tile.producer_load %K, %map at(%n, %n, %n) rows(%n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
 }
 
 // -----
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  // expected-error @below {{'tile.take' op failed to verify that the ring's tile}}
-  %t = "tile.take"(%K) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!tile.ring<2, !tile.shared<64x64xbf16, swizzled>>) -> !tile.shared<64x32xbf16, swizzled>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  // expected-error @below {{'tile.consumer_wait' op failed to verify that the ring's tile}}
+  %t = "tile.consumer_wait"(%K) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!tile.ring<2, !tile.shared<64x64xbf16, swizzled>>) -> !tile.shared<64x32xbf16, swizzled>
 }
 
 // -----
 
 tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %feed = tile.place "feed" : !tile.feed<2>
-  // tile.send C1: as many words as the feed has
-  // expected-error @below {{'tile.send' op expected 2 words, got: 1}}
-  tile.send %feed(%n) : !tile.feed<2>
+  %feed = tile.alloc "feed" : !tile.mailbox<2>
+  // tile.publish_work C1: as many words as the feed has
+  // expected-error @below {{'tile.publish_work' op expected 2 words, got: 1}}
+  tile.publish_work %feed(%n) : !tile.mailbox<2>
 }
 
 // -----
 
 tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  // expected-error @below {{'tile.persist' op expected a region over (block i32, further words i32), got: }}
-  tile.persist %n {
+  // expected-error @below {{'tile.persistent_loop' op expected a region over (block i32, further words i32), got: }}
+  tile.persistent_loop %n {
   }
 }
 
@@ -417,8 +417,8 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  // expected-error @below {{'tile.persist' op expected a region over (block i32, further words i32), got: 'i32', 'i64'}}
-  tile.persist %n {
+  // expected-error @below {{'tile.persistent_loop' op expected a region over (block i32, further words i32), got: 'i32', 'i64'}}
+  tile.persistent_loop %n {
   ^bb0(%block: i32, %word: i64):
   }
 }
@@ -427,89 +427,89 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %p = tile.place "p" : !tile.held<64x64xbf16, 4>
-  %s = tile.place "s" : !tile.frag<64x64, 2>
-  // tile.round C1: both have the same warps
-  // expected-error @below {{'tile.round' op expected the same rows, columns and warps, got: '!tile.held<64x64xbf16, 4>' and '!tile.frag<64x64, 2>'}}
-  tile.round %p, %s : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 2>
+  %p = tile.alloc "p" : !tile.register_operand<64x64xbf16, 4>
+  %s = tile.alloc "s" : !tile.frag<64x64, 2>
+  // tile.convert C1: both have the same warps
+  // expected-error @below {{'tile.convert' op expected the same rows, columns and warps, got: '!tile.register_operand<64x64xbf16, 4>' and '!tile.frag<64x64, 2>'}}
+  tile.convert %p, %s : !tile.register_operand<64x64xbf16, 4>, !tile.frag<64x64, 2>
 }
 
 // -----
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %p = tile.place "p" : !tile.held<64x32xbf16, 4>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  // tile.round C1: both have the same columns
-  // expected-error @below {{expected the same rows, columns and warps, got: '!tile.held<64x32xbf16, 4>'}}
-  tile.round %p, %s : !tile.held<64x32xbf16, 4>, !tile.frag<64x64, 4>
+  %p = tile.alloc "p" : !tile.register_operand<64x32xbf16, 4>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  // tile.convert C1: both have the same columns
+  // expected-error @below {{expected the same rows, columns and warps, got: '!tile.register_operand<64x32xbf16, 4>'}}
+  tile.convert %p, %s : !tile.register_operand<64x32xbf16, 4>, !tile.frag<64x64, 4>
 }
 
 // -----
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %p = tile.place "p" : !tile.held<128x64xbf16, 4>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  // tile.round C1: both have the same rows
-  // expected-error @below {{expected the same rows, columns and warps, got: '!tile.held<128x64xbf16, 4>'}}
-  tile.round %p, %s : !tile.held<128x64xbf16, 4>, !tile.frag<64x64, 4>
+  %p = tile.alloc "p" : !tile.register_operand<128x64xbf16, 4>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  // tile.convert C1: both have the same rows
+  // expected-error @below {{expected the same rows, columns and warps, got: '!tile.register_operand<128x64xbf16, 4>'}}
+  tile.convert %p, %s : !tile.register_operand<128x64xbf16, 4>, !tile.frag<64x64, 4>
 }
 
 // -----
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // tile.softmax C1: scale is positive
   // expected-error @below {{'tile.softmax' op expected a positive scale, got: -5.000000e-01}}
-  tile.softmax %s, %row scale -0.5 : !tile.frag<64x64, 4>, !tile.rows<64, 4>
+  tile.softmax %s, %row scale -0.5 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
 }
 
 // -----
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %p = tile.place "p" : !tile.held<64x64xbf16, 4>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
-  // tile.weigh C1: scale is positive
-  // expected-error @below {{'tile.weigh' op expected a positive scale, got: 0}}
-  tile.weigh %p, %s, %row scale 0.0 : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
+  %p = tile.alloc "p" : !tile.register_operand<64x64xbf16, 4>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
+  // tile.softmax_convert C1: scale is positive
+  // expected-error @below {{'tile.softmax_convert' op expected a positive scale, got: 0}}
+  tile.softmax_convert %p, %s, %row scale 0.0 : !tile.register_operand<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
 }
 
 // -----
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %p = tile.place "p" : !tile.held<64x32xbf16, 4>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
-  // tile.weigh C2: p and s have the same columns
-  // expected-error @below {{'tile.weigh' op expected the same rows, columns and warps, got: '!tile.held<64x32xbf16, 4>'}}
-  tile.weigh %p, %s, %row scale 0.5 : !tile.held<64x32xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
+  %p = tile.alloc "p" : !tile.register_operand<64x32xbf16, 4>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
+  // tile.softmax_convert C2: p and s have the same columns
+  // expected-error @below {{'tile.softmax_convert' op expected the same rows, columns and warps, got: '!tile.register_operand<64x32xbf16, 4>'}}
+  tile.softmax_convert %p, %s, %row scale 0.5 : !tile.register_operand<64x32xbf16, 4>, !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
 }
 
 // -----
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %V = tile.place "V" : !tile.shared<64x64xbf16, swizzled>
-  %p = tile.place "p" : !tile.held<64x96xbf16, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  // tile.mma_pv C1, of a P that is held, and has more columns than V has rows
-  // expected-error @below {{expected acc to be p's rows by V's columns over V's rows, got: '!tile.frag<64x64, 4>' += '!tile.held<64x96xbf16, 4>' x '!tile.shared<64x64xbf16, swizzled>'}}
-  %t = tile.mma_pv %acc, %p, %V : !tile.frag<64x64, 4>, !tile.held<64x96xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, swizzled>
+  %p = tile.alloc "p" : !tile.register_operand<64x96xbf16, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  // tile.mma_ab C1, of a P that is held, and has more columns than V has rows
+  // expected-error @below {{expected acc to be p's rows by V's columns over V's rows, got: '!tile.frag<64x64, 4>' += '!tile.register_operand<64x96xbf16, 4>' x '!tile.shared<64x64xbf16, swizzled>'}}
+  %t = tile.mma_ab %acc, %p, %V : !tile.frag<64x64, 4>, !tile.register_operand<64x96xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
 }
 
 // -----
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  // expected-error @below {{'tile.repair' op expected a region over (query row i32, key i32), got: 'i32'}}
-  tile.repair %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  // expected-error @below {{'tile.recompute_rows' op expected a region over (query row i32, key i32), got: 'i32'}}
+  tile.recompute_rows %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
       : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
   ^bb0(%a: i32):
     tile.yield
@@ -520,9 +520,9 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(den
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  // expected-error @below {{'tile.repair' op expected to yield conditions of type i1, got: 'i32'}}
-  tile.repair %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  // expected-error @below {{'tile.recompute_rows' op expected to yield conditions of type i1, got: 'i32'}}
+  tile.recompute_rows %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
       : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
   ^bb0(%a: i32, %b: i32):
     tile.yield %a : i32
@@ -534,10 +534,10 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(den
 // expected-note @below {{prior use here}}
 tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   // LSE is float32.
   // expected-error @below {{use of value '%q' expects different type than prior uses: '!tile.ptr<f32>' vs '!tile.ptr<bf16>'}}
-  tile.repair %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) lse(%q) dims(64, 64) scale 0.5
+  tile.recompute_rows %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) lse(%q) dims(64, 64) scale 0.5
       : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
   ^bb0(%a: i32, %b: i32):
   }
@@ -547,10 +547,10 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(den
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %o: !tile.ptr<f16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  // tile.repair C1
-  // expected-error @below {{'tile.repair' op expected results of q's elements or f32, got: 'f16'}}
-  tile.repair %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%o, %st) dims(64, 64) scale 0.5
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  // tile.recompute_rows C1
+  // expected-error @below {{'tile.recompute_rows' op expected results of q's elements or f32, got: 'f16'}}
+  tile.recompute_rows %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%o, %st) dims(64, 64) scale 0.5
       : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<f16> {
   ^bb0(%a: i32, %b: i32):
   }
@@ -560,27 +560,27 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %o: !tile.ptr<f16>, %st: i64, %n: i32) targe
 
 tile.kernel @k(%o: !tile.ptr<bf16>, %part: !tile.ptr<f32>, %st: i64, %n: i32) target("cpu") grid(dense heads 1)
     schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
-  // tile.merge C1
-  // expected-error @below {{'tile.merge' op expected dim in multiples of 8 from 8 to 256 and results of bf16, f16 or f32, got: dim 12, 'bf16'}}
-  tile.merge %o stride(%st) from(%part, %part, %part) splits(%n, %st) rows(%n) dim 12 scale 1.0 : !tile.ptr<bf16>
+  // tile.combine C1
+  // expected-error @below {{'tile.combine' op expected dim in multiples of 8 from 8 to 256 and results of bf16, f16 or f32, got: dim 12, 'bf16'}}
+  tile.combine %o stride(%st) from(%part, %part, %part) splits(%n, %st) rows(%n) dim 12 scale 1.0 : !tile.ptr<bf16>
 }
 
 // -----
 
 tile.kernel @k(%o: !tile.ptr<bf16>, %part: !tile.ptr<f32>, %st: i64, %n: i32) target("cpu") grid(dense heads 1)
     schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
-  // tile.merge C2
-  // expected-error @below {{'tile.merge' op expected a positive scale, got: -1}}
-  tile.merge %o stride(%st) from(%part, %part, %part) splits(%n, %st) rows(%n) dim 64 scale -1.0 : !tile.ptr<bf16>
+  // tile.combine C2
+  // expected-error @below {{'tile.combine' op expected a positive scale, got: -1}}
+  tile.combine %o stride(%st) from(%part, %part, %part) splits(%n, %st) rows(%n) dim 64 scale -1.0 : !tile.ptr<bf16>
 }
 
 // -----
 
 tile.kernel @k(%part: !tile.ptr<f32>, %st: i64, %n: i32) target("sm_80") grid(dense heads 1)
     schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
-  // tile.merge C1
+  // tile.combine C1
   // expected-error @below {{results of bf16 or f16, got: dim 64, 'f32'}}
-  tile.merge %part stride(%st) from(%part, %part, %part) splits(%n, %st) rows(%n) dim 64 scale 1.0 : !tile.ptr<f32>
+  tile.combine %part stride(%st) from(%part, %part, %part) splits(%n, %st) rows(%n) dim 64 scale 1.0 : !tile.ptr<f32>
 }
 
 // -----
@@ -604,7 +604,7 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %st: i64, %n: i32) target("cpu") grid(dense 
 // -----
 
 tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %at = tile.pairs %n, %n : !tile.pairs<4, i32>
   // Of pairs, the head is part of what a score is modified by.
   // expected-error @below {{expected a region over (score f32, query row i32, key i32, base i32, ahead f32, head i32), got: 'f32', 'i32', 'i32', 'i32', 'f32'}}
@@ -618,10 +618,10 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  // tile.repair C4: how many tiles, but not which;
-  // expected-error @below {{'tile.repair' op expected tiles and along together, and no from with them}}
-  tile.repair %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  // tile.recompute_rows C4: how many tiles, but not which;
+  // expected-error @below {{'tile.recompute_rows' op expected tiles and along together, and no from with them}}
+  tile.recompute_rows %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
       tiles(%n of 64) : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
   ^bb0(%a: i32, %b: i32):
   }
@@ -631,10 +631,10 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(den
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   // and which, but of no number.
-  // expected-error @below {{'tile.repair' op expected an along from i32 to a tile's number of type i32}}
-  tile.repair %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
+  // expected-error @below {{'tile.recompute_rows' op expected an along from i32 to a tile's number of type i32}}
+  tile.recompute_rows %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
       tiles(%n of 64) : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
   ^bb0(%a: i32, %b: i32):
   } along {
@@ -646,11 +646,11 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(den
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   %at = tile.pairs %n, %n : !tile.pairs<4, i32>
-  // tile.repair C2
-  // expected-error @below {{'tile.repair' op expected strides of q, o and lse in pairs as rows are, got: rows for 4 heads}}
-  tile.repair %acc at(%at heads 4) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
+  // tile.recompute_rows C2
+  // expected-error @below {{'tile.recompute_rows' op expected strides of q, o and lse in pairs as rows are, got: rows for 4 heads}}
+  tile.recompute_rows %acc at(%at heads 4) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
       : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
   ^bb0(%a: i32, %b: i32):
   }
@@ -658,12 +658,12 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(den
 
 // -----
 
-tile.kernel @k(%map: !tile.map<12x4xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @k(%map: !tile.tensor_map<12x4xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, swizzled>
-  // tile.copy_box C1: four more queries would fit.
-  // expected-error @below {{expected a swizzled tile of the map's rows and element type, got: '!tile.shared<64x64xbf16, swizzled>' and '!tile.map<12x4xbf16>'}}
-  %t = tile.copy_box %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<12x4xbf16>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_tma C1: four more queries would fit.
+  // expected-error @below {{expected a swizzled tile of the map's rows and element type, got: '!tile.shared<64x64xbf16, swizzled>' and '!tile.tensor_map<12x4xbf16>'}}
+  %t = tile.copy_tma %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.tensor_map<12x4xbf16>
 }
 
 // -----
@@ -681,9 +681,9 @@ tile.kernel @k(%n: i32, %c: i1) target("sm_80") grid(dense heads 1)
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // tile.normalize C2
-  // expected-error @below {{expected `repaired` with a fragment, in a kernel with a `tile.repair`}}
-  tile.normalize %acc, %row repaired : !tile.frag<64x64, 4>, !tile.rows<64, 4>
+  // expected-error @below {{expected `repaired` with a fragment, in a kernel with a `tile.recompute_rows`}}
+  tile.normalize %acc, %row repaired : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
 }

@@ -36,34 +36,34 @@ tile.kernel @k() target("cpu") grid(columns cluster 1) schedule(#tile.auxiliary<
 
 // -----
 
-// !tile.table C1: segments is from 1 to 2048, cluster from 1 to 16.
+// !tile.segment_table C1: segments is from 1 to 2048, cluster from 1 to 16.
 // expected-error @below {{expected a table of 1 to 2048 segments for clusters of 1 to 16 blocks, got: 0, 16}}
-module attributes {tile.type = !tile.table<0, 16>} {}
+module attributes {tile.type = !tile.segment_table<0, 16>} {}
 
 // -----
 
 // expected-error @below {{got: 2049, 1}}
-module attributes {tile.type = !tile.table<2049, 1>} {}
+module attributes {tile.type = !tile.segment_table<2049, 1>} {}
 
 // -----
 
 // expected-error @below {{got: 64, 0}}
-module attributes {tile.type = !tile.table<64, 0>} {}
+module attributes {tile.type = !tile.segment_table<64, 0>} {}
 
 // -----
 
 // expected-error @below {{got: 64, 17}}
-module attributes {tile.type = !tile.table<64, 17>} {}
+module attributes {tile.type = !tile.segment_table<64, 17>} {}
 
 // -----
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
     schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
-  %table = tile.place "table" : !tile.table<4, 1>
+  %table = tile.alloc "table" : !tile.segment_table<4, 1>
   %q = tile.tokens %ids row(%n) count(%n)
   // tile.bound_segments C1: six arguments,
   // expected-error @below {{'tile.bound_segments' op expected a region over 6 numbers of type i32, got: 'i32'}}
-  tile.bound_segments %table, %q : !tile.table<4, 1> {
+  tile.bound_segments %table, %q : !tile.segment_table<4, 1> {
   ^bb0(%a: i32):
     tile.yield %a, %a, %a : i32, i32, i32
   }
@@ -73,11 +73,11 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
     schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
-  %table = tile.place "table" : !tile.table<4, 1>
+  %table = tile.alloc "table" : !tile.segment_table<4, 1>
   %q = tile.tokens %ids row(%n) count(%n)
   // three numbers,
   // expected-error @below {{'tile.bound_segments' op expected to yield three numbers of type i32}}
-  tile.bound_segments %table, %q : !tile.table<4, 1> {
+  tile.bound_segments %table, %q : !tile.segment_table<4, 1> {
   ^bb0(%a: i32, %b: i32, %c: i32, %d: i32, %e: i32, %f: i32):
     tile.yield %a, %b : i32, i32
   }
@@ -87,11 +87,11 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32, %wide: i64) target("cpu") grid(rows cluster 1)
     schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
-  %table = tile.place "table" : !tile.table<4, 1>
+  %table = tile.alloc "table" : !tile.segment_table<4, 1>
   %q = tile.tokens %ids row(%n) count(%n)
   // all i32.
   // expected-error @below {{'tile.bound_segments' op expected to yield three numbers of type i32}}
-  tile.bound_segments %table, %q : !tile.table<4, 1> {
+  tile.bound_segments %table, %q : !tile.segment_table<4, 1> {
   ^bb0(%a: i32, %b: i32, %c: i32, %d: i32, %e: i32, %f: i32):
     tile.yield %a, %b, %wide : i32, i32, i64
   }
@@ -101,11 +101,11 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32, %wide: i64) target("cpu") grid(row
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
     schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
-  %table = tile.place "table" : !tile.table<4, 1>
+  %table = tile.alloc "table" : !tile.segment_table<4, 1>
   %q = tile.tokens %ids row(%n) count(%n)
   // tile.check_segments C1: one or two pairs.
   // expected-error @below {{'tile.check_segments' op expected to yield one or two pairs of type i32}}
-  tile.check_segments %table, %q, %q : !tile.table<4, 1> {
+  tile.check_segments %table, %q, %q : !tile.segment_table<4, 1> {
   ^bb0(%a: i32, %b: i32, %c: i32):
     tile.yield %a, %b, %c : i32, i32, i32
   }
@@ -115,10 +115,10 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
     schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
-  %table = tile.place "table" : !tile.table<4, 1>
+  %table = tile.alloc "table" : !tile.segment_table<4, 1>
   %q = tile.tokens %ids row(%n) count(%n)
   // expected-error @below {{'tile.check_segments' op expected a region over 3 numbers of type i32}}
-  tile.check_segments %table, %q, %q : !tile.table<4, 1> {
+  tile.check_segments %table, %q, %q : !tile.segment_table<4, 1> {
   ^bb0(%a: i32, %b: i32):
     tile.yield %a, %b : i32, i32
   }
@@ -128,11 +128,11 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
     schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
-  %table = tile.place "table" : !tile.table<4, 1>
+  %table = tile.alloc "table" : !tile.segment_table<4, 1>
   %q = tile.tokens %ids row(%n) count(%n)
-  // tile.list_tiles C1: one number.
-  // expected-error @below {{'tile.list_tiles' op expected to yield one number of type i32}}
-  tile.list_tiles %table, %q, %q rows(%n) of(%ids, %ids, %ids) tile 16 to(%ids, %ids) : !tile.table<4, 1> {
+  // tile.list_query_tiles C1: one number.
+  // expected-error @below {{'tile.list_query_tiles' op expected to yield one number of type i32}}
+  tile.list_query_tiles %table, %q, %q rows(%n) of(%ids, %ids, %ids) tile 16 to(%ids, %ids) : !tile.segment_table<4, 1> {
   ^bb0(%a: i32, %b: i32):
     tile.yield %a, %b : i32, i32
   }

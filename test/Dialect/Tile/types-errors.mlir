@@ -77,19 +77,19 @@ module attributes {tile.type = !tile.frag<64, 4>} {}
 
 // -----
 
-// !tile.held C1: rows is a positive multiple of 16 * warps, cols of 8.
-// expected-error @below {{expected rows of a held tile in multiples of 16 * warps and columns of 8, got: 32x64 over 4 warps}}
-module attributes {tile.type = !tile.held<32x64xbf16, 4>} {}
+// !tile.register_operand C1: rows is a positive multiple of 16 * warps, cols of 8.
+// expected-error @below {{expected rows of a register operand in multiples of 16 * warps and columns of 8, got: 32x64 over 4 warps}}
+module attributes {tile.type = !tile.register_operand<32x64xbf16, 4>} {}
 
 // -----
 
 // expected-error @below {{got: 64x20 over 4 warps}}
-module attributes {tile.type = !tile.held<64x20xbf16, 4>} {}
+module attributes {tile.type = !tile.register_operand<64x20xbf16, 4>} {}
 
 // -----
 
 // expected-error @below {{expected rows and columns, got: 1 extents}}
-module attributes {tile.type = !tile.held<64xbf16, 4>} {}
+module attributes {tile.type = !tile.register_operand<64xbf16, 4>} {}
 
 // -----
 
@@ -115,42 +115,42 @@ module attributes {tile.type = !tile.shared<64x64xbf16, 0>} {}
 
 // -----
 
-// !tile.map C1: rows is from 16 to 256, elements are bf16 or f16.
+// !tile.tensor_map C1: rows is from 16 to 256, elements are bf16 or f16.
 // expected-error @below {{expected boxes of 16 to 256 rows of bf16 or f16, got: 15 of 'bf16'}}
-module attributes {tile.type = !tile.map<15xbf16>} {}
+module attributes {tile.type = !tile.tensor_map<15xbf16>} {}
 
 // -----
 
 // expected-error @below {{got: 257 of 'bf16'}}
-module attributes {tile.type = !tile.map<257xbf16>} {}
+module attributes {tile.type = !tile.tensor_map<257xbf16>} {}
 
 // -----
 
 // expected-error @below {{got: 64 of 'f32'}}
-module attributes {tile.type = !tile.map<64xf32>} {}
+module attributes {tile.type = !tile.tensor_map<64xf32>} {}
 
 // -----
 
 // expected-error @below {{expected the rows of a box, or its rows and heads, got: 3 extents}}
-module attributes {tile.type = !tile.map<8x8x2xbf16>} {}
+module attributes {tile.type = !tile.tensor_map<8x8x2xbf16>} {}
 
 // -----
 
 // Rows of all its heads.
 // expected-error @below {{expected boxes of 16 to 256 rows of bf16 or f16, got: 4096 of 'bf16'}}
-module attributes {tile.type = !tile.map<64x64xbf16>} {}
+module attributes {tile.type = !tile.tensor_map<64x64xbf16>} {}
 
 // -----
 
 // Nothing else stands behind the elements.
 // expected-error @below {{expected 'packed'}}
-module attributes {tile.type = !tile.map<64xbf16, other>} {}
+module attributes {tile.type = !tile.tensor_map<64xbf16, other>} {}
 
 // -----
 
 // Packed ones have the same boxes.
 // expected-error @below {{got: 15 of 'bf16'}}
-module attributes {tile.type = !tile.map<15xbf16, packed>} {}
+module attributes {tile.type = !tile.tensor_map<15xbf16, packed>} {}
 
 // -----
 
@@ -166,26 +166,26 @@ module attributes {tile.type = !tile.pairs<4, f32>} {}
 // -----
 
 // !tile.ring C1: stages is from 1 to 8, and the tile is swizzled.
-// expected-error @below {{expected 1 to 8 stages of a swizzled tile or of statistics, got: 0 of '!tile.shared<64x64xbf16, swizzled>'}}
+// expected-error @below {{expected 1 to 8 stages of a swizzled tile or of row statistics, got: 0 of '!tile.shared<64x64xbf16, swizzled>'}}
 module attributes {tile.type = !tile.ring<0, !tile.shared<64x64xbf16, swizzled>>} {}
 
 // -----
 
-// expected-error @below {{expected 1 to 8 stages of a swizzled tile or of statistics, got: 9 of}}
+// expected-error @below {{expected 1 to 8 stages of a swizzled tile or of row statistics, got: 9 of}}
 module attributes {tile.type = !tile.ring<9, !tile.shared<64x64xbf16, swizzled>>} {}
 
 // -----
 
-// expected-error @below {{expected 1 to 8 stages of a swizzled tile or of statistics, got: 2 of '!tile.shared<64x64xbf16, 72>'}}
+// expected-error @below {{expected 1 to 8 stages of a swizzled tile or of row statistics, got: 2 of '!tile.shared<64x64xbf16, 72>'}}
 module attributes {tile.type = !tile.ring<2, !tile.shared<64x64xbf16, 72>>} {}
 
 // -----
 
-// !tile.feed C1: words is from 1 to 32.
+// !tile.mailbox C1: words is from 1 to 32.
 // expected-error @below {{expected 1 to 32 words, got: 0}}
-module attributes {tile.type = !tile.feed<0>} {}
+module attributes {tile.type = !tile.mailbox<0>} {}
 
 // -----
 
 // expected-error @below {{expected 1 to 32 words, got: 33}}
-module attributes {tile.type = !tile.feed<33>} {}
+module attributes {tile.type = !tile.mailbox<33>} {}

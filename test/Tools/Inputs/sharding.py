@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The rule of docs/Schedules/streaming.md for several devices: sequences and whole groups of heads computed apart, offsets
+"""The rule of docs/Sharding.md for several devices: sequences and whole groups of heads computed apart, offsets
 rebased, give what they give together, forward and gradients."""
 import numpy as np
 from run import must_run, round_bf16

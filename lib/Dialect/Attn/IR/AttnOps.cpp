@@ -247,7 +247,7 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
                   problem.getSegments() ? "one with segments" : "one with tiles");
   if (!isIdentifier(getSymName())) // C3
     return emitOpError("expected an identifier as its name, got: \"") << getSymName() << "\"";
-  return verifyLearnedArrays(*this); // C6
+  return verifyDifferentiatedArrays(*this); // C6
 }
 
 static LogicalResult verifySegments(ProblemOp problem) {

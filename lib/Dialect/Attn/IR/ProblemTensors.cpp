@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
-#include "VisitLists.h"
+#include "TileLists.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace attn;
@@ -297,8 +297,8 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
   return list;
 }
 
-llvm::ArrayRef<SlotList> attn::slotLists(bool backward) {
-  static const SlotList lists[] = {
+llvm::ArrayRef<WorkTileList> attn::workTileLists(bool backward) {
+  static const WorkTileList lists[] = {
       {"tiles_q", "tile_count", false}, {"tiles_kv", "tile_count_kv", true}, {"tiles_dq", "tile_count_dq", false}};
   return llvm::ArrayRef(lists).take_front(backward ? 3 : 1);
 }
@@ -310,7 +310,7 @@ std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
   addBits(problem, list);
   addMade(problem, list);
   if (!problem.getTiles() && problem.getQLayout().isPacked() && problem.getKLayout().isPacked())
-    for (SlotList slots : slotLists(bool(computation.backward))) {
+    for (WorkTileList slots : workTileLists(bool(computation.backward))) {
       list.emplace_back(slots.name, T::Result, T::Int32, slots.keys ? T::SlotsKv : T::SlotsQ);
       list.emplace_back(slots.count, T::Result, T::Int32, T::One);
     }
@@ -324,7 +324,7 @@ std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
     list.emplace_back("statistics", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Two, T::Heads, T::TiledRowsQ});
     rows.push_back(T::DimSum);
     list.emplace_back("dq_sum", T::Result, T::Float32, rows);
-    list.emplace_back("dq_turns", T::Result, T::Int32, llvm::ArrayRef<Axis>{T::Heads, T::TurnsQ});
+    list.emplace_back("dq_turns", T::Result, T::Int32, llvm::ArrayRef<Axis>{T::Heads, T::OrderCountersQ});
     addPartialGradients(computation.backward, list);
     return list;
   }

@@ -41,7 +41,7 @@ static rt::Program::Argument toArgument(ArgumentAttr argument, int tensor, Type 
   to.axes.assign(argument.getAxes().begin(), argument.getAxes().end());
   if (argument.getExtent())
     to.extent = argument.getExtent().getExtent();
-  if (auto map = dyn_cast<tile::MapType>(parameter))
+  if (auto map = dyn_cast<tile::TensorMapType>(parameter))
     to.boxRows = map.getRows(), to.boxCols = columnsOfBox, to.boxHeads = map.getHeads();
   return to;
 }

@@ -238,7 +238,7 @@ static bool takes(Type type, ArgumentAttr argument, Type element) {
     return pointer && pointer.getElement() == element;
   }
   case ArgumentKind::map: {
-    auto map = dyn_cast<attn::tile::MapType>(type);
+    auto map = dyn_cast<attn::tile::TensorMapType>(type);
     return map && map.getElement() == element && map.getPacked() == (argument.getAxes().size() == 2);
   }
   case ArgumentKind::stride:

@@ -41,14 +41,15 @@ void *TileDialect::getRegisteredInterfaceForOp(TypeID interface, OperationName o
   return interface == TileOpInterface::getInterfaceID() && behaviorOf(op) ? &model : nullptr;
 }
 
-bool attn::tile::isShared(Type type) { return isa<SharedType, StatisticsType>(type); }
+bool attn::tile::isShared(Type type) { return isa<SharedType, RowStatisticsType>(type); }
 
 /// What is done to an operand of which the definition says nothing.
 static char letterOf(Type type) {
-  if (isa<PtrType, MapType>(type))
+  if (isa<PtrType, TensorMapType>(type))
     return 'r';
-  bool isPlace = isa<SharedType, StatisticsType, StagingType, RingType, FeedType, HeldType, FragType, RowsType,
-                     TableType, ForestType, StripType, ScoresType, StripRowsType, WeightsType>(type);
+  bool isPlace = isa<SharedType, RowStatisticsType, StagingType, RingType, MailboxType, RegisterOperandType, FragType,
+                     SoftmaxStateType, SegmentTableType, TreeRunsType, SimtTileType, SimtScoresType,
+                     SimtSoftmaxStateType, SimtProbabilitiesType>(type);
   return isPlace ? 'u' : '-';
 }
 

@@ -106,8 +106,8 @@ LogicalResult KernelOp::verify() {
   if (getKeys() && !isa<AuxiliaryAttr>(schedule) && schedule.getKvTile() % (16 * schedule.getWarps())) // C4
     return emitOpError("expected a kv_tile in multiples of 16 * warps in a grid of key tiles, got: ") << schedule;
   bool isSinglePass = isa<SinglePassAttr, SinglePassBackwardAttr, StationaryQBackwardAttr>(schedule);
-  bool mayHave = isStreaming() || ((getPacked() || isSinglePass) && !getKeys() && !hasRows());
-  if (getTiles() ? !mayHave || int64_t(*getTiles()) < 1 : isStreaming()) // C5
+  bool mayHave = isPerSequence() || ((getPacked() || isSinglePass) && !getKeys() && !hasRows());
+  if (getTiles() ? !mayHave || int64_t(*getTiles()) < 1 : isPerSequence()) // C5
     return emitOpError("expected positive `tiles` with a schedule of a CTA or a warp for each sequence, and without "
                        "one only with a "
                        "single-pass schedule or in a packed grid of query tiles, got: ")
@@ -130,20 +130,20 @@ Value KernelOp::getArg(StringRef name) {
 double KernelOp::getSoftmaxScale() {
   double scale = 1;
   getBody().walk([&](Operation *op) {
-    if (isa<SoftmaxStepOp, SoftmaxOp, WeighOp>(op))
+    if (isa<OnlineSoftmaxOp, SoftmaxOp, SoftmaxConvertOp>(op))
       scale = op->getAttrOfType<FloatAttr>("scale").getValueAsDouble();
   });
   return scale;
 }
 
-bool KernelOp::isStreaming() {
+bool KernelOp::isPerSequence() {
   if (auto auxiliary = dyn_cast<AuxiliaryAttr>(getSchedule()))
     return auxiliary.getPerSequence();
   return isa<SimtRowsAttr, CtaPerSequenceAttr>(getSchedule());
 }
 
-bool KernelOp::keepsRows() {
-  return walk([](MmaPieceOp) { return WalkResult::interrupt(); }).wasInterrupted();
+bool KernelOp::hasStationaryRows() {
+  return walk([](MmaAtbSliceOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
 void KernelOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {

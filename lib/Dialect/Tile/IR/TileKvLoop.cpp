@@ -113,14 +113,14 @@ LogicalResult KvLoopOp::verify() {
            << getCarried().getTypes() << ", " << TypeRange(yield ? ValueRange(yield.getValues()) : ValueRange())
            << " and " << getResultTypes();
   int64_t conjuncts = 0;
-  for (auto keep : body.getOps<KeepOp>())
+  for (auto keep : body.getOps<ApplyMaskOp>())
     conjuncts = cast<YieldOp>(keep.getBody().front().getTerminator()).getValues().size();
   for (Run &run : getRunList())
     for (ArrayRef<int64_t> tests : run.tests)
       for (int64_t test : tests)
         if (test < 0 || test >= conjuncts) // C3
           return emitOpError("expected tests among the ")
-                 << conjuncts << " conjuncts of the body's `tile.keep`, got: " << test;
+                 << conjuncts << " conjuncts of the body's `tile.apply_mask`, got: " << test;
   return success();
 }
 

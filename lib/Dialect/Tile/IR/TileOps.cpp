@@ -75,7 +75,7 @@ LogicalResult PairsOp::verify() {
   return success();
 }
 
-void PlaceOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), getName()); }
+void AllocOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), getName()); }
 
 void FindSequenceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   for (OpResult result : getResults())
@@ -155,26 +155,26 @@ LogicalResult ModifyOp::verify() {
   return verifyModifier(*this, getBody(), getQ0());
 }
 
-void WeighOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+void SoftmaxConvertOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   nameModifierArguments(region, setName);
 }
 
-void KeepOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
-  nameTestArguments(region, getTurned(), setName);
+void ApplyMaskOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  nameTestArguments(region, getTransposed(), setName);
 }
 
-LogicalResult KeepOp::verify() {
+LogicalResult ApplyMaskOp::verify() {
   if (auto columns = dyn_cast<PairsType>(getK0().getType())) { // C1
     auto rows = dyn_cast<PairsType>(getQ0().getType());
-    if (!rows || rows.getHeads() % columns.getHeads() || getTurned())
+    if (!rows || rows.getHeads() % columns.getHeads() || getTransposed())
       return emitOpError("expected rows of queries with a multiple of ")
              << columns.getHeads() << " heads for keys with as many, got: " << getQ0().getType()
-             << (getTurned() ? " turned" : "");
+             << (getTransposed() ? " turned" : "");
   }
   return verifyTest(*this, getBody());
 }
 
-void RepairOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+void RecomputeRowsOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   if (&region == &getModify())
     nameModifierArguments(region, setName);
   else if (&region == &getBody())
@@ -184,7 +184,7 @@ void RepairOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setN
       setName(argument, &region == &getAlong() ? "j" : "h");
 }
 
-LogicalResult RepairOp::verify() {
+LogicalResult RecomputeRowsOp::verify() {
   if (Type o = getO().getType().getElement(); !o.isF32() && o != getQ().getType().getElement()) // C1
     return emitOpError("expected results of q's elements or f32, got: ") << o;
   auto headsOf = [](Value value) {
@@ -198,7 +198,7 @@ LogicalResult RepairOp::verify() {
   bool drops = bool(getDraws());
   if (getBelow().has_value() != drops || getFactor().has_value() != drops) // C3
     return emitOpError("expected draws, below and by together");
-  if (drops && failed(verifyDropped(*this, *getBelow())))
+  if (drops && failed(verifyDropoutOperands(*this, *getBelow())))
     return failure();
   bool listed = bool(getTiles());
   if (listed != !getAlong().empty() || listed != getTile().has_value() || (listed && getFirstKey())) // C4
@@ -217,13 +217,13 @@ LogicalResult RepairOp::verify() {
 }
 
 /// Are probabilities of the scores' shape?
-static LogicalResult verifyHolds(Operation *op, HeldType p, FragType s) {
+static LogicalResult verifyHolds(Operation *op, RegisterOperandType p, FragType s) {
   if (p.getRows() != s.getRows() || p.getCols() != s.getCols() || p.getWarps() != s.getWarps())
     return op->emitOpError("expected the same rows, columns and warps, got: ") << p << " and " << s;
   return success();
 }
 
-LogicalResult MmaTnOp::verify() {
+LogicalResult MmaAtbOp::verify() {
   SharedType x = getA().getType(), y = getB().getType();
   FragType acc = getAcc().getType();
   if (!x.isSwizzled() && !y.isSwizzled() && x.getRows() == y.getRows() && x.getElement() == y.getElement() &&
@@ -249,35 +249,35 @@ LogicalResult MmaTnOp::verify() {
 /// Is there a number for each query?
 static LogicalResult verifyStatistics(Operation *op, Type scores, Type statistics, bool turned) {
   auto frag = dyn_cast<FragType>(scores);
-  auto strip = dyn_cast<ScoresType>(scores);
+  auto strip = dyn_cast<SimtScoresType>(scores);
   bool fits = false;
-  if (auto tile = dyn_cast<StatisticsType>(statistics))
+  if (auto tile = dyn_cast<RowStatisticsType>(statistics))
     fits = frag && tile.getRows() == (turned ? frag.getCols() : frag.getRows());
-  else if (auto rows = dyn_cast<RowsType>(statistics))
+  else if (auto rows = dyn_cast<SoftmaxStateType>(statistics))
     fits = frag && !turned && rows.getRows() == frag.getRows() && rows.getWarps() == frag.getWarps();
-  else if (auto rows = cast<StripRowsType>(statistics); strip && !turned)
+  else if (auto rows = cast<SimtSoftmaxStateType>(statistics); strip && !turned)
     fits = rows.getRows() == strip.getRows() && rows.getLanes() == strip.getLanes();
   if (!fits)
-    return op->emitOpError("expected statistics of all ")
+    return op->emitOpError("expected row statistics of all ")
            << (turned ? "columns" : "rows") << " of " << scores << ", got: " << statistics;
   return success();
 }
 
 LogicalResult GradScoresOp::verify() { // C1
   Type grad = getGrad().getType(), p = getP().getType();
-  auto held = dyn_cast<HeldType>(p);
+  auto held = dyn_cast<RegisterOperandType>(p);
   auto frag = dyn_cast<FragType>(grad);
   if (held && frag && failed(verifyHolds(*this, held, frag))) // C2
     return failure();
   if (held ? !frag : p != grad)
     return emitOpError("expected p of type ") << grad << ", got: " << p;
   if (getSlopes() && getSlopes().getType() != held) // C2
-    return emitOpError("expected slopes that are held, as p is, got: ") << getSlopes().getType() << " and " << p;
-  return verifyStatistics(*this, getGrad().getType(), getStatistics().getType(), getTurned());
+    return emitOpError("expected slopes in registers, as p is, got: ") << getSlopes().getType() << " and " << p;
+  return verifyStatistics(*this, getGrad().getType(), getStatistics().getType(), getTransposed());
 }
 
 void ProbabilitiesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
-  nameModifierArguments(region, setName, getTurned());
+  nameModifierArguments(region, setName, getTransposed());
 }
 
 /// Does a warp's share of the fragment end where so many rows do, rounded up to 16 of each warp?
@@ -285,26 +285,26 @@ static bool haveRowsOf(FragType frag, int64_t rows) {
   return frag.getRows() == int64_t(llvm::alignTo(rows, 16 * frag.getWarps()));
 }
 
-LogicalResult RoundOp::verify() { // C1
+LogicalResult ConvertOp::verify() { // C1
   FragType s = getS().getType();
   auto shared = dyn_cast<SharedType>(getP().getType());
   if (!shared)
-    return verifyHolds(*this, cast<HeldType>(getP().getType()), s);
+    return verifyHolds(*this, cast<RegisterOperandType>(getP().getType()), s);
   if (shared.isSwizzled() || !haveRowsOf(s, shared.getRows()) || shared.getCols() < s.getCols())
     return emitOpError("expected as many rows, and columns, in a tile that is not swizzled, got: ")
            << shared << " and " << s;
   return success();
 }
 
-LogicalResult RowGradsOp::verify() {
+LogicalResult SinglePassGradsOp::verify() {
   if (failed(verifyStatistics(*this, getGrad().getType(), getStatistics().getType(), /*turned=*/false))) // C1
     return failure();
   if (getWeighted() && getWeighted().getType() != getP().getType()) // C2
     return emitOpError("expected weighted of type ") << getP().getType() << ", got: " << getWeighted().getType();
-  if (getWeighted() && isa<RowsType>(getStatistics().getType())) // C2
-    return emitOpError("expected no weighted with statistics in registers, got: ") << getStatistics().getType();
-  if ((getFactor() || getKnown()) && !isa<RowsType>(getStatistics().getType())) // C2
-    return emitOpError("expected statistics in registers where pairs are dropped, or delta is known, got: ")
+  if (getWeighted() && isa<SoftmaxStateType>(getStatistics().getType())) // C2
+    return emitOpError("expected no weighted with row statistics in registers, got: ") << getStatistics().getType();
+  if ((getFactor() || getKnown()) && !isa<SoftmaxStateType>(getStatistics().getType())) // C2
+    return emitOpError("expected row statistics in registers where pairs are dropped, or delta is known, got: ")
            << getStatistics().getType();
   return success();
 }
@@ -328,7 +328,7 @@ LogicalResult WaitFiniteOp::verify() {
   return emitOpError("expected a copy of the tile among those it waits for");
 }
 
-LogicalResult PartOp::verify() {
+LogicalResult SubtileOp::verify() {
   SharedType tile = getTile().getType(), part = getPart().getType();
   if (tile.isSwizzled() || part.getPitch() != tile.getPitch() || part.getElement() != tile.getElement() ||
       part.getRows() > tile.getRows() || part.getCols() > tile.getCols()) // C1
@@ -338,7 +338,7 @@ LogicalResult PartOp::verify() {
 }
 
 Value attn::tile::wholeOf(Value tile) {
-  for (Operation *op = tile.getDefiningOp(); isa_and_nonnull<PartOp, OwnRowsOp>(op); op = tile.getDefiningOp())
+  for (Operation *op = tile.getDefiningOp(); isa_and_nonnull<SubtileOp, WarpgroupRowsOp>(op); op = tile.getDefiningOp())
     tile = op->getOperand(0);
   return tile;
 }
@@ -363,19 +363,19 @@ struct TileShape {
 
 static TileShape shapeOf(Type type) {
   Type f32 = Float32Type::get(type.getContext());
-  if (auto held = dyn_cast<HeldType>(type))
+  if (auto held = dyn_cast<RegisterOperandType>(type))
     return {held.getRows(), held.getCols(), held.getElement()};
-  if (auto strip = dyn_cast<StripType>(type))
+  if (auto strip = dyn_cast<SimtTileType>(type))
     return {strip.getRows(), strip.getCols(), strip.getElement()};
   if (auto frag = dyn_cast<FragType>(type))
     return {frag.getRows(), frag.getCols(), f32};
-  if (auto scores = dyn_cast<ScoresType>(type))
+  if (auto scores = dyn_cast<SimtScoresType>(type))
     return {scores.getRows(), scores.getCols(), f32};
   auto shared = cast<SharedType>(type);
   return {shared.getRows(), shared.getCols(), shared.getElement()};
 }
 
-LogicalResult HoldOp::verify() {
+LogicalResult LoadOperandOp::verify() {
   if (!(shapeOf(getHeld().getType()) == shapeOf(getSrc().getType()))) // C1
     return emitOpError("expected tiles of the same shape and element type, got: ")
            << getHeld().getType() << " and " << getSrc().getType();
@@ -388,7 +388,7 @@ static LogicalResult verifyScale(Operation *op, const APFloat &scale) {
   return success();
 }
 
-LogicalResult SoftmaxStepOp::verify() {
+LogicalResult OnlineSoftmaxOp::verify() {
   if (failed(verifyScale(*this, getScale()))) // C1
     return failure();
   return verifyLanesOf(*this, getOperands()); // C2
@@ -397,20 +397,20 @@ LogicalResult SoftmaxStepOp::verify() {
 LogicalResult NormalizeOp::verify() {
   auto isRepaired = [&] {
     auto kernel = getOperation()->getParentOfType<KernelOp>();
-    return kernel && kernel.walk([](RepairOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    return kernel && kernel.walk([](RecomputeRowsOp) { return WalkResult::interrupt(); }).wasInterrupted();
   };
   if (getRepaired() && !(isa<FragType>(getAcc().getType()) && isRepaired())) // C2
-    return emitOpError("expected `repaired` with a fragment, in a kernel with a `tile.repair`");
+    return emitOpError("expected `repaired` with a fragment, in a kernel with a `tile.recompute_rows`");
   return verifyLanesOf(*this, getOperands()); // C1
 }
 
 LogicalResult SoftmaxOp::verify() { return verifyScale(*this, getScale()); }
 
 LogicalResult ProbabilitiesOp::verify() {
-  if (failed(verifyScale(*this, getScale())) ||                                                  // C1
-      failed(verifyStatistics(*this, getS().getType(), getStatistics().getType(), getTurned()))) // C2
+  if (failed(verifyScale(*this, getScale())) ||                                                      // C1
+      failed(verifyStatistics(*this, getS().getType(), getStatistics().getType(), getTransposed()))) // C2
     return failure();
-  auto held = getWeighted() ? dyn_cast<HeldType>(getWeighted().getType()) : HeldType();
+  auto held = getWeighted() ? dyn_cast<RegisterOperandType>(getWeighted().getType()) : RegisterOperandType();
   auto frag = dyn_cast<FragType>(getS().getType());
   if (held && frag && failed(verifyHolds(*this, held, frag))) // C3
     return failure();
@@ -418,12 +418,12 @@ LogicalResult ProbabilitiesOp::verify() {
     return emitOpError("expected `weighted` with a region, of type ")
            << getS().getType() << ", got: " << getWeighted().getType();
   if (getSlopes() && (!held || (!getSlopes()->empty() && !getWithin()))) // C3
-    return emitOpError("expected `slopes` with `weighted` that is held, and numbers with `small` only");
+    return emitOpError("expected `slopes` with `weighted` in registers, and numbers with `small` only");
   bool pairs = isa<PairsType>(getRow0().getType());
-  if (pairs && getTurned()) // C5
+  if (pairs && getTransposed()) // C5
     return emitOpError("expected rows of queries where they are pairs, got: turned with ") << getRow0().getType();
-  if (isa<RowsType>(getStatistics().getType()) && !getModify().empty()) // C6
-    return emitOpError("expected no region with statistics in registers, got: ") << getStatistics().getType();
+  if (isa<SoftmaxStateType>(getStatistics().getType()) && !getModify().empty()) // C6
+    return emitOpError("expected no region with row statistics in registers, got: ") << getStatistics().getType();
   if (getWithin().has_value() == getSmall().empty() ||
       (getWithin() && !(getWithin()->convertToDouble() > 0 && getWeighted()))) // C4
     return emitOpError("expected a positive bound with a region for smaller scores, and `weighted`, or none of them");
@@ -443,7 +443,7 @@ LogicalResult ProbabilitiesOp::verify() {
   return success();
 }
 
-LogicalResult WeighOp::verify() {
+LogicalResult SoftmaxConvertOp::verify() {
   if (failed(verifyScale(*this, getScale())) ||                       // C1
       failed(verifyHolds(*this, getP().getType(), getS().getType()))) // C2
     return failure();
@@ -464,9 +464,9 @@ static bool hasDepth(Type type, int64_t rows) {
   return all == rows || (tile && tile.isSwizzled() && rows < all);
 }
 
-LogicalResult MmaQkOp::verify() {
+LogicalResult MmaAbtOp::verify() {
   TileShape s = shapeOf(getS().getType()), q = shapeOf(getQ().getType()), k = shapeOf(getK().getType());
-  bool strips = isa<StripType>(getQ().getType());
+  bool strips = isa<SimtTileType>(getQ().getType());
   Type element = strips ? Float32Type::get(getContext()) : k.element; // of Q
   auto frag = dyn_cast<FragType>(getS().getType());
   int64_t first = getFirst().value_or(0), there = getFirst() ? std::min<int64_t>(q.rows - first, s.rows) : q.rows;
@@ -481,13 +481,13 @@ LogicalResult MmaQkOp::verify() {
 
 /// The warps that share a place's rows; 0 of a strip.
 static int64_t warpsOf(Type type) {
-  if (auto held = dyn_cast<HeldType>(type))
+  if (auto held = dyn_cast<RegisterOperandType>(type))
     return held.getWarps();
   auto frag = dyn_cast<FragType>(type);
   return frag ? frag.getWarps() : 0;
 }
 
-LogicalResult MmaPvOp::verify() {
+LogicalResult MmaAbOp::verify() {
   Type accType = getAcc().getType(), pType = getP().getType(), vType = getV().getType();
   TileShape acc = shapeOf(accType), p = shapeOf(pType), v = shapeOf(vType);
   bool sum = acc.element.isF32() && warpsOf(accType) == warpsOf(pType);
@@ -499,10 +499,10 @@ LogicalResult MmaPvOp::verify() {
 }
 
 LogicalResult StoreOp::verify() {
-  auto strip = dyn_cast<StripType>(getAcc().getType());
+  auto strip = dyn_cast<SimtTileType>(getAcc().getType());
   if (strip && (!strip.getElement().isF32() || strip.getCols() != int64_t(getDim()) ||
                 !isDataType(*this, getDst().getType().getElement()))) // C1
-    return emitOpError("expected a strip of f32 and `dim` columns into ")
+    return emitOpError("expected a SIMT tile of f32 and `dim` columns into ")
            << textOfDataTypes(*this) << ", got: " << strip << " into " << getDst().getType() << ", dim "
            << int64_t(getDim());
   return success();

@@ -7,64 +7,64 @@
 using namespace mlir;
 using namespace attn::tile;
 
-void TakeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  if (auto place = getRing().getDefiningOp<PlaceOp>())
+void ConsumerWaitOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  if (auto place = getRing().getDefiningOp<AllocOp>())
     setName(getTile(), (place.getName() + "_tile").str());
 }
 
-void PassOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  if (auto place = getRing().getDefiningOp<PlaceOp>())
+void ConsumerAdvanceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  if (auto place = getRing().getDefiningOp<AllocOp>())
     setName(getTile(), (place.getName() + "_passed").str());
 }
 
-void OwnRowsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  auto take = getTile().getDefiningOp<TakeOp>();
-  if (auto place = take ? take.getRing().getDefiningOp<PlaceOp>() : PlaceOp())
+void WarpgroupRowsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  auto take = getTile().getDefiningOp<ConsumerWaitOp>();
+  if (auto place = take ? take.getRing().getDefiningOp<AllocOp>() : AllocOp())
     setName(getRows(), (place.getName() + "_rows").str());
 }
 
-LogicalResult PassOp::verify() {
+LogicalResult ConsumerAdvanceOp::verify() {
   if (getRing().getType().getStages() < 2) // C1
     return emitOpError("expected a ring of two stages or more, got: ") << getRing().getType();
   return success();
 }
 
-void attn::tile::workOutHere(Operation *of, OpBuilder begin) {
+void attn::tile::recomputeInLoop(Operation *of, OpBuilder begin) {
   for (BlockArgument arg : of->getParentOfType<KernelOp>().getBody().getArguments()) {
     auto isWithin = [&](OpOperand &use) {
-      return of->isProperAncestor(use.getOwner()) && !isa<HereOp>(use.getOwner());
+      return of->isProperAncestor(use.getOwner()) && !isa<OptimizationBarrierOp>(use.getOwner());
     };
     if (!arg.getType().isInteger(32) || llvm::none_of(arg.getUses(), isWithin))
       continue;
-    Value here = HereOp::create(begin, arg.getLoc(), arg);
+    Value here = OptimizationBarrierOp::create(begin, arg.getLoc(), arg);
     arg.replaceUsesWithIf(here, isWithin);
   }
 }
 
-LogicalResult ReleaseOp::verify() {
+LogicalResult ConsumerReleaseOp::verify() {
   if (getWhen() && !getPassed()) // C1
     return emitOpError("expected `passed` with a condition");
-  bool ofStatistics = isa<StatisticsType>(getRing().getType().getTile());
+  bool ofStatistics = isa<RowStatisticsType>(getRing().getType().getTile());
   if (ofStatistics && getPassed()) // C3
-    return emitOpError("expected no `passed` of statistics");
+    return emitOpError("expected no `passed` of row statistics");
   if (!getFenced()) // C2
     return success();
   if (!ofStatistics)
-    return emitOpError("expected a ring of statistics where `fenced`, got: ") << getRing().getType();
+    return emitOpError("expected a ring of row statistics where `fenced`, got: ") << getRing().getType();
   Operation *before = (*this)->getPrevNode();
-  auto release = dyn_cast_or_null<ReleaseOp>(before);
-  if (!isa_and_nonnull<PublishOp>(before) && !(release && release.getFenced()))
-    return emitOpError("expected `tile.publish` right ahead where `fenced`");
+  auto release = dyn_cast_or_null<ConsumerReleaseOp>(before);
+  if (!isa_and_nonnull<ProducerCommitOp>(before) && !(release && release.getFenced()))
+    return emitOpError("expected `tile.producer_commit` right ahead where `fenced`");
   return success();
 }
 
 LogicalResult RolesOp::verify() {
-  if (getReducer().empty() == getReducerRegisters().has_value()) // C1
-    return emitOpError("expected registers of a reducer if there is one, and only then");
+  if (getDqMma().empty() == getDqMmaRegisters().has_value()) // C1
+    return emitOpError("expected registers of a dQ MMA warpgroup if there is one, and only then");
   return success();
 }
 
-LogicalResult TakeOp::verify() {
+LogicalResult ConsumerWaitOp::verify() {
   auto tile = dyn_cast<SharedType>(getRing().getType().getTile());
   if (bool(getMore()) != bool(getOtherwise())) // C1
     return emitOpError("expected `if` with `else`, or neither");
@@ -75,46 +75,46 @@ LogicalResult TakeOp::verify() {
   return success();
 }
 
-void PersistOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+void PersistentLoopOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   for (BlockArgument arg : region.getArguments())
     setName(arg, nameOf(arg));
 }
 
-StringRef PersistOp::nameOf(BlockArgument word) {
+StringRef PersistentLoopOp::nameOf(BlockArgument word) {
   auto named = dyn_cast<NameLoc>(word.getLoc());
   return word.getArgNumber() == 0 ? "block" : named ? named.getName().getValue() : "word";
 }
 
-LogicalResult PersistOp::verify() {
+LogicalResult PersistentLoopOp::verify() {
   if (getBody().getNumArguments() < 1 ||
       !llvm::all_of(getBody().getArgumentTypes(), [](Type type) { return type.isInteger(32); }))
     return emitOpError("expected a region over (block i32, further words i32), got: ") << getBody().getArgumentTypes();
   return success();
 }
 
-LogicalResult SendOp::verify() {
-  if (int64_t(getWords().size()) != getFeed().getType().getWords()) // C1
-    return emitOpError("expected ") << getFeed().getType().getWords() << " words, got: " << getWords().size();
+LogicalResult PublishWorkOp::verify() {
+  if (int64_t(getWords().size()) != getMailbox().getType().getWords()) // C1
+    return emitOpError("expected ") << getMailbox().getType().getWords() << " words, got: " << getWords().size();
   return success();
 }
 
-LogicalResult ReleaseEarlyOp::verify() {
+LogicalResult ConsumerReleaseEarlyOp::verify() {
   auto loop = (*this)->getParentOfType<KvLoopOp>();
   if (loop && getMore() != loop.getMore()) // C1
     return emitOpError("expected the `more` of its loop, got another condition");
-  if (isa<StatisticsType>(getRing().getType().getTile())) // C2
+  if (isa<RowStatisticsType>(getRing().getType().getTile())) // C2
     return emitOpError("expected a ring of tiles, got: ") << getRing().getType();
   return success();
 }
 
-LogicalResult RecallOp::verify() {
-  if (int64_t(getWord()) >= getFeed().getType().getWords()) // C1
-    return emitOpError("expected a word below ") << getFeed().getType().getWords() << ", got: " << getWord();
+LogicalResult ReloadWorkOp::verify() {
+  if (int64_t(getWord()) >= getMailbox().getType().getWords()) // C1
+    return emitOpError("expected a word below ") << getMailbox().getType().getWords() << ", got: " << getWord();
   return success();
 }
 
 /// Does a box of the map fill the tile?
-static LogicalResult verifyBox(Operation *op, Type place, MapType map, Value batch, Value left,
+static LogicalResult verifyBox(Operation *op, Type place, TensorMapType map, Value batch, Value left,
                                std::optional<uint64_t> boxes) {
   if (bool(left) != map.isPacked() || bool(batch) == map.isPacked()) // C2
     return op->emitOpError("expected ") << (map.isPacked() ? "rows and no batch" : "a batch and no rows") << " for "
@@ -136,11 +136,11 @@ static LogicalResult verifyBox(Operation *op, Type place, MapType map, Value bat
   return success();
 }
 
-LogicalResult CopyBoxOp::verify() {
+LogicalResult CopyTmaOp::verify() {
   return verifyBox(*this, getDst().getType(), getMap().getType(), getBatch(), getRows(), getBoxes());
 }
 
-LogicalResult FillOp::verify() {
+LogicalResult ProducerLoadOp::verify() {
   return verifyBox(*this, getRing().getType().getTile(), getMap().getType(), getBatch(), getRows(), getBoxes());
 }
 
@@ -151,28 +151,28 @@ static LogicalResult verifyRows(Operation *op, int64_t dim, Type element, String
   return success();
 }
 
-LogicalResult MergeOp::verify() {
+LogicalResult CombineOp::verify() {
   if (!(getScale().convertToDouble() > 0)) // C2
     return emitOpError("expected a positive scale, got: ") << getScale().convertToDouble();
   return verifyRows(*this, getDim(), getO().getType().getElement(), "results");
 }
 
-LogicalResult PrepareOp::verify() { return verifyRows(*this, getDim(), getO().getType().getElement(), "o"); }
+LogicalResult PreprocessOp::verify() { return verifyRows(*this, getDim(), getO().getType().getElement(), "o"); }
 
-LogicalResult FillStatisticsOp::verify() {
-  if (!isa<StatisticsType>(getRing().getType().getTile())) // C1
-    return emitOpError("expected a ring of statistics, got: ") << getRing().getType();
+LogicalResult ProducerLoadRowStatisticsOp::verify() {
+  if (!isa<RowStatisticsType>(getRing().getType().getTile())) // C1
+    return emitOpError("expected a ring of row statistics, got: ") << getRing().getType();
   return success();
 }
 
-void ShareOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  if (auto place = getRing().getDefiningOp<PlaceOp>())
+void StoreAndSyncOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  if (auto place = getRing().getDefiningOp<AllocOp>())
     setName(getTile(), (place.getName() + "_tile").str());
 }
 
-LogicalResult ShareOp::verify() {
+LogicalResult StoreAndSyncOp::verify() {
   auto tile = dyn_cast<SharedType>(getRing().getType().getTile());
-  HeldType held = getHeld().getType();
+  RegisterOperandType held = getHeld().getType();
   if (getRing().getType().getStages() != 2 || !tile || tile.getRows() > held.getRows() ||
       tile.getCols() < held.getCols() || tile.getElement() != held.getElement()) // C1
     return emitOpError("expected a ring of two tiles with room for ")
@@ -181,7 +181,7 @@ LogicalResult ShareOp::verify() {
 }
 
 /// Are the ring's tiles like the held one?
-static LogicalResult verifyHeldInRing(Operation *op, RingType ring, HeldType held) {
+static LogicalResult verifyOperandInRing(Operation *op, RingType ring, RegisterOperandType held) {
   auto tile = dyn_cast<SharedType>(ring.getTile());
   if (!tile || tile.getRows() != held.getRows() || tile.getCols() != held.getCols() ||
       tile.getElement() != held.getElement()) // C1
@@ -189,21 +189,21 @@ static LogicalResult verifyHeldInRing(Operation *op, RingType ring, HeldType hel
   return success();
 }
 
-LogicalResult PutZerosOp::verify() {
+LogicalResult ProducerStoreZerosOp::verify() {
   auto tile = dyn_cast<SharedType>(getRing().getType().getTile());
   if (!tile || !tile.isSwizzled()) // C1
     return emitOpError("expected a ring of swizzled tiles, got: ") << getRing().getType();
   return success();
 }
 
-LogicalResult PutOp::verify() {
+LogicalResult ProducerStoreOp::verify() {
   auto tile = dyn_cast<SharedType>(getRing().getType().getTile());
   int64_t first = getFirst().value_or(0);
   auto hasRoom = [&](auto put) {
     return (getFirst() ? first >= 0 && first % 16 == 0 && tile.getRows() > first : tile.getRows() <= put.getRows()) &&
            tile.getCols() >= put.getCols();
   };
-  auto held = dyn_cast<HeldType>(getHeld().getType());
+  auto held = dyn_cast<RegisterOperandType>(getHeld().getType());
   if (!tile || !(held ? hasRoom(held) && tile.getElement() == held.getElement()
                       : hasRoom(cast<FragType>(getHeld().getType())))) // C1
     return emitOpError("expected a ring of tiles with room for ")
@@ -211,7 +211,7 @@ LogicalResult PutOp::verify() {
   return success();
 }
 
-LogicalResult MmaPieceOp::verify() {
+LogicalResult MmaAtbSliceOp::verify() {
   FragType acc = getAcc().getType();
   bool fits = !getLefts().empty() && acc.getRows() == 64 && (acc.getCols() == 64 || acc.getCols() == 128) &&
               acc.getWarps() == 4;
@@ -229,15 +229,15 @@ LogicalResult MmaPieceOp::verify() {
   return success();
 }
 
-LogicalResult StorePieceOp::verify() {
+LogicalResult StoreSliceOp::verify() {
   if (getFactors().size() != getDsts().size() || getDims().size() != getDsts().size()) // C1
     return emitOpError("expected as many factors and dims as products, got: ")
            << getFactors().size() << " and " << getDims().size() << " for " << getDsts().size();
   return success();
 }
 
-LogicalResult HoldRowsOp::verify() {
-  HeldType held = getHeld().getType();
+LogicalResult LoadOperandRowsOp::verify() {
+  RegisterOperandType held = getHeld().getType();
   if (held.getRows() != 16 * held.getWarps() || held.getCols() != int64_t(llvm::alignTo(getDim(), 32)) ||
       held.getElement() != getSrc().getType().getElement()) // C1
     return emitOpError("expected 16 rows a warp of ")
@@ -245,17 +245,17 @@ LogicalResult HoldRowsOp::verify() {
   return success();
 }
 
-LogicalResult AddDeltasOp::verify() {
+LogicalResult AddDeltaOp::verify() {
   Type o = getO().getType();
   SharedType grad = getGrad().getType();
-  RowsType rows = getRow().getType();
+  SoftmaxStateType rows = getRow().getType();
   int64_t first = getFirst().value_or(0);
-  auto isHeld = [&] { // as many rows as statistics
-    auto held = dyn_cast<HeldType>(o);
+  auto isRegisterOperand = [&] { // as many rows as statistics
+    auto held = dyn_cast<RegisterOperandType>(o);
     return held && held.getRows() == rows.getRows() && held.getWarps() == rows.getWarps() &&
            held.getElement() == grad.getElement() && held.getCols() == int64_t(llvm::alignTo(grad.getCols(), 32));
   };
-  if (!grad.isSwizzled() || rows.getRows() != 16 * rows.getWarps() || (o != grad && !isHeld()) ||
+  if (!grad.isSwizzled() || rows.getRows() != 16 * rows.getWarps() || (o != grad && !isRegisterOperand()) ||
       (getFirst() ? first < 0 || first % 16 || grad.getRows() <= first : grad.getRows() > rows.getRows())) // C1
     return emitOpError("expected rows of statistics, 16 a warp, a swizzled tile of as many or fewer, and O as one, or "
                        "held, of as many columns, got: ")
@@ -263,10 +263,10 @@ LogicalResult AddDeltasOp::verify() {
   return success();
 }
 
-LogicalResult AsideOp::verify() { return verifyHeldInRing(*this, getRing().getType(), getHeld().getType()); }
+LogicalResult StashOp::verify() { return verifyOperandInRing(*this, getRing().getType(), getHeld().getType()); }
 
 /// Does a fragment fill a slot?
-static LogicalResult verifySlot(Operation *op, FragType acc, StagingType staging) {
+static LogicalResult verifyWorkTile(Operation *op, FragType acc, StagingType staging) {
   if (acc.getRows() * acc.getCols() * 4 != staging.getBytes()) // C1
     return op->emitOpError("expected slots of the size of ") << acc << ", got: " << staging;
   return success();
@@ -289,31 +289,31 @@ static LogicalResult verifyTurns(Operation *op, Value staging, Value turn, Value
   return success();
 }
 
-LogicalResult AddSumOp::verify() {
+LogicalResult AddGlobalOp::verify() {
   if (getStaging() && getStaging().getType().getBytes() &&
-      failed(verifySlot(*this, getAcc().getType(), getStaging().getType())))
+      failed(verifyWorkTile(*this, getAcc().getType(), getStaging().getType())))
     return failure();
   if (getTurn() && !getStaging()) // C2
     return emitOpError("expected a staging place, got turns without one");
-  bool alone = bool(getAlone());
+  bool alone = bool(getSoleWriter());
   auto kernel = getOperation()->getParentOfType<KernelOp>();
   if (alone && (!kernel || !kernel.isPersistent() || !kernel.getRoles().getDqColumns() ||
                 int64_t(getDim().value_or(0)) > getAcc().getType().getCols() * getAcc().getType().getWarps() / 4)) // C3
-    return emitOpError("expected `alone` in a kernel with a reducer, and no more columns than it makes");
+    return emitOpError("expected `sole_writer` in a kernel with a dQ MMA warpgroup, and no more columns than it makes");
   if ((alone && !getTurn()) || bool(getDst()) != alone || bool(getStride()) != alone || bool(getRows()) != alone ||
       getFactor().has_value() != alone || getDim().has_value() != alone) // C3
-    return emitOpError("expected `alone` with turns and with where rows are written, or none of it");
+    return emitOpError("expected `sole_writer` with turns and with where rows are written, or none of it");
   return verifyTurns(*this, getStaging(), getTurn(), getTile(), getAfterFirst(), getAdds());
 }
 
-LogicalResult AddInTurnOp::verify() {
+LogicalResult AddGlobalOrderedOp::verify() {
   if (getStaging().getType().getBytes() != 0 || int64_t(getBlock()) < 0) // C1
     return emitOpError("expected slots of 0 bytes and a block from 0 on, got: ")
            << getStaging().getType() << ", " << int64_t(getBlock());
   return success();
 }
 
-LogicalResult StoreAloneOp::verify() {
+LogicalResult StoreWarpgroupOp::verify() {
   FragType acc = getAcc().getType();
   if (acc.getRows() != 64 || acc.getWarps() != 4 || int64_t(getDim()) > acc.getCols()) // C1
     return emitOpError("expected a fragment of 64 rows, four warps and ")
@@ -321,7 +321,7 @@ LogicalResult StoreAloneOp::verify() {
   return success();
 }
 
-LogicalResult StageOp::verify() { return verifySlot(*this, getAcc().getType(), getStaging().getType()); }
+LogicalResult StageOp::verify() { return verifyWorkTile(*this, getAcc().getType(), getStaging().getType()); }
 
 LogicalResult AddStagedOp::verify() {
   int64_t bytes = getStaging().getType().getBytes(), columns = getColumns();
@@ -331,7 +331,7 @@ LogicalResult AddStagedOp::verify() {
   return verifyTurns(*this, getStaging(), getTurn(), getTile(), getAfterFirst(), getAdds());
 }
 
-LogicalResult RoundSumOp::verify() {
+LogicalResult PostprocessOp::verify() {
   int64_t columns = getColumns(), dim = getDim();
   if (columns < 16 || columns % 16 || dim < 8 || dim % 8) // C1
     return emitOpError("expected columns in multiples of 16, and a dim in eights, got: ") << columns << ", " << dim;

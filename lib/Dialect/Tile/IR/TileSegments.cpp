@@ -23,7 +23,7 @@ static void name(Region &region, ArrayRef<StringRef> names, OpAsmSetValueNameFn 
     setName(arg, name);
 }
 
-void RowIndexOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "row"); }
+void BatchRowIndexOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "row"); }
 
 LogicalResult BoundSegmentsOp::verify() {
   return verifyNumbers(*this, getBody(), 6, [](size_t n) { return n == 3; }, "three numbers");
@@ -41,15 +41,15 @@ void CheckSegmentsOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueName
   name(region, {"len_q", "len_kv", "shift"}, setName);
 }
 
-LogicalResult ListTilesOp::verify() {
+LogicalResult ListQueryTilesOp::verify() {
   return verifyNumbers(*this, getBody(), 2, [](size_t n) { return n == 1; }, "one number");
 }
 
-void ListTilesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+void ListQueryTilesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   name(region, {"len_q", "len_kv"}, setName);
 }
 
-LogicalResult ListSlotsOp::verify() { // C1
+LogicalResult ListWorkTilesOp::verify() { // C1
   auto yield = getBody().front().empty() ? YieldOp() : dyn_cast<YieldOp>(getBody().front().back());
   if (getBody().getArgumentTypes() != TypeRange(IntegerType::get(getContext(), 32)) || !yield ||
       yield.getOperandTypes() != TypeRange(IntegerType::get(getContext(), 1)))
@@ -57,6 +57,6 @@ LogicalResult ListSlotsOp::verify() { // C1
   return success();
 }
 
-void ListSlotsOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+void ListWorkTilesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   name(region, {"b"}, setName);
 }

@@ -60,7 +60,7 @@ LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError, i
   return success();
 }
 
-Type MapType::parse(AsmParser &parser) {
+Type TensorMapType::parse(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<int64_t> rows;
   Type element;
@@ -74,18 +74,19 @@ Type MapType::parse(AsmParser &parser) {
     parser.emitError(loc, "expected the rows of a box, or its rows and heads, got: ") << rows.size() << " extents";
     return {};
   }
-  return parser.getChecked<MapType>(loc, parser.getContext(), rows[0], rows.size() == 2 ? rows[1] : 1, element, packed);
+  return parser.getChecked<TensorMapType>(loc, parser.getContext(), rows[0], rows.size() == 2 ? rows[1] : 1, element,
+                                          packed);
 }
 
-void MapType::print(AsmPrinter &printer) const {
+void TensorMapType::print(AsmPrinter &printer) const {
   printer << "<" << getRows() << "x";
   if (getHeads() != 1)
     printer << getHeads() << "x";
   printer << getElement() << (isPacked() ? ", packed>" : ">");
 }
 
-LogicalResult MapType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t heads, Type element,
-                              bool /*packed*/) {
+LogicalResult TensorMapType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t heads,
+                                    Type element, bool /*packed*/) {
   if (rows < 1 || heads < 1 || rows * heads < 16 || rows * heads > 256 || !(element.isBF16() || element.isF16())) // C1
     return emitError() << "expected boxes of 16 to 256 rows of bf16 or f16, got: " << rows * heads << " of " << element;
   return success();
@@ -124,15 +125,15 @@ void RingType::print(AsmPrinter &printer) const {
 
 LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages, Type tile) {
   auto shared = dyn_cast<SharedType>(tile);
-  if (stages < 1 || stages > 8 || !(shared ? shared.isSwizzled() : isa<StatisticsType>(tile))) // C1
-    return emitError() << "expected 1 to 8 stages of a swizzled tile or of statistics, got: " << stages << " of "
+  if (stages < 1 || stages > 8 || !(shared ? shared.isSwizzled() : isa<RowStatisticsType>(tile))) // C1
+    return emitError() << "expected 1 to 8 stages of a swizzled tile or of row statistics, got: " << stages << " of "
                        << tile;
   return success();
 }
 
 int64_t RingType::getBytes() const {
   auto shared = dyn_cast<SharedType>(getTile());
-  return getStages() * (shared ? shared.getBytes() : cast<StatisticsType>(getTile()).getBytes());
+  return getStages() * (shared ? shared.getBytes() : cast<RowStatisticsType>(getTile()).getBytes());
 }
 
 LogicalResult StagingType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t slots, int64_t bytes) {
@@ -143,13 +144,13 @@ LogicalResult StagingType::verify(function_ref<InFlightDiagnostic()> emitError, 
   return success();
 }
 
-LogicalResult StatisticsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows) {
+LogicalResult RowStatisticsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows) {
   if (rows < 16 || rows > 256 || rows % 16) // C1
-    return emitError() << "expected statistics of 16 to 256 rows in multiples of 16, got: " << rows;
+    return emitError() << "expected row statistics of 16 to 256 rows in multiples of 16, got: " << rows;
   return success();
 }
 
-LogicalResult FeedType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t words) {
+LogicalResult MailboxType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t words) {
   if (words < 1 || words > 32) // C1
     return emitError() << "expected 1 to 32 words, got: " << words;
   return success();
@@ -192,12 +193,12 @@ template <typename T> static void printElementsOver(AsmPrinter &printer, T type,
   printer << "<" << type.getRows() << "x" << type.getCols() << "x" << type.getElement() << ", " << number << ">";
 }
 
-Type HeldType::parse(AsmParser &parser) { return parseElementsOver<HeldType>(parser); }
-void HeldType::print(AsmPrinter &printer) const { printElementsOver(printer, *this, getWarps()); }
+Type RegisterOperandType::parse(AsmParser &parser) { return parseElementsOver<RegisterOperandType>(parser); }
+void RegisterOperandType::print(AsmPrinter &printer) const { printElementsOver(printer, *this, getWarps()); }
 
-LogicalResult HeldType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols, Type,
-                               int64_t warps) {
-  return verifySplit(emitError, "held tile", rows, cols, warps);
+LogicalResult RegisterOperandType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols,
+                                          Type, int64_t warps) {
+  return verifySplit(emitError, "register operand", rows, cols, warps);
 }
 
 Type FragType::parse(AsmParser &parser) { return parseOver<FragType>(parser); }
@@ -208,20 +209,21 @@ LogicalResult FragType::verify(function_ref<InFlightDiagnostic()> emitError, int
   return verifySplit(emitError, "fragment", rows, cols, warps);
 }
 
-LogicalResult TableType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t segments, int64_t cluster) {
+LogicalResult SegmentTableType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t segments,
+                                       int64_t cluster) {
   if (segments < 1 || segments > 2048 || cluster < 1 || cluster > 16) // C1
     return emitError() << "expected a table of 1 to 2048 segments for clusters of 1 to 16 blocks, got: " << segments
                        << ", " << cluster;
   return success();
 }
 
-LogicalResult ForestType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t runs) {
+LogicalResult TreeRunsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t runs) {
   if (runs < 1 || runs % 128) // C1
     return emitError() << "expected a positive multiple of 128 runs, got: " << runs;
   return success();
 }
 
-int64_t TableType::getBytes() const {
+int64_t SegmentTableType::getBytes() const {
   int64_t s = getSegments(), fields = 14, buckets = 256;
   int64_t tables = std::max(fields * s, 33 * buckets);
   int64_t words = tables + 3 * s + 2 * (s + 1) + llvm::divideCeil(s, 32) + 4 + 2 * 3 * 32;
@@ -251,11 +253,11 @@ static LogicalResult verifyLanes(function_ref<InFlightDiagnostic()> emitError, i
   return success();
 }
 
-Type StripType::parse(AsmParser &parser) { return parseElementsOver<StripType>(parser); }
-void StripType::print(AsmPrinter &printer) const { printElementsOver(printer, *this, getLanes()); }
+Type SimtTileType::parse(AsmParser &parser) { return parseElementsOver<SimtTileType>(parser); }
+void SimtTileType::print(AsmPrinter &printer) const { printElementsOver(printer, *this, getLanes()); }
 
-LogicalResult StripType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols, Type element,
-                                int64_t lanes) {
+LogicalResult SimtTileType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols,
+                                   Type element, int64_t lanes) {
   if (rows <= 0 || cols <= 0 || cols % 8 || !(element.isBF16() || element.isF16() || element.isF32())) // C1
     return emitError() << "expected rows, columns in multiples of 8 and elements of bf16, f16 or f32, got: " << rows
                        << "x" << cols << "x" << element;
@@ -270,23 +272,23 @@ static LogicalResult verifyPairs(function_ref<InFlightDiagnostic()> emitError, i
   return verifyLanes(emitError, lanes);
 }
 
-Type ScoresType::parse(AsmParser &parser) { return parseOver<ScoresType>(parser); }
-void ScoresType::print(AsmPrinter &printer) const { printOver(printer, *this, getLanes()); }
+Type SimtScoresType::parse(AsmParser &parser) { return parseOver<SimtScoresType>(parser); }
+void SimtScoresType::print(AsmPrinter &printer) const { printOver(printer, *this, getLanes()); }
 
-LogicalResult ScoresType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols,
-                                 int64_t lanes) {
+LogicalResult SimtScoresType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols,
+                                     int64_t lanes) {
   return verifyPairs(emitError, rows, cols, lanes);
 }
 
-Type WeightsType::parse(AsmParser &parser) { return parseOver<WeightsType>(parser); }
-void WeightsType::print(AsmPrinter &printer) const { printOver(printer, *this, getLanes()); }
+Type SimtProbabilitiesType::parse(AsmParser &parser) { return parseOver<SimtProbabilitiesType>(parser); }
+void SimtProbabilitiesType::print(AsmPrinter &printer) const { printOver(printer, *this, getLanes()); }
 
-LogicalResult WeightsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols,
-                                  int64_t lanes) {
+LogicalResult SimtProbabilitiesType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols,
+                                            int64_t lanes) {
   return verifyPairs(emitError, rows, cols, lanes);
 }
 
-LogicalResult StripRowsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t lanes) {
+LogicalResult SimtSoftmaxStateType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t lanes) {
   if (rows <= 0) // C1
     return emitError() << "expected a positive number of rows, got: " << rows;
   return verifyLanes(emitError, lanes);

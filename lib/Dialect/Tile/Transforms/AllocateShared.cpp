@@ -29,7 +29,7 @@ struct Span {
 
 /// Of the ops that have to do with a place, or with what is in flight into or out of it; none if some may run more than
 /// once for one run of the place's block.
-std::optional<Span> spanOf(PlaceOp place, const DenseMap<Operation *, int64_t> &numbers) {
+std::optional<Span> spanOf(AllocOp place, const DenseMap<Operation *, int64_t> &numbers) {
   std::optional<Span> span;
   SmallVector<Value> values = {place.getResult()};
   while (!values.empty())
@@ -54,26 +54,26 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
     KernelOp kernel = getOperation();
     int64_t bytes = 0;
     // What bulk copies and wide loads want, or what a swizzle of address bits does.
-    auto allocate = [&](PlaceOp place, int64_t size, int64_t alignment) {
+    auto allocate = [&](AllocOp place, int64_t size, int64_t alignment) {
       bytes = llvm::alignTo(bytes, alignment);
       place.setOffset(bytes);
       bytes += size;
     };
-    SmallVector<PlaceOp> rings;
-    kernel.walk([&](PlaceOp place) {
+    SmallVector<AllocOp> rings;
+    kernel.walk([&](AllocOp place) {
       if (isa<RingType>(place.getType()))
         rings.push_back(place);
     });
-    for (PlaceOp place : rings)
+    for (AllocOp place : rings)
       allocate(place, cast<RingType>(place.getType()).getBytes(), 1024);
-    for (PlaceOp place : rings) {
+    for (AllocOp place : rings) {
       place.setBarriers(bytes);
       bytes += cast<RingType>(place.getType()).getBarrierBytes();
     }
     SmallVector<Lot> lots;
     DenseMap<Operation *, int64_t> numbers;
     kernel.walk<WalkOrder::PreOrder>([&](Operation *op) { numbers[op] = numbers.size(); });
-    kernel.walk([&](PlaceOp place) {
+    kernel.walk([&](AllocOp place) {
       if (auto type = dyn_cast<SharedType>(place.getType())) {
         std::optional<Span> span = spanOf(place, numbers);
         for (Lot &lot : lots)
@@ -87,11 +87,11 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
         if (span && !type.isSwizzled())
           lots.push_back({int64_t(*place.getOffset()), type.getBytes(), place->getBlock(), span->last});
       }
-      if (auto type = dyn_cast<StatisticsType>(place.getType()))
+      if (auto type = dyn_cast<RowStatisticsType>(place.getType()))
         allocate(place, type.getBytes(), 128);
       if (auto type = dyn_cast<StagingType>(place.getType()))
         allocate(place, type.getAllBytes(), 128);
-      llvm::TypeSwitch<Type>(place.getType()).Case<FeedType, TableType, ForestType>([&](auto type) {
+      llvm::TypeSwitch<Type>(place.getType()).Case<MailboxType, SegmentTableType, TreeRunsType>([&](auto type) {
         allocate(place, type.getBytes(), 16);
       });
     });

@@ -8,8 +8,8 @@
 // With a reducer it is written a fourth time: the product that is added up is the reducer's then, and
 // of it the consumer keeps only what puts the left operand into a ring.
 //
+#include "PublishedNumbers.h"
 #include "Releases.h"
-#include "SentNumbers.h"
 #include "TileWalk.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,9 +28,9 @@ using namespace attn::tile;
 
 /// The place that a copy brings something to; null if it is none that a ring may stand for.
 static Value destinationOf(Operation *op) {
-  if (auto copy = dyn_cast<CopyBoxOp>(op))
+  if (auto copy = dyn_cast<CopyTmaOp>(op))
     return copy.getDst();
-  if (auto copy = dyn_cast<CopyStatisticsOp>(op))
+  if (auto copy = dyn_cast<CopyRowStatisticsOp>(op))
     return copy.getDst();
   return {};
 }
@@ -51,14 +51,14 @@ static bool fitsRing(Operation *copy) {
   WaitOp wait = soleWait(copy->getResult(0));
   Value place = destinationOf(copy);
   auto copies = llvm::make_filter_range(place.getUsers(), [](Operation *user) { return bool(destinationOf(user)); });
-  return wait && wait->getBlock() == copy->getBlock() && place.getDefiningOp<PlaceOp>() &&
+  return wait && wait->getBlock() == copy->getBlock() && place.getDefiningOp<AllocOp>() &&
          llvm::all_of(place.getUsers(), [&](Operation *user) {
            return destinationOf(user) || llvm::any_of(copies, [&](Operation *other) { return reads(user, other); });
          });
 }
 
 /// A ring for every place that is copied into.
-static DenseMap<Value, Value> makeRings(PersistOp persist, WarpSpecializedInterface schedule) {
+static DenseMap<Value, Value> makeRings(PersistentLoopOp persist, WarpSpecializedInterface schedule) {
   DenseMap<Value, Value> rings;
   OpBuilder b(persist);
   persist.walk([&](Operation *copy) {
@@ -67,10 +67,10 @@ static DenseMap<Value, Value> makeRings(PersistOp persist, WarpSpecializedInterf
       return;
     bool often = llvm::any_of(tile.getUsers(),
                               [](Operation *user) { return destinationOf(user) && user->getParentOfType<KvLoopOp>(); });
-    auto place = tile.getDefiningOp<PlaceOp>();
+    auto place = tile.getDefiningOp<AllocOp>();
     int64_t slots = place.getSlots().value_or(often ? schedule.getStages() : schedule.getQStages());
     auto type = RingType::get(b.getContext(), slots, tile.getType());
-    rings[tile] = PlaceOp::create(b, place.getLoc(), type, place.getName());
+    rings[tile] = AllocOp::create(b, place.getLoc(), type, place.getName());
   });
   return rings;
 }
@@ -94,7 +94,7 @@ static void mergeSegments(KvLoopOp loop) {
 }
 
 /// Leaves scalars, loops and what is the role's already, and what `keep` makes of an operation before that goes.
-static void strip(PersistOp persist, llvm::function_ref<void(Operation *)> keep) {
+static void strip(PersistentLoopOp persist, llvm::function_ref<void(Operation *)> keep) {
   SmallVector<Operation *> gone;
   persist.walk<WalkOrder::PreOrder>([&](Operation *op) {
     auto behavior = dyn_cast<TileOpInterface>(op);
@@ -109,14 +109,15 @@ static void strip(PersistOp persist, llvm::function_ref<void(Operation *)> keep)
   persist.walk([](KvLoopOp loop) { mergeSegments(loop); });
 }
 
-static void produce(PersistOp persist, const DenseMap<Value, Value> &rings) {
+static void produce(PersistentLoopOp persist, const DenseMap<Value, Value> &rings) {
   strip(persist, [&](Operation *op) {
     OpBuilder b(op);
-    if (auto copy = dyn_cast<CopyStatisticsOp>(op))
-      FillStatisticsOp::create(b, copy.getLoc(), rings.lookup(copy.getDst()), copy.getSrc(), copy.getPitch());
-    if (auto copy = dyn_cast<CopyBoxOp>(op))
-      FillOp::create(b, copy.getLoc(), rings.lookup(copy.getDst()), copy.getMap(), copy.getRow(), copy.getHead(),
-                     copy.getBatch(), copy.getRows(), copy.getBoxesAttr());
+    if (auto copy = dyn_cast<CopyRowStatisticsOp>(op))
+      ProducerLoadRowStatisticsOp::create(b, copy.getLoc(), rings.lookup(copy.getDst()), copy.getSrc(),
+                                          copy.getPitch());
+    if (auto copy = dyn_cast<CopyTmaOp>(op))
+      ProducerLoadOp::create(b, copy.getLoc(), rings.lookup(copy.getDst()), copy.getMap(), copy.getRow(),
+                             copy.getHead(), copy.getBatch(), copy.getRows(), copy.getBoxesAttr());
   });
 }
 
@@ -125,20 +126,20 @@ static void produce(PersistOp persist, const DenseMap<Value, Value> &rings) {
 //===----------------------------------------------------------------------===//
 
 static bool isStaged(Operation *op) {
-  auto sum = dyn_cast<AddSumOp>(op);
+  auto sum = dyn_cast<AddGlobalOp>(op);
   return sum && sum.getStaging();
 }
 
-static void add(PersistOp persist, Value staging, int64_t blocks) {
+static void add(PersistentLoopOp persist, Value staging, int64_t blocks) {
   strip(persist, [&](Operation *op) {
     if (!isStaged(op))
       return;
-    auto sum = cast<AddSumOp>(op);
+    auto sum = cast<AddGlobalOp>(op);
     OpBuilder b(op);
-    if (sum.getAlone()) {
-      auto alone = scf::IfOp::create(b, sum.getLoc(), sum.getAlone(), /*withElseRegion=*/true);
+    if (sum.getSoleWriter()) {
+      auto alone = scf::IfOp::create(b, sum.getLoc(), sum.getSoleWriter(), /*withElseRegion=*/true);
       b.setInsertionPointToStart(alone.thenBlock());
-      SkipSumOp::create(b, sum.getLoc(), sum.getTurn());
+      SkipAddOp::create(b, sum.getLoc(), sum.getTurn());
       b.setInsertionPointToStart(alone.elseBlock());
     }
     auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getLeft(), sum.getTurn(),
@@ -148,67 +149,69 @@ static void add(PersistOp persist, Value staging, int64_t blocks) {
 }
 
 /// The same address, worked out where `b` is: nothing of it takes registers before.
-static Value addressHere(OpBuilder &b, Value value, Region &role) {
+static Value recomputedAddress(OpBuilder &b, Value value, Region &role) {
   Operation *op = value.getDefiningOp();
   bool isWide = isa<PtrType>(value.getType()) || value.getType().isInteger(64);
   if (!op || !isWide || !isPure(op) || !role.isAncestor(op->getParentRegion()))
     return value;
   IRMapping operands;
   for (Value operand : op->getOperands())
-    operands.map(operand, addressHere(b, operand, role));
+    operands.map(operand, recomputedAddress(b, operand, role));
   return b.clone(*op, operands)->getResult(0);
 }
 
 /// What becomes of block `i` of dQ. Blocks of all rows come first, then those of the next columns.
-static void leave(OpBuilder b, AddSumOp sum, Value staging, Value acc, int64_t i, int64_t blocks, int64_t rowBlocks) {
+static void leave(OpBuilder b, AddGlobalOp sum, Value staging, Value acc, int64_t i, int64_t blocks,
+                  int64_t rowBlocks) {
   Location loc = sum.getLoc();
   auto wide = [&](int64_t x) -> Value { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(x)); };
-  if (sum.getAlone()) {
+  if (sum.getSoleWriter()) {
     int64_t first = i % rowBlocks * 64, column = i / rowBlocks * cast<FragType>(acc.getType()).getCols();
     int64_t columns = std::min(int64_t(*sum.getDim()) - column, cast<FragType>(acc.getType()).getCols());
-    auto alone = scf::IfOp::create(b, loc, sum.getAlone(), /*withElseRegion=*/true);
+    auto alone = scf::IfOp::create(b, loc, sum.getSoleWriter(), /*withElseRegion=*/true);
     b.setInsertionPointToStart(alone.thenBlock());
     Value offset = arith::MulIOp::create(b, loc, sum.getStride(), wide(first)), rows = sum.getRows();
-    Value dst = addressHere(b, sum.getDst(), sum->getParentOfType<PersistOp>().getBody());
+    Value dst = recomputedAddress(b, sum.getDst(), sum->getParentOfType<PersistentLoopOp>().getBody());
     dst = AdvanceOp::create(b, loc, dst, arith::AddIOp::create(b, loc, offset, wide(column)));
     if (first)
       rows = arith::SubIOp::create(b, loc, rows, arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(first)));
     if (columns > 0)
-      StoreAloneOp::create(b, loc, dst, sum.getStride(), acc, *sum.getFactor(), rows, columns);
+      StoreWarpgroupOp::create(b, loc, dst, sum.getStride(), acc, *sum.getFactor(), rows, columns);
     b.setInsertionPointToStart(alone.elseBlock());
   }
   if (sum.getStaging().getType().getBytes())
     StageOp::create(b, loc, staging, acc);
   else
-    AddInTurnOp::create(b, loc, sum.getSum(), acc, sum.getLeft(), staging, /*block=*/i, /*over=*/i + 1 == blocks);
+    AddGlobalOrderedOp::create(b, loc, sum.getSum(), acc, sum.getLeft(), staging, /*block=*/i,
+                               /*over=*/i + 1 == blocks);
 }
 
 /// Takes what consumers put into a ring and multiplies it with the keys, a block of 64 rows at a time.
-static void reduce(PersistOp persist, const DenseMap<Value, Value> &rings, Value staging, int64_t blocks) {
-  MmaTnOp product;
-  persist.walk([&](MmaTnOp op) { product = op; });
+static void reduce(PersistentLoopOp persist, const DenseMap<Value, Value> &rings, Value staging, int64_t blocks) {
+  MmaAtbOp product;
+  persist.walk([&](MmaAtbOp op) { product = op; });
   FragType all = product.getAcc().getType();
   auto one = FragType::get(all.getContext(), 64, all.getCols(), 4);
   OpBuilder top(persist);
-  Value keys = product.getB(), acc = PlaceOp::create(top, product.getLoc(), one, "dQ"), ring;
-  TakeOp takeKeys;
+  Value keys = product.getB(), acc = AllocOp::create(top, product.getLoc(), one, "dQ"), ring;
+  ConsumerWaitOp takeKeys;
   strip(persist, [&](Operation *op) {
     OpBuilder b(op);
     Location loc = op->getLoc();
     if (destinationOf(op) == keys)
-      takeKeys = TakeOp::create(b, loc, rings.lookup(keys));
-    if (auto share = dyn_cast<ShareOp>(op))
+      takeKeys = ConsumerWaitOp::create(b, loc, rings.lookup(keys));
+    if (auto share = dyn_cast<StoreAndSyncOp>(op))
       ring = share.getRing();
     if (!isStaged(op))
       return;
-    Value tile = TakeOp::create(b, loc, ring).getTile();
+    Value tile = ConsumerWaitOp::create(b, loc, ring).getTile();
     for (int64_t i = 0; i < blocks; ++i) {
       Value token =
-          MmaTnOp::create(b, loc, acc, tile, takeKeys.getTile(), b.getI64IntegerAttr(i), b.getI64IntegerAttr(blocks));
+          MmaAtbOp::create(b, loc, acc, tile, takeKeys.getTile(), b.getI64IntegerAttr(i), b.getI64IntegerAttr(blocks));
       WaitOp::create(b, loc, token);
       if (i + 1 == blocks)
-        ReleaseOp::create(b, loc, ring);
-      leave(b, cast<AddSumOp>(op), staging, acc, i, blocks,
+        ConsumerReleaseOp::create(b, loc, ring);
+      leave(b, cast<AddGlobalOp>(op), staging, acc, i, blocks,
             /*rowBlocks=*/cast<SharedType>(product.getA().getType()).getCols() / 64);
     }
   });
@@ -216,33 +219,34 @@ static void reduce(PersistOp persist, const DenseMap<Value, Value> &rings, Value
   OpBuilder b = OpBuilder::atBlockEnd(block);
   if (!block->empty() && block->back().hasTrait<OpTrait::IsTerminator>())
     b.setInsertionPoint(&block->back());
-  ReleaseOp::create(b, takeKeys.getLoc(), takeKeys.getRing());
+  ConsumerReleaseOp::create(b, takeKeys.getLoc(), takeKeys.getRing());
 }
 
 /// Of a role with few registers: what follows from arguments is worked out for each tile.
-static void workOutHere(PersistOp persist) {
-  attn::tile::workOutHere(persist, OpBuilder::atBlockBegin(&persist.getBody().front()));
+static void recomputeInLoop(PersistentLoopOp persist) {
+  attn::tile::recomputeInLoop(persist, OpBuilder::atBlockBegin(&persist.getBody().front()));
 }
 
 /// What is left of it for those who compute: the product, or what puts its left operand where the reducer takes it.
-static void stage(PersistOp persist, bool reduces) {
+static void stage(PersistentLoopOp persist, bool reduces) {
   SmallVector<Operation *> ops;
   persist.walk([&](Operation *op) {
-    if (isStaged(op) || (reduces && isa<ShareOp, MmaTnOp>(op)))
+    if (isStaged(op) || (reduces && isa<StoreAndSyncOp, MmaAtbOp>(op)))
       ops.push_back(op);
   });
   for (Operation *op : llvm::reverse(ops)) {
     OpBuilder b(op);
-    if (auto share = dyn_cast<ShareOp>(op)) {
-      PutOp::create(b, op->getLoc(), share.getRing(), share.getHeld());
-      PublishOp::create(b, op->getLoc(), share.getRing());
-    } else if (auto product = dyn_cast<MmaTnOp>(op)) {
+    if (auto share = dyn_cast<StoreAndSyncOp>(op)) {
+      ProducerStoreOp::create(b, op->getLoc(), share.getRing(), share.getHeld());
+      ProducerCommitOp::create(b, op->getLoc(), share.getRing());
+    } else if (auto product = dyn_cast<MmaAtbOp>(op)) {
       soleWait(product.getToken())->erase();
-    } else if (auto sum = cast<AddSumOp>(op); !reduces && sum.getStaging().getType().getBytes()) {
+    } else if (auto sum = cast<AddGlobalOp>(op); !reduces && sum.getStaging().getType().getBytes()) {
       StageOp::create(b, op->getLoc(), sum.getStaging(), sum.getAcc());
     } else if (!reduces) {
-      AddInTurnOp::create(b, op->getLoc(), sum.getSum(), sum.getAcc(), sum.getLeft(), sum.getStaging(), /*block=*/0,
-                          /*over=*/true);
+      AddGlobalOrderedOp::create(b, op->getLoc(), sum.getSum(), sum.getAcc(), sum.getLeft(), sum.getStaging(),
+                                 /*block=*/0,
+                                 /*over=*/true);
     }
     op->erase();
   }
@@ -256,9 +260,9 @@ static void stage(PersistOp persist, bool reduces) {
 static void consume(Operation *copy, Value ring) {
   WaitOp wait = soleWait(copy->getResult(0));
   OpBuilder b(wait);
-  auto take = TakeOp::create(b, wait.getLoc(), ring);
+  auto take = ConsumerWaitOp::create(b, wait.getLoc(), ring);
   SmallVector<Operation *> ends = {take};
-  auto persist = copy->getParentOfType<PersistOp>();
+  auto persist = copy->getParentOfType<PersistentLoopOp>();
   for (OpOperand &use : llvm::make_early_inc_range(destinationOf(copy).getUses())) {
     Operation *user = use.getOwner();
     if (destinationOf(user) || !persist->isProperAncestor(user) || !reads(user, copy))
@@ -269,7 +273,7 @@ static void consume(Operation *copy, Value ring) {
   Operation *last = lastIn(*take->getBlock(), ends);
   releaseInside(last, ring, ends);
   b.setInsertionPointAfter(last);
-  ReleaseOp::create(b, copy->getLoc(), ring);
+  ConsumerReleaseOp::create(b, copy->getLoc(), ring);
   wait.erase();
   copy->erase();
 }
@@ -281,13 +285,14 @@ static void passStep(KvLoopOp loop, Value from, Value to, OpBuilder b) {
   auto steps = scf::ForOp::create(b, loc, from, to, arith::ConstantIntOp::create(b, loc, 1, 32));
   b.setInsertionPointToStart(steps.getBody());
   for (Operation &op : loop.getBody().front()) {
-    if (auto take = dyn_cast<TakeOp>(op)) {
-      TakeOp::create(b, loc, take.getRing());
-      ReleaseOp::create(b, loc, take.getRing());
+    if (auto take = dyn_cast<ConsumerWaitOp>(op)) {
+      ConsumerWaitOp::create(b, loc, take.getRing());
+      ConsumerReleaseOp::create(b, loc, take.getRing());
     }
-    if (auto put = dyn_cast<PutOp>(op); put && !int64_t(put.getFirst().value_or(0))) { // of a tile's rows, once
-      PutZerosOp::create(b, loc, put.getRing());
-      PublishOp::create(b, loc, put.getRing());
+    if (auto put = dyn_cast<ProducerStoreOp>(op);
+        put && !int64_t(put.getFirst().value_or(0))) { // of a tile's rows, once
+      ProducerStoreZerosOp::create(b, loc, put.getRing());
+      ProducerCommitOp::create(b, loc, put.getRing());
     }
   }
 }
@@ -311,22 +316,22 @@ static bool holds(Operation *program, llvm::function_ref<bool(Operation *)> want
 }
 
 /// Of the reducer: its product has half a register for each of its columns, and ptxas keeps 24 for everything else.
-static int64_t registersOfReducer(WarpSpecializedInterface schedule) {
+static int64_t registersOfDqMma(WarpSpecializedInterface schedule) {
   return schedule.getDqColumns() ? 32 + schedule.getDqColumns() / 2 : 0;
 }
 
 /// Registers of a thread, of the roles that do not compute and of the one that
 /// does: what a multiprocessor has, shared out in eights. `adds`: there is an adder.
-static std::pair<int64_t, int64_t> registersOf(KernelOp kernel, PersistOp program, bool adds) {
+static std::pair<int64_t, int64_t> registersOf(KernelOp kernel, PersistentLoopOp program, bool adds) {
   WarpSpecializedInterface schedule = kernel.getRoles();
   constexpr int64_t warpgroup = 128, most = 240;
-  int64_t apart = registersOfReducer(schedule);
+  int64_t apart = registersOfDqMma(schedule);
   // What a block is launched with is all there is: who asks for more waits forever.
   int64_t atLaunch = schedule.getRegistersAtLaunch() * kernel.getThreads();
   // Who brings and who adds need some more, if those who compute can do without: not with wide query tiles.
   bool spares = !holds(kernel, [](Operation *op) {
     auto probabilities = dyn_cast<ProbabilitiesOp>(op);
-    return isa<DropGradsOp>(op) || (probabilities && !probabilities.getModify().empty());
+    return isa<DropoutGradScoresOp>(op) || (probabilities && !probabilities.getModify().empty());
   });
   bool scarce = schedule.getDqColumns() || schedule.getWarps() * schedule.getBlocks() >= 12;
   int64_t few = scarce ? 32 : adds && spares && schedule.getQTile() <= 64 ? 48 : 40;
@@ -348,12 +353,12 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     KernelOp kernel = getOperation();
     if (!kernel.isPersistent())
       return;
-    auto found = kernel.getBody().getOps<PersistOp>();
+    auto found = kernel.getBody().getOps<PersistentLoopOp>();
     if (!llvm::hasSingleElement(found)) {
-      kernel.emitError("expected one `tile.persist` around the kernel's program");
+      kernel.emitError("expected one `tile.persistent_loop` around the kernel's program");
       return signalPassFailure();
     }
-    PersistOp consumer = *found.begin();
+    PersistentLoopOp consumer = *found.begin();
     WalkResult tokens = consumer.walk([](Operation *op) {
       if (destinationOf(op) && !fitsRing(op))
         op->emitOpError("expected one wait beside it, and what reads its place behind that, before another copy to it");
@@ -372,50 +377,50 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     OpBuilder b(consumer);
     bool adds = holds(consumer, isStaged);
     bool reduces = kernel.getRoles().getDqColumns() != 0;
-    if (reduces && !(adds && holds(consumer, llvm::IsaPred<ShareOp>))) {
+    if (reduces && !(adds && holds(consumer, llvm::IsaPred<StoreAndSyncOp>))) {
       kernel.emitError(
           "expected something shared and added up through a staging place for the dQ MMA warpgroup of its schedule");
       return signalPassFailure();
     }
     auto [few, many] = registersOf(kernel, consumer, adds);
     auto roles = RolesOp::create(b, consumer.getLoc(), few, many,
-                                 reduces ? b.getI64IntegerAttr(registersOfReducer(kernel.getRoles())) : IntegerAttr());
+                                 reduces ? b.getI64IntegerAttr(registersOfDqMma(kernel.getRoles())) : IntegerAttr());
     Block &producers = roles.getProducer().emplaceBlock(), &consumers = roles.getConsumer().emplaceBlock();
     IRMapping inProducer;
     b.setInsertionPointToEnd(&producers);
-    auto producer = cast<PersistOp>(b.clone(*consumer, inProducer));
+    auto producer = cast<PersistentLoopOp>(b.clone(*consumer, inProducer));
     consumer->moveBefore(&consumers, consumers.end());
 
     sendScalars(producer, consumer, inProducer);
     produce(producer, rings);
     if (adds) {
       Value staging;
-      consumer.walk([&](AddSumOp sum) { staging = sum.getStaging(); });
+      consumer.walk([&](AddGlobalOp sum) { staging = sum.getStaging(); });
       int64_t blocks = 1;
       if (reduces) {
-        consumer.walk([&](MmaTnOp product) { blocks = product.getAcc().getType().getWarps() / 4; });
-        auto all = staging.getDefiningOp<PlaceOp>();
+        consumer.walk([&](MmaAtbOp product) { blocks = product.getAcc().getType().getWarps() / 4; });
+        auto all = staging.getDefiningOp<AllocOp>();
         auto type = cast<StagingType>(all.getType());
         b.setInsertionPoint(all);
         if (type.getBytes())
-          staging = PlaceOp::create(
+          staging = AllocOp::create(
               b, all.getLoc(), StagingType::get(b.getContext(), type.getSlots() * blocks, type.getBytes() / blocks),
               all.getName());
-        b.setInsertionPointToEnd(&roles.getReducer().emplaceBlock());
-        auto reducer = cast<PersistOp>(b.clone(*consumer));
+        b.setInsertionPointToEnd(&roles.getDqMma().emplaceBlock());
+        auto reducer = cast<PersistentLoopOp>(b.clone(*consumer));
         reduce(reducer, rings, staging, blocks);
-        workOutHere(reducer);
+        recomputeInLoop(reducer);
       }
-      b.setInsertionPointToEnd(&roles.getAdder().emplaceBlock());
-      auto adder = cast<PersistOp>(b.clone(*consumer));
+      b.setInsertionPointToEnd(&roles.getDqStore().emplaceBlock());
+      auto adder = cast<PersistentLoopOp>(b.clone(*consumer));
       add(adder, staging, blocks);
       stage(consumer, reduces);
-      workOutHere(producer);
-      workOutHere(adder);
+      recomputeInLoop(producer);
+      recomputeInLoop(adder);
     }
-    if (kernel.keepsRows()) // and who brings them has many rings
-      for (PersistOp role : {producer, consumer})
-        workOutHere(role);
+    if (kernel.hasStationaryRows()) // and who brings them has many rings
+      for (PersistentLoopOp role : {producer, consumer})
+        recomputeInLoop(role);
     SmallVector<Operation *> taken;
     consumer.walk([&](Operation *op) {
       if (destinationOf(op))
@@ -426,13 +431,13 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     consumer.walk([](KvLoopOp loop) { keepToOwn(loop); });
 
     // Registers are the consumer's; tiles lie in rings now.
-    for (auto place : llvm::make_early_inc_range(kernel.getBody().getOps<PlaceOp>())) {
+    for (auto place : llvm::make_early_inc_range(kernel.getBody().getOps<AllocOp>())) {
       if (place.use_empty())
         place.erase();
-      else if (isa<FragType, HeldType, RowsType>(place.getType()))
+      else if (isa<FragType, RegisterOperandType, SoftmaxStateType>(place.getType()))
         place->moveBefore(consumer);
     }
-    roles.walk([](PlaceOp place) { // of a branch, in roles that have no use for it
+    roles.walk([](AllocOp place) { // of a branch, in roles that have no use for it
       if (place.use_empty())
         place.erase();
     });

@@ -12,7 +12,7 @@ using namespace attn::tile;
 
 /// The modifier that is the last to touch the scores before they are weighed, in the
 /// same block.
-static ModifyOp lastBefore(WeighOp weigh) {
+static ModifyOp lastBefore(SoftmaxConvertOp weigh) {
   Operation *op = weigh->getPrevNode();
   auto touches = [&](Operation *user) { return op->isAncestor(user); };
   while (op && llvm::none_of(weigh.getS().getUsers(), touches))
@@ -23,12 +23,14 @@ static ModifyOp lastBefore(WeighOp weigh) {
 /// Is the tile one of a few? A segment with tests holds the ends of a walk, and
 /// `tile.softmax` is left to its first tile. One body for all has its test in a branch.
 static bool isRare(ModifyOp modify) {
-  return llvm::any_of(*modify->getBlock(),
-                      [&](Operation &op) { return isa<KeepOp, SoftmaxOp>(op) && op.getOperand(0) == modify.getS(); });
+  return llvm::any_of(*modify->getBlock(), [&](Operation &op) {
+    return isa<ApplyMaskOp, SoftmaxOp>(op) && op.getOperand(0) == modify.getS();
+  });
 }
 
-/// Have maxima room for scores above them (`tile.weigh`: 2^8) and for those of most rows below the largest small score?
-static bool leavesRoom(ModifyOp modify, WeighOp weigh) {
+/// Have maxima room for scores above them (`tile.softmax_convert`: 2^8) and for those of most rows below the largest
+/// small score?
+static bool leavesRoom(ModifyOp modify, SoftmaxConvertOp weigh) {
   return modify.getBecomes() && modify.getBecomes()->convertToDouble() / llvm::numbers::ln2 >= 8 + 8;
 }
 
@@ -37,7 +39,7 @@ struct FuseModifyPass : attn::tile::impl::FuseModifyBase<FuseModifyPass> {
   using Base::Base;
   void runOnOperation() final {
     bool weighs = false;
-    getOperation().walk([&](WeighOp weigh) {
+    getOperation().walk([&](SoftmaxConvertOp weigh) {
       weighs = true;
       ModifyOp modify = lastBefore(weigh);
       if (!modify || !weigh.getModify().empty())

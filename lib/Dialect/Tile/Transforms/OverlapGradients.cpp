@@ -25,14 +25,14 @@ using namespace attn::tile;
 namespace {
 /// The body as roles leave it: take Q, s = K Q^T, wait, ..., put dS, publish, ..., dK += dS Q, wait, release Q.
 struct Body {
-  TakeOp take;
-  MmaQkOp scores;
+  ConsumerWaitOp take;
+  MmaAbtOp scores;
   WaitOp waitScores;
-  PublishOp publish;
-  MmaPvOp product;
+  ProducerCommitOp publish;
+  MmaAbOp product;
   WaitOp waitProduct;
-  ReleaseOp release;
-  RoundOp round; ///< the first one, which overwrites what the product reads
+  ConsumerReleaseOp release;
+  ConvertOp round; ///< the first one, which overwrites what the product reads
 };
 } // namespace
 
@@ -42,23 +42,23 @@ static std::optional<Body> match(KvLoopOp loop) {
   if (!loop.getCarried().empty())
     return std::nullopt;
   for (Operation &op : block.without_terminator()) {
-    if (auto qk = dyn_cast<MmaQkOp>(op); qk && !body.scores)
+    if (auto qk = dyn_cast<MmaAbtOp>(op); qk && !body.scores)
       body.scores = qk;
-    if (auto round = dyn_cast<RoundOp>(op); round && !body.round)
+    if (auto round = dyn_cast<ConvertOp>(op); round && !body.round)
       body.round = round;
-    if (auto publish = dyn_cast<PublishOp>(op))
+    if (auto publish = dyn_cast<ProducerCommitOp>(op))
       body.publish = publish;
-    if (auto pv = dyn_cast<MmaPvOp>(op))
+    if (auto pv = dyn_cast<MmaAbOp>(op))
       body.product = pv; // the last one
   }
   if (!body.scores || !body.round || !body.publish || !body.product)
     return std::nullopt;
-  body.take = body.scores.getK().getDefiningOp<TakeOp>();
+  body.take = body.scores.getK().getDefiningOp<ConsumerWaitOp>();
   body.waitScores = soleWait(body.scores.getToken()), body.waitProduct = soleWait(body.product.getToken());
   if (!body.take || body.product.getV() != body.take.getTile() || body.product.getP() != body.round.getP())
     return std::nullopt;
   for (Operation *user : body.take.getRing().getUsers())
-    if (auto release = dyn_cast<ReleaseOp>(user); release && release->getBlock() == &block)
+    if (auto release = dyn_cast<ConsumerReleaseOp>(user); release && release->getBlock() == &block)
       body.release = release;
   Operation *order[] = {body.take,    body.scores,  body.waitScores,  body.round,
                         body.publish, body.product, body.waitProduct, body.release};
@@ -69,15 +69,15 @@ static std::optional<Body> match(KvLoopOp loop) {
 }
 
 /// The rows of K and V that a warpgroup reads, by an address which it works out once.
-static void findOwnRows(KvLoopOp loop) {
-  loop.walk([&](MmaQkOp product) {
-    auto take = product.getQ().getDefiningOp<TakeOp>();
+static void findWarpgroupRows(KvLoopOp loop) {
+  loop.walk([&](MmaAbtOp product) {
+    auto take = product.getQ().getDefiningOp<ConsumerWaitOp>();
     if (!take || loop->isProperAncestor(take))
       return;
     OpBuilder b(take->getBlock(), std::next(take->getIterator()));
-    auto rows = OwnRowsOp::create(b, take.getLoc(), take.getTile());
+    auto rows = WarpgroupRowsOp::create(b, take.getLoc(), take.getTile());
     product.getQMutable().assign(rows.getRows());
-    product.setLate(false);
+    product.setRecomputed(false);
   });
 }
 
@@ -86,15 +86,15 @@ namespace {
 class Overlap {
 public:
   Overlap(KvLoopOp loop, Body body) : loop(loop), body(body), loc(loop.getLoc()), b(loop) {
-    for (auto product : loop.getBody().getOps<MmaQkOp>())
+    for (auto product : loop.getBody().getOps<MmaAbtOp>())
       if (product != body.scores)
         grads = product;
     // Of several heads it is not, and where the next tile's keys have to wait for this one's end, its values may, too.
-    auto takeOf = [&](MmaQkOp product) {
-      auto take = product ? wholeOf(product.getQ()).getDefiningOp<TakeOp>() : TakeOp();
-      return take && take->getBlock() == loop->getBlock() ? take : TakeOp();
+    auto takeOf = [&](MmaAbtOp product) {
+      auto take = product ? wholeOf(product.getQ()).getDefiningOp<ConsumerWaitOp>() : ConsumerWaitOp();
+      return take && take->getBlock() == loop->getBlock() ? take : ConsumerWaitOp();
     };
-    if (TakeOp keys = takeOf(body.scores); keys && cast<RingType>(keys.getRing().getType()).getStages() > 1)
+    if (ConsumerWaitOp keys = takeOf(body.scores); keys && cast<RingType>(keys.getRing().getType()).getStages() > 1)
       values = takeOf(grads);
   }
 
@@ -105,12 +105,12 @@ public:
     takeLate();
     WaitOp::create(b, loc, map.lookup(body.scores.getToken()));
 
-    Value none = NoProductOp::create(b, loc);
+    Value none = NullProductOp::create(b, loc);
     auto turned = KvLoopOp::create(b, loc, none.getType(), loop.getBounds(), loop.getOwn(), none, loop.getRunsAttr(),
                                    loop.getOneBody());
     writeBody(turned, first.tile);
     WaitOp::create(b, loc, turned.getResults().front());
-    ReleaseOp::create(b, loc, body.take.getRing(), /*passed=*/true, first.any);
+    ConsumerReleaseOp::create(b, loc, body.take.getRing(), /*passed=*/true, first.any);
     loop.erase();
   }
 
@@ -127,32 +127,33 @@ private:
     Value ring = body.take.getRing();
     SmallVector<Value> statistics;
     for (Operation &op : old.without_terminator()) {
-      if (isa_and_nonnull<TakeOp, MmaQkOp, WaitOp, MmaPvOp, ReleaseOp, PublishOp>(&op) && isTurned(&op))
+      if (isa_and_nonnull<ConsumerWaitOp, MmaAbtOp, WaitOp, MmaAbOp, ConsumerReleaseOp, ProducerCommitOp>(&op) &&
+          isTransposed(&op))
         continue;
       if (&op == body.round) {
         Value later = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, turned.getTile(), first);
         WaitOp::create(b, loc, before);
-        ReleaseOp::create(b, loc, ring, /*passed=*/true, later);
+        ConsumerReleaseOp::create(b, loc, ring, /*passed=*/true, later);
       }
-      if (auto release = dyn_cast<ReleaseOp>(op);
-          release && isa<StatisticsType>(release.getRing().getType().getTile())) {
+      if (auto release = dyn_cast<ConsumerReleaseOp>(op);
+          release && isa<RowStatisticsType>(release.getRing().getType().getTile())) {
         statistics.push_back(release.getRing());
         continue;
       }
       b.clone(op, map);
       if (values && isa<WaitOp>(op) && soleWait(grads.getToken()) == &op &&
           cast<RingType>(values.getRing().getType()).getStages() == 1)
-        ReleaseEarlyOp::create(b, loc, values.getRing(),
-                               turned.getMore()); // the next tile's come under what is left of this one
+        ConsumerReleaseEarlyOp::create(b, loc, values.getRing(),
+                                       turned.getMore()); // the next tile's come under what is left of this one
     }
-    Value passed = PassOp::create(b, loc, ring);
+    Value passed = ConsumerAdvanceOp::create(b, loc, ring);
     map.map(loop.getTile(), turned.getNext());
     beginScores(turned.getMore(), passed);
     map.map(body.take.getTile(), passed);
-    Value product = cast<MmaPvOp>(b.clone(*body.product, map)).getToken();
+    Value product = cast<MmaAbOp>(b.clone(*body.product, map)).getToken();
     b.clone(*body.publish, map);
     for (Value ring : statistics) // its fence does for them, too
-      ReleaseOp::create(b, loc, ring, /*passed=*/false, /*when=*/Value(), /*fenced=*/true);
+      ConsumerReleaseOp::create(b, loc, ring, /*passed=*/false, /*when=*/Value(), /*fenced=*/true);
     WaitOp::create(b, loc, map.lookup(body.scores.getToken()));
     YieldOp::create(b, loc, product);
   }
@@ -170,7 +171,7 @@ private:
       op->moveBefore(loop);
   }
 
-  bool isTurned(Operation *op) {
+  bool isTransposed(Operation *op) {
     return llvm::is_contained(std::initializer_list<Operation *>{body.take, body.scores, body.waitScores, body.publish,
                                                                  body.product, body.waitProduct, body.release},
                               op);
@@ -178,15 +179,16 @@ private:
 
   /// Of the tile that `map` has for the loop's, if there is `more`.
   void beginScores(Value more, Value otherwise) {
-    auto take = TakeOp::create(b, body.take.getLoc(), body.take.getRing(), more, otherwise);
+    auto take = ConsumerWaitOp::create(b, body.take.getLoc(), body.take.getRing(), more, otherwise);
     map.map(body.take.getTile(), take.getTile());
-    map.map(body.scores.getToken(), cast<MmaQkOp>(b.clone(*body.scores, map)).getToken());
+    map.map(body.scores.getToken(), cast<MmaAbtOp>(b.clone(*body.scores, map)).getToken());
   }
 
   KvLoopOp loop;
   Body body;
-  MmaQkOp grads; ///< of probabilities; null if there are none
-  TakeOp values; ///< their left operand, if that is this loop's alone and is looked at late and given back early
+  MmaAbtOp grads; ///< of probabilities; null if there are none
+  ConsumerWaitOp
+      values; ///< their left operand, if that is this loop's alone and is looked at late and given back early
   Location loc;
   OpBuilder b;
   IRMapping map;
@@ -208,7 +210,7 @@ struct OverlapGradientsPass : attn::tile::impl::OverlapGradientsBase<OverlapGrad
             "expected scores of a query tile first, and what they lead to put into a ring and multiplied with it last");
         return signalPassFailure();
       }
-      findOwnRows(loop);
+      findWarpgroupRows(loop);
       Overlap(loop, *body).write();
     }
   }

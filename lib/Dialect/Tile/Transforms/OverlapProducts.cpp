@@ -5,7 +5,7 @@
 // the first tile's scores are computed alone, behind it the last tile's product.
 //
 // Both products are waited for, and what is done to s(j) runs under those of other
-// warpgroups; exponentials then wait for no maximum (`tile.weigh`). That is the wrong way
+// warpgroups; exponentials then wait for no maximum (`tile.softmax_convert`). That is the wrong way
 // round only where scores rise from tile to tile: there `tile.softmax` looks for the
 // maximum first, under the second product.
 //
@@ -28,10 +28,10 @@ struct Body {
   SmallVector<Operation *> scores; ///< take K to its release, with what they need
   SmallVector<Operation *> tests;  ///< modify, keep
   SmallVector<Operation *> values; ///< take V to its release
-  MmaQkOp qk;
-  MmaPvOp pv;
-  SoftmaxStepOp softmax;
-  DropOp drop; ///< may be null
+  MmaAbtOp qk;
+  MmaAbOp pv;
+  OnlineSoftmaxOp softmax;
+  DropoutOp drop; ///< may be null
 };
 } // namespace
 
@@ -45,7 +45,8 @@ static std::optional<Body> match(KvLoopOp loop) {
   };
   if (!only(body.qk) || !only(body.pv) || !only(body.softmax) || !loop.getCarried().empty())
     return std::nullopt;
-  TakeOp takeK = body.qk.getK().getDefiningOp<TakeOp>(), takeV = body.pv.getV().getDefiningOp<TakeOp>();
+  ConsumerWaitOp takeK = body.qk.getK().getDefiningOp<ConsumerWaitOp>(),
+                 takeV = body.pv.getV().getDefiningOp<ConsumerWaitOp>();
   WaitOp waitQk = soleWait(body.qk.getToken()), waitPv = soleWait(body.pv.getToken());
   Operation *order[] = {takeK, body.qk, waitQk, body.softmax, takeV, body.pv, waitPv};
   if (!llvm::all_of(order, [&](Operation *op) { return op && op->getBlock() == &block; }) ||
@@ -54,9 +55,9 @@ static std::optional<Body> match(KvLoopOp loop) {
       body.pv.getAcc() != body.softmax.getAcc())
     return std::nullopt;
   for (Operation &op : block.without_terminator()) {
-    if (isa<ModifyOp, KeepOp>(op))
+    if (isa<ModifyOp, ApplyMaskOp>(op))
       body.tests.push_back(&op);
-    else if (auto drop = dyn_cast<DropOp>(op))
+    else if (auto drop = dyn_cast<DropoutOp>(op))
       body.drop = drop;
     else if (&op == body.softmax || isMemoryEffectFree(&op))
       continue; // scalars are cloned where they are needed
@@ -79,11 +80,12 @@ public:
     auto s = cast<FragType>(body.qk.getS().getType());
     OpBuilder top(&roles.getConsumer().front(), roles.getConsumer().front().begin());
     Type element = cast<SharedType>(body.pv.getV().getType()).getElement();
-    p = PlaceOp::create(top, loc, HeldType::get(b.getContext(), s.getRows(), s.getCols(), element, s.getWarps()), "p");
+    p = AllocOp::create(top, loc,
+                        RegisterOperandType::get(b.getContext(), s.getRows(), s.getCols(), element, s.getWarps()), "p");
 
     constexpr int64_t roomy = 8; // warps, of which a thread has registers for another tile of halves
     if (body.drop && !body.softmax.getRising() && body.drop.getRow0().getType().isInteger(32) && s.getWarps() <= roomy)
-      kept = PlaceOp::create(top, loc, p.getType(), "kept");
+      kept = AllocOp::create(top, loc, p.getType(), "kept");
     TileOfWalk first = firstTile(loop, b), last = lastTile(loop, b);
     Value behindFirst =
         arith::AddIOp::create(b, loc, first.tile, arith::ConstantIntOp::create(b, loc, 1, 32).getResult());
@@ -105,7 +107,7 @@ public:
       SoftmaxOp::create(b, loc, body.softmax.getS(), body.softmax.getRow(), body.softmax.getScaleAttr(),
                         body.softmax.getRepairedAttr());
       cloneDrop(body.softmax.getS());
-      RoundOp::create(b, loc, p, body.softmax.getS());
+      ConvertOp::create(b, loc, p, body.softmax.getS());
     });
     writeLoop(after, loop.getOneBody(), [&] {
       // Both products under way, then the rest of them, and what becomes of the scores.
@@ -115,18 +117,18 @@ public:
       size_t qk = afterProduct(body.scores, body.qk), pv = afterProduct(body.values, body.pv);
       bool turns = loop->getParentOfType<KernelOp>().getRoles().getPingpong();
       if (turns)
-        TakeTurnOp::create(b, loc);
+        PingPongWaitOp::create(b, loc);
       clone(ArrayRef(body.scores).take_front(qk));
       cloneValues(ArrayRef(body.values).take_front(pv));
       if (turns)
-        PassTurnOp::create(b, loc);
+        PingPongArriveOp::create(b, loc);
       cloneDraw();
       clone(body.scores[qk]); // the wait
       // A ring of one slot has the next query tile's rows brought while this one's last scores are weighed.
       // NOTE: ahead of K's release: behind it, ptxas loses what is uniform in a loop at 256.
-      auto takeQ = body.qk.getQ().getDefiningOp<TakeOp>();
+      auto takeQ = body.qk.getQ().getDefiningOp<ConsumerWaitOp>();
       if (takeQ && cast<RingType>(takeQ.getRing().getType()).getStages() == 1)
-        ReleaseEarlyOp::create(b, loc, takeQ.getRing(), map.lookup(loop.getMore()));
+        ConsumerReleaseEarlyOp::create(b, loc, takeQ.getRing(), map.lookup(loop.getMore()));
       clone(ArrayRef(body.scores).drop_front(qk + 1));
       Value s = body.softmax.getS(), row = body.softmax.getRow(), acc = body.softmax.getAcc();
       if (body.softmax.getRising()) {
@@ -135,14 +137,14 @@ public:
         clone(ArrayRef(body.values).drop_front(pv));
         RescaleOp::create(b, loc, acc, row);
         cloneDrop(s);
-        RoundOp::create(b, loc, p, s);
+        ConvertOp::create(b, loc, p, s);
       } else {
         clone(ArrayRef(body.values).drop_front(pv));
         clone(body.tests);
-        WeighOp::create(b, loc, p, s, row, body.softmax.getScaleAttr(), body.softmax.getRepairedAttr(), ValueRange(),
-                        FloatAttr(), FloatAttr());
+        SoftmaxConvertOp::create(b, loc, p, s, row, body.softmax.getScaleAttr(), body.softmax.getRepairedAttr(),
+                                 ValueRange(), FloatAttr(), FloatAttr());
         if (kept)
-          DropDrawnOp::create(b, loc, p, kept);
+          ApplyDropoutBitsOp::create(b, loc, p, kept);
         else
           cloneDrop(p);
         RescaleOp::create(b, loc, acc, row);
@@ -151,7 +153,7 @@ public:
 
     // Q is done with once the loop is; what releases it stands there already.
     Operation *behind = loop->getNextNode();
-    while (isa_and_nonnull<ReleaseOp>(behind))
+    while (isa_and_nonnull<ConsumerReleaseOp>(behind))
       behind = behind->getNextNode();
     behind ? b.setInsertionPoint(behind) : b.setInsertionPointToEnd(loop->getBlock());
     auto some = scf::IfOp::create(b, loc, last.any, /*withElseRegion=*/false);
@@ -191,8 +193,8 @@ private:
     if (!kept)
       return;
     clone(body.drop.getOperation());
-    auto drop = cast<DropOp>(*std::prev(b.getInsertionPoint()));
-    DrawOp::create(b, loc, kept, drop.getRow0(), drop.getCol0(), drop.getDraws(), drop.getBelow());
+    auto drop = cast<DropoutOp>(*std::prev(b.getInsertionPoint()));
+    DropoutBitsOp::create(b, loc, kept, drop.getRow0(), drop.getCol0(), drop.getDraws(), drop.getBelow());
     drop.erase();
   }
 
@@ -201,7 +203,7 @@ private:
     if (!body.drop)
       return;
     clone(body.drop.getOperation());
-    cast<DropOp>(*std::prev(b.getInsertionPoint())).getPlaceMutable().assign(place);
+    cast<DropoutOp>(*std::prev(b.getInsertionPoint())).getPlaceMutable().assign(place);
   }
 
   /// Of the product with V, P being in `p`.
@@ -209,7 +211,7 @@ private:
     for (Operation *op : ops) {
       clone(op);
       if (op == body.pv)
-        cast<MmaPvOp>(map.lookup(body.pv.getToken()).getDefiningOp()).getPMutable().assign(p);
+        cast<MmaAbOp>(map.lookup(body.pv.getToken()).getDefiningOp()).getPMutable().assign(p);
     }
   }
 

@@ -25,7 +25,7 @@ struct PersistPass : attn::tile::impl::PersistBase<PersistPass> {
     }
     SmallVector<Operation *> program;
     for (Operation &op : kernel.getBody().front())
-      if (!isa<PlaceOp>(op))
+      if (!isa<AllocOp>(op))
         program.push_back(&op);
     OpBuilder b = OpBuilder::atBlockEnd(&kernel.getBody().front());
     for (auto index : kernel.getBody().getOps<BlockIndexOp>())
@@ -36,7 +36,7 @@ struct PersistPass : attn::tile::impl::PersistBase<PersistPass> {
         Location named = NameLoc::get(b.getStringAttr("listed_blocks"), kernel.getLoc());
         blocks = arith::MinSIOp::create(b, named, blocks, below);
       }
-    auto persist = PersistOp::create(b, kernel.getLoc(), blocks, queue, Value());
+    auto persist = PersistentLoopOp::create(b, kernel.getLoc(), blocks, queue, Value());
     Block &body = persist.getBody().emplaceBlock();
     Value block = body.addArgument(b.getI32Type(), kernel.getLoc());
     for (Operation *op : program)

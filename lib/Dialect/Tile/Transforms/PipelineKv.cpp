@@ -16,18 +16,18 @@ namespace {
 struct Body {
   CopyAsyncOp copyK, copyV;
   WaitOp waitK, waitV;
-  MmaQkOp qk;
+  MmaAbtOp qk;
   WaitOp waitQk;
 };
 } // namespace
 
 static std::optional<Body> match(KvLoopOp loop) {
   Body b;
-  MmaPvOp pv;
+  MmaAbOp pv;
   for (Operation &op : loop.getBody().front()) {
-    if (auto qk = dyn_cast<MmaQkOp>(op))
+    if (auto qk = dyn_cast<MmaAbtOp>(op))
       b.qk = qk;
-    if (auto product = dyn_cast<MmaPvOp>(op))
+    if (auto product = dyn_cast<MmaAbOp>(op))
       pv = product;
   }
   if (!b.qk || !pv || loop.getNumResults())
@@ -63,7 +63,7 @@ static Value copyOf(CopyAsyncOp copy, KvLoopOp loop, OpBuilder &b, Value tile, V
 static void waitForQueriesLast(KvLoopOp loop) {
   SmallVector<Operation *> waiting;
   for (Operation &op : *loop->getBlock())
-    if (isa<WaitOp, NegateOp, HoldOp>(op) && op.isBeforeInBlock(loop))
+    if (isa<WaitOp, NegateOp, LoadOperandOp>(op) && op.isBeforeInBlock(loop))
       waiting.push_back(&op);
   for (Operation *op : waiting)
     op->moveBefore(loop);
@@ -82,7 +82,7 @@ static void carry(KvLoopOp loop, ValueRange tokens) {
 
 /// Of short sequences, whose keys are one tile as a rule: Q, K and V are under way together, and blocks hide each
 /// other's waiting.
-static void bringTogether(KvLoopOp loop, Body body) {
+static void loadTogether(KvLoopOp loop, Body body) {
   OpBuilder b(loop);
   auto [first, any] = firstTile(loop, b);
   SmallVector<Value> tokens = {copyOf(body.copyK, loop, b, first, any), copyOf(body.copyV, loop, b, first, any)};
@@ -148,7 +148,7 @@ struct PipelineKvPass : attn::tile::impl::PipelineKvBase<PipelineKvPass> {
         loop.emitError("expected one product with K and one with V, each behind its copy and waits");
         return WalkResult::interrupt();
       }
-      kernel.isStreaming() ? bringTogether(loop, *body) : pipeline(loop, *body);
+      kernel.isPerSequence() ? loadTogether(loop, *body) : pipeline(loop, *body);
       return WalkResult::advance();
     });
     if (result.wasInterrupted())

@@ -13,7 +13,7 @@ using namespace attn::tile;
 /// Leaves in `loop`'s keeps only the conjuncts in `tests`, and no keep at all
 /// where nothing is tested.
 static void specialize(scf::ForOp loop, ArrayRef<int64_t> tests) {
-  loop.walk([&](KeepOp keep) {
+  loop.walk([&](ApplyMaskOp keep) {
     if (tests.empty())
       return keep.erase();
     auto yield = cast<YieldOp>(keep.getBody().front().getTerminator());
@@ -23,7 +23,7 @@ static void specialize(scf::ForOp loop, ArrayRef<int64_t> tests) {
     yield.getValuesMutable().assign(kept);
   });
   if (tests.empty())
-    loop.walk([](MmaPvOp product) { product.setGuarded(false); });
+    loop.walk([](MmaAbOp product) { product.setGuarded(false); });
 }
 
 /// A copy of the walk's body at the end of `into`, for tile `j` and the one after
@@ -110,12 +110,12 @@ static SmallVector<Value> oneBody(KvLoopOp loop, const RunBounds &run, ValueRang
   Value partial = arith::OrIOp::create(body, named(b, loc, "partial"), less(body, loc, j, run.fullBegin),
                                        arith::CmpIOp::create(body, loc, arith::CmpIPredicate::sle, run.fullEnd, j));
   cloneBody(loop, tiles, body, j, next, more);
-  tiles.walk([&](KeepOp keep) {
+  tiles.walk([&](ApplyMaskOp keep) {
     OpBuilder at(keep);
     auto guard = scf::IfOp::create(at, loc, partial, /*withElseRegion=*/false);
     keep->moveBefore(guard.thenBlock(), guard.thenBlock()->begin());
   });
-  tiles.walk([&](MmaPvOp product) { product.getWhenMutable().assign(partial); });
+  tiles.walk([&](MmaAbOp product) { product.getWhenMutable().assign(partial); });
   return SmallVector<Value>(tiles.getResults());
 }
 

@@ -49,10 +49,10 @@ TileOfWalk attn::tile::lastTile(KvLoopOp loop, OpBuilder &b) {
 
 int64_t attn::tile::registersOfFragments(KernelOp kernel) {
   int64_t bits = 0;
-  kernel.walk([&](PlaceOp place) {
+  kernel.walk([&](AllocOp place) {
     if (auto frag = dyn_cast<FragType>(place.getType()))
       bits += frag.getRows() * frag.getCols() * 32;
-    if (auto held = dyn_cast<HeldType>(place.getType()))
+    if (auto held = dyn_cast<RegisterOperandType>(place.getType()))
       bits += held.getRows() * held.getCols() * held.getElement().getIntOrFloatBitWidth();
   });
   return bits / 32 / (32 * kernel.getSchedule().getWarps());

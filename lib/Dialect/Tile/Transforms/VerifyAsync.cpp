@@ -30,8 +30,8 @@ struct State {
   DenseMap<Value, Operation *> readers;             ///< shared place -> who may still be reading it
   DenseMap<Value, Value> place;                     ///< token -> its destination
   DenseSet<Value> nothing;                          ///< tokens of nothing
-  DenseMap<Value, TakeOp> taken;                    ///< ring -> what was taken from it and not yet released
-  DenseMap<Value, PassOp> passed;                   ///< ring -> what was passed and not yet released
+  DenseMap<Value, ConsumerWaitOp> taken;            ///< ring -> what was taken from it and not yet released
+  DenseMap<Value, ConsumerAdvanceOp> passed;        ///< ring -> what was passed and not yet released
   DenseMap<Value, SmallVector<Operation *, 2>> put; ///< ring -> what was put there and not yet published
   DenseMap<Value, Operation *> covered;             ///< what was aside -> what lies there since
   DenseMap<Value, Value> gone;                      ///< tile -> ring, once it is released
@@ -51,29 +51,29 @@ public:
     for (auto &[place, flight] : state.into)
       return flight.op->emitOpError("is never waited for");
     for (auto &[ring, take] : state.taken)
-      if (!TakeOp(take).getMore()) // which is taken in a further step of a walk, if there is one
+      if (!ConsumerWaitOp(take).getMore()) // which is taken in a further step of a walk, if there is one
         return take->emitOpError("is never followed by a release");
     for (auto &[ring, pass] : state.passed)
       return pass->emitOpError("is never followed by a release");
     for (auto &[ring, put] : state.put)
-      return put.front()->emitOpError("is never published");
+      return put.front()->emitOpError("is never committed");
     return success();
   }
 
   /// Both sides of every ring are there.
   LogicalResult checkRings(KernelOp kernel) {
-    for (auto place : kernel.getBody().getOps<PlaceOp>()) {
+    for (auto place : kernel.getBody().getOps<AllocOp>()) {
       if (!isa<RingType>(place.getType()))
         continue;
       bool filled = false, taken = false;
       for (OpOperand &use : place->getUses()) {
         Access access = accessOf(use);
         filled |= access.writes && !access.reads;
-        taken |= isa<TakeOp>(use.getOwner());
+        taken |= isa<ConsumerWaitOp>(use.getOwner());
       }
       if (filled != taken)
-        return place.emitOpError("expected a ring that is both filled and taken from, got: one that is only ")
-               << (filled ? "filled" : "taken from");
+        return place.emitOpError("expected a ring with a producer and a consumer, got: one with only a ")
+               << (filled ? "producer" : "consumer");
     }
     return success();
   }
@@ -81,7 +81,7 @@ public:
 private:
   LogicalResult complain(Operation *op, Value place, StringRef what, Operation *other, StringRef note) {
     std::string name = "a place";
-    if (auto decl = place.getDefiningOp<PlaceOp>())
+    if (auto decl = place.getDefiningOp<AllocOp>())
       name = ("`" + decl.getName() + "`").str();
     InFlightDiagnostic error = op->emitOpError(what) << " " << name;
     error.attachNote(other->getLoc()) << note;
@@ -90,7 +90,7 @@ private:
 
   /// Do tiles lie in the same bytes, one after the other (`tile-allocate-shared`)?
   static bool overlap(Value a, Value b) {
-    auto one = a.getDefiningOp<PlaceOp>(), other = b.getDefiningOp<PlaceOp>();
+    auto one = a.getDefiningOp<AllocOp>(), other = b.getDefiningOp<AllocOp>();
     if (!one || !other || one == other || !one.getOffset() || !other.getOffset())
       return false;
     auto first = dyn_cast<SharedType>(one.getType()), second = dyn_cast<SharedType>(other.getType());
@@ -116,8 +116,8 @@ private:
     if (state.gone.contains(place))
       return op->emitOpError("reads a tile of a ring that it has released");
     if (auto it = state.covered.find(place); it != state.covered.end()) {
-      InFlightDiagnostic error = op->emitOpError("reads or writes what was aside in a slot where a tile lies now");
-      error.attachNote(it->second->getLoc()) << "which was put there here";
+      InFlightDiagnostic error = op->emitOpError("reads or writes a stash in a slot where a tile lies now");
+      error.attachNote(it->second->getLoc()) << "which is stored there here";
       return error;
     }
     if (auto it = state.into.find(place); it != state.into.end())
@@ -143,7 +143,7 @@ private:
         return failure();
       else
         flight.reads.push_back(place);
-      if (auto take = place.getDefiningOp<TakeOp>(); take && take.getOtherwise())
+      if (auto take = place.getDefiningOp<ConsumerWaitOp>(); take && take.getOtherwise())
         flight.reads.push_back(wholeOf(take.getOtherwise()));
     }
     for (Value place : written)
@@ -198,9 +198,9 @@ private:
     return success();
   }
 
-  LogicalResult take(TakeOp op, State &state) {
+  LogicalResult take(ConsumerWaitOp op, State &state) {
     if (auto it = state.taken.find(op.getRing()); it != state.taken.end() && !it->second.getMore())
-      return complain(op, op.getRing(), "takes from", it->second, "of which this tile is not released");
+      return complain(op, op.getRing(), "waits for a tile of", it->second, "of which this tile is not released");
     if (failed(access(op, state)))
       return failure();
     state.taken[op.getRing()] = op;
@@ -209,12 +209,12 @@ private:
     return success();
   }
 
-  LogicalResult pass(PassOp op, State &state) {
+  LogicalResult pass(ConsumerAdvanceOp op, State &state) {
     auto it = state.taken.find(op.getRing());
     if (it == state.taken.end())
-      return op.emitOpError("passes a tile of a ring from which nothing is taken");
+      return op.emitOpError("advances a ring without a current tile");
     if (auto other = state.passed.find(op.getRing()); other != state.passed.end())
-      return complain(op, op.getRing(), "passes a tile of", other->second, "of which this one is not released");
+      return complain(op, op.getRing(), "advances", other->second, "of which this one is not released");
     state.gone[it->second.getTile()] = op.getRing(); // it has another name
     state.gone.erase(op.getTile());
     state.taken.erase(it);
@@ -225,20 +225,20 @@ private:
   LogicalResult put(Operation *op, Value ring, State &state) {
     for (Operation *other : state.put.lookup(ring))
       if (putSameRows(op, other))
-        return complain(op, ring, "puts a tile into", other, "of which this one is not published");
+        return complain(op, ring, "stores a tile into", other, "of which this one is not committed");
     state.put[ring].push_back(op);
     for (Operation *user : ring.getUsers())
-      if (auto aside = dyn_cast<AsideOp>(user))
+      if (auto aside = dyn_cast<StashOp>(user))
         state.covered[aside.getHeld()] = op;
     return success();
   }
 
   /// Of a put tile the rows from `first` on, as many as a fragment has; of one without, all.
   static std::optional<std::pair<int64_t, int64_t>> rowsOf(Operation *op) {
-    auto put = dyn_cast<PutOp>(op);
+    auto put = dyn_cast<ProducerStoreOp>(op);
     if (!put || !put.getFirst())
       return std::nullopt;
-    auto held = dyn_cast<HeldType>(put.getHeld().getType());
+    auto held = dyn_cast<RegisterOperandType>(put.getHeld().getType());
     return std::pair(int64_t(*put.getFirst()),
                      int64_t(held ? held.getRows() : cast<FragType>(put.getHeld().getType()).getRows()));
   }
@@ -248,17 +248,17 @@ private:
     return !a || !b || (a->first < b->first + b->second && b->first < a->first + a->second);
   }
 
-  LogicalResult publish(PublishOp op, State &state) {
+  LogicalResult publish(ProducerCommitOp op, State &state) {
     SmallVector<Operation *, 2> puts = state.put.lookup(op.getRing());
     if (!state.put.erase(op.getRing()))
-      return op.emitOpError("publishes a ring into which nothing was put");
+      return op.emitOpError("commits a ring into which nothing was stored");
     if (auto tile = dyn_cast<SharedType>(op.getRing().getType().getTile()); tile && rowsOf(puts.front())) {
       int64_t rows = 0; // none is put twice
       for (Operation *put : puts)
         if (int64_t first = rowsOf(put)->first; first < tile.getRows())
           rows += std::min<int64_t>(rowsOf(put)->second, tile.getRows() - first);
       if (rows < tile.getRows())
-        return op.emitOpError("publishes a tile of which ") << rows << " of " << tile.getRows() << " rows were put";
+        return op.emitOpError("commits a tile of which ") << rows << " of " << tile.getRows() << " rows were stored";
     }
     return success();
   }
@@ -275,16 +275,16 @@ private:
   FailureOr<Value> toRelease(Operation *op, Value ring, State &state) {
     auto it = state.taken.find(ring);
     if (it == state.taken.end())
-      return op->emitOpError("releases a ring from which nothing is taken");
+      return op->emitOpError("releases a ring without a current tile");
     return unread(op, ring, it->second.getTile(), state);
   }
 
-  LogicalResult releasePassed(ReleaseOp op, State &state) {
+  LogicalResult releasePassed(ConsumerReleaseOp op, State &state) {
     auto it = state.passed.find(op.getRing());
     if (it == state.passed.end()) {
       if (op.getWhen())
         return success();
-      return op.emitOpError("releases what was passed of a ring of which nothing was");
+      return op.emitOpError("releases the previous tile of a ring that was not advanced");
     }
     FailureOr<Value> tile = unread(op, op.getRing(), it->second.getTile(), state);
     if (failed(tile))
@@ -294,7 +294,7 @@ private:
     return success();
   }
 
-  LogicalResult release(ReleaseOp op, State &state) {
+  LogicalResult release(ConsumerReleaseOp op, State &state) {
     if (op.getPassed())
       return releasePassed(op, state);
     FailureOr<Value> tile = toRelease(op, op.getRing(), state);
@@ -306,7 +306,7 @@ private:
     return success();
   }
 
-  LogicalResult releaseEarly(ReleaseEarlyOp op, State &state) {
+  LogicalResult releaseEarly(ConsumerReleaseEarlyOp op, State &state) {
     FailureOr<Value> tile = toRelease(op, op.getRing(), state);
     if (failed(tile))
       return failure();
@@ -366,30 +366,32 @@ private:
           state.readers.clear(); // all have the answer, so all have read
           return result;
         })
-        .Case<BarrierOp, BarrierAllOp>([&](auto) {
+        .Case<BarrierOp, BarrierAndOp>([&](auto) {
           state.readers.clear();
           return success();
         })
-        .Case([&](NoProductOp o) {
+        .Case([&](NullProductOp o) {
           state.nothing.insert(o.getToken());
           return success();
         })
-        .Case([&](PutOp o) { return failure(failed(put(op, o.getRing(), state)) || failed(access(op, state))); })
-        .Case([&](PutZerosOp o) { return put(op, o.getRing(), state); })
-        .Case([&](PublishOp o) { return publish(o, state); })
-        .Case([&](AsideOp o) {
+        .Case([&](ProducerStoreOp o) {
+          return failure(failed(put(op, o.getRing(), state)) || failed(access(op, state)));
+        })
+        .Case([&](ProducerStoreZerosOp o) { return put(op, o.getRing(), state); })
+        .Case([&](ProducerCommitOp o) { return publish(o, state); })
+        .Case([&](StashOp o) {
           state.covered.erase(o.getHeld());
           return success();
         })
-        .Case([&](PassOp o) { return pass(o, state); })
-        .Case([&](TakeOp o) { return take(o, state); })
-        .Case([&](ReleaseOp o) { return release(o, state); })
-        .Case([&](ReleaseEarlyOp o) { return releaseEarly(o, state); })
+        .Case([&](ConsumerAdvanceOp o) { return pass(o, state); })
+        .Case([&](ConsumerWaitOp o) { return take(o, state); })
+        .Case([&](ConsumerReleaseOp o) { return release(o, state); })
+        .Case([&](ConsumerReleaseEarlyOp o) { return releaseEarly(o, state); })
         .Case([&](RolesOp roles) -> LogicalResult {
           const std::tuple<Region *, Role, StringRef> all[] = {{&roles.getProducer(), Role::producer, "producer"},
                                                                {&roles.getConsumer(), Role::compute, "consumers"},
-                                                               {&roles.getReducer(), Role::compute, "reducer"},
-                                                               {&roles.getAdder(), Role::adder, "adder"}};
+                                                               {&roles.getDqMma(), Role::compute, "reducer"},
+                                                               {&roles.getDqStore(), Role::adder, "adder"}};
           for (auto [region, role, name] : all) {
             State own;
             if (!region->empty() && (failed(checkRole(*region, role, name)) || failed(check(region->front(), own)) ||
@@ -415,12 +417,12 @@ private:
           auto leavesAlike = [](const State &one, const State &two) {
             return llvm::all_of(one.taken,
                                 [&](auto &entry) {
-                                  return TakeOp(entry.second).getMore() || two.taken.contains(entry.first);
+                                  return ConsumerWaitOp(entry.second).getMore() || two.taken.contains(entry.first);
                                 }) &&
                    llvm::all_of(one.passed, [&](auto &entry) { return two.passed.contains(entry.first); });
           };
           if (!leavesAlike(state, other) || !leavesAlike(other, state))
-            return branch.emitOpError("takes from a ring or releases it in one branch and not in the other");
+            return branch.emitOpError("waits for or releases a ring's tile in one branch and not in the other");
           for (auto &entry : other.into)
             state.into.insert(entry);
           for (auto &entry : other.readers)

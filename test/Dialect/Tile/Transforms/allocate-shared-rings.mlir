@@ -11,24 +11,24 @@
 tile.kernel @rings() target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1>) {
   // 65536 + 80 bytes of barriers; two slots of two barriers and of the words, rounded up to 16 bytes
-  // CHECK-NEXT: %feed = tile.place "feed" at 65616 : !tile.feed<5>
-  %feed = tile.place "feed" : !tile.feed<5>
+  // CHECK-NEXT: %feed = tile.alloc "feed" at 65616 : !tile.mailbox<5>
+  %feed = tile.alloc "feed" : !tile.mailbox<5>
   // 80 columns are two chunks of 128 bytes a row: 64 x 2 x 128 = 16384
-  // CHECK-NEXT: tile.place "Q" at 0 barriers 65536 : !tile.ring<1, <64x80xbf16, swizzled>>
-  %Q = tile.place "Q" : !tile.ring<1, !tile.shared<64x80xbf16, swizzled>>
+  // CHECK-NEXT: tile.alloc "Q" at 0 barriers 65536 : !tile.ring<1, <64x80xbf16, swizzled>>
+  %Q = tile.alloc "Q" : !tile.ring<1, !tile.shared<64x80xbf16, swizzled>>
   // A tile that is swizzled is at a multiple of 1024 too: behind 65712
-  // CHECK-NEXT: tile.place "box" at 66560 : !tile.shared<64x64xbf16, swizzled>
-  %box = tile.place "box" : !tile.shared<64x64xbf16, swizzled>
+  // CHECK-NEXT: tile.alloc "box" at 66560 : !tile.shared<64x64xbf16, swizzled>
+  %box = tile.alloc "box" : !tile.shared<64x64xbf16, swizzled>
   // Others are not: 74752
-  // CHECK-NEXT: tile.place "plain" at 74752 : !tile.shared<16x16xbf16, 24>
-  %plain = tile.place "plain" : !tile.shared<16x16xbf16, 24>
+  // CHECK-NEXT: tile.alloc "plain" at 74752 : !tile.shared<16x16xbf16, 24>
+  %plain = tile.alloc "plain" : !tile.shared<16x16xbf16, 24>
   // Four of 12288 bytes, behind Q
-  // CHECK-NEXT: tile.place "K" at 16384 barriers 65552 : !tile.ring<4, <96x64xbf16, swizzled>>
-  %K = tile.place "K" at 64 barriers 64 : !tile.ring<4, !tile.shared<96x64xbf16, swizzled>>
+  // CHECK-NEXT: tile.alloc "K" at 16384 barriers 65552 : !tile.ring<4, <96x64xbf16, swizzled>>
+  %K = tile.alloc "K" at 64 barriers 64 : !tile.ring<4, !tile.shared<96x64xbf16, swizzled>>
   // CHECK-NEXT: tile.roles
   tile.roles registers(40, 232) producer {
   } consumer {
-    // CHECK: tile.place "last" at 75520 : !tile.shared<16x16xbf16, 24>
-    %last = tile.place "last" : !tile.shared<16x16xbf16, 24>
+    // CHECK: tile.alloc "last" at 75520 : !tile.shared<16x16xbf16, 24>
+    %last = tile.alloc "last" : !tile.shared<16x16xbf16, 24>
   }
 }

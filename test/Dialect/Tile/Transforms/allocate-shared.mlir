@@ -13,21 +13,21 @@
 tile.kernel @forward() target("sm_80") grid(dense heads 1)
     schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {
   // 16 rows x 40 elements x 2 bytes = 1280 = 10 * 128
-  // CHECK-NEXT: %a = tile.place "a" at 0 : !tile.shared<16x32xbf16, 40>
-  %a = tile.place "a" : !tile.shared<16x32xbf16, 40>
-  // CHECK-NEXT: tile.place "s" : !tile.frag<128x64, 4>
-  %s = tile.place "s" : !tile.frag<128x64, 4>
+  // CHECK-NEXT: %a = tile.alloc "a" at 0 : !tile.shared<16x32xbf16, 40>
+  %a = tile.alloc "a" : !tile.shared<16x32xbf16, 40>
+  // CHECK-NEXT: tile.alloc "s" : !tile.frag<128x64, 4>
+  %s = tile.alloc "s" : !tile.frag<128x64, 4>
   // 16 x 24 x 2 = 768; an offset given before is given anew.
-  // CHECK-NEXT: %b = tile.place "b" at 1280 : !tile.shared<16x16xbf16, 24>
-  %b = tile.place "b" at 4096 : !tile.shared<16x16xbf16, 24>
+  // CHECK-NEXT: %b = tile.alloc "b" at 1280 : !tile.shared<16x16xbf16, 24>
+  %b = tile.alloc "b" at 4096 : !tile.shared<16x16xbf16, 24>
   // 16 x 19 x 2 = 608, rounded up to 640
-  // CHECK-NEXT: %c = tile.place "c" at 2048 : !tile.shared<16x16xf16, 19>
-  %c = tile.place "c" : !tile.shared<16x16xf16, 19>
-  // CHECK-NEXT: tile.place "row" : !tile.rows<128, 4>
-  %row = tile.place "row" : !tile.rows<128, 4>
+  // CHECK-NEXT: %c = tile.alloc "c" at 2048 : !tile.shared<16x16xf16, 19>
+  %c = tile.alloc "c" : !tile.shared<16x16xf16, 19>
+  // CHECK-NEXT: tile.alloc "row" : !tile.softmax_state<128, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<128, 4>
   // 64 x 250 x 2 = 32000
-  // CHECK-NEXT: %d = tile.place "d" at 2688 : !tile.shared<64x240xbf16, 250>
-  %d = tile.place "d" : !tile.shared<64x240xbf16, 250>
+  // CHECK-NEXT: %d = tile.alloc "d" at 2688 : !tile.shared<64x240xbf16, 250>
+  %d = tile.alloc "d" : !tile.shared<64x240xbf16, 250>
 }
 
 // No shared memory is 0 bytes.
@@ -39,23 +39,23 @@ tile.kernel @none() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_t
 // CHECK: tile.kernel @reused({{.*}} shared 7040 {
 tile.kernel @reused(%n: i32) target("sm_80") grid(dense heads 1 tiles 1)
     schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 2>) {
-  // CHECK: %V = tile.place "V" at 0 : !tile.shared<16x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<16x64xbf16, 72>
-  // CHECK: %K = tile.place "K" at 2304 : !tile.shared<16x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<16x64xbf16, 72>
-  // CHECK: %P = tile.place "P" at 0 : !tile.shared<16x16xbf16, 24>
-  %P = tile.place "P" : !tile.shared<16x16xbf16, 24>
+  // CHECK: %V = tile.alloc "V" at 0 : !tile.shared<16x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<16x64xbf16, 72>
+  // CHECK: %K = tile.alloc "K" at 2304 : !tile.shared<16x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<16x64xbf16, 72>
+  // CHECK: %P = tile.alloc "P" at 0 : !tile.shared<16x16xbf16, 24>
+  %P = tile.alloc "P" : !tile.shared<16x16xbf16, 24>
   // Not in K's bytes, which are read in the loop, and not in V's, where P is.
-  // CHECK: %dS = tile.place "dS" at 4608 : !tile.shared<16x64xbf16, 76>
-  %dS = tile.place "dS" : !tile.shared<16x64xbf16, 76>
-  %s = tile.place "s" : !tile.frag<16x16, 1>
-  %wide = tile.place "wide" : !tile.frag<16x64, 1>
+  // CHECK: %dS = tile.alloc "dS" at 4608 : !tile.shared<16x64xbf16, 76>
+  %dS = tile.alloc "dS" : !tile.shared<16x64xbf16, 76>
+  %s = tile.alloc "s" : !tile.frag<16x16, 1>
+  %wide = tile.alloc "wide" : !tile.frag<16x64, 1>
   tile.negate %V : !tile.shared<16x64xbf16, 72>
   scf.for %i = %n to %n step %n : i32 {
     tile.negate %K : !tile.shared<16x64xbf16, 72>
   }
-  tile.round %P, %s : !tile.shared<16x16xbf16, 24>, !tile.frag<16x16, 1>
-  tile.round %dS, %wide : !tile.shared<16x64xbf16, 76>, !tile.frag<16x64, 1>
+  tile.convert %P, %s : !tile.shared<16x16xbf16, 24>, !tile.frag<16x16, 1>
+  tile.convert %dS, %wide : !tile.shared<16x64xbf16, 76>, !tile.frag<16x64, 1>
   tile.negate %P : !tile.shared<16x16xbf16, 24>
 }
 
@@ -63,10 +63,10 @@ tile.kernel @reused(%n: i32) target("sm_80") grid(dense heads 1 tiles 1)
 // CHECK: tile.kernel @flight({{.*}} shared 4608 {
 tile.kernel @flight(%from: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(dense heads 1)
     schedule(#tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, blocks = 2>) {
-  // CHECK: %K = tile.place "K" at 0 : !tile.shared<16x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<16x64xbf16, 72>
-  // CHECK: %V = tile.place "V" at 2304 : !tile.shared<16x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<16x64xbf16, 72>
+  // CHECK: %K = tile.alloc "K" at 0 : !tile.shared<16x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<16x64xbf16, 72>
+  // CHECK: %V = tile.alloc "V" at 2304 : !tile.shared<16x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<16x64xbf16, 72>
   %k = tile.copy_async %K, %from stride(%stride) rows(%n) dim 64 : !tile.shared<16x64xbf16, 72>, !tile.ptr<bf16>
   %v = tile.copy_async %V, %from stride(%stride) rows(%n) dim 64 : !tile.shared<16x64xbf16, 72>, !tile.ptr<bf16>
   tile.wait %k : !tile.token<copy>

@@ -11,35 +11,35 @@
 // SM80: scf.for
 // SM80: tile.wait %{{.*}} : !tile.token<product>
 // SM80: tile.modify %s
-// SM80: tile.keep %s
-// SM80: tile.softmax_step
+// SM80: tile.apply_mask %s
+// SM80: tile.online_softmax
 // SM80: scf.for
 // SM80: tile.modify %s
-// SM80-NOT: tile.keep
-// SM80: tile.softmax_step
+// SM80-NOT: tile.apply_mask
+// SM80: tile.online_softmax
 
 // Roles: nothing of it where tiles are only brought; in the consumer once for the
 // first tile, then where both products are over. Without a test it is part of what weighs.
 // SM90: producer {
 // SM90-NOT: tile.modify
 // SM90: } consumer {
-// SM90: tile.mma_qk
+// SM90: tile.mma_abt
 // SM90: tile.wait
 // SM90: tile.modify
-// SM90: tile.keep
+// SM90: tile.apply_mask
 // SM90: tile.softmax %s
 // SM90: scf.for
-// SM90: tile.mma_qk
-// SM90: tile.mma_pv
+// SM90: tile.mma_abt
+// SM90: tile.mma_ab %
 // SM90: tile.wait
 // SM90: tile.modify
-// SM90: tile.keep
-// SM90: tile.weigh %p, %s, %row scale 1.250000e-01 : !tile.held
+// SM90: tile.apply_mask
+// SM90: tile.softmax_convert %p, %s, %row scale 1.250000e-01 : !tile.register_operand
 // SM90: scf.for
-// SM90: tile.mma_pv
+// SM90: tile.mma_ab %
 // SM90-NOT: tile.modify
-// SM90-NOT: tile.keep
-// SM90: tile.weigh %p, %s, %row scale 1.250000e-01 at(%q0, %k0) : {{.*}} modify {
-// SM90: tile.repair
+// SM90-NOT: tile.apply_mask
+// SM90: tile.softmax_convert %p, %s, %row scale 1.250000e-01 at(%q0, %k0) : {{.*}} modify {
+// SM90: tile.recompute_rows
 // SM90: modify {
 attn.problem @p mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) score([#attn.alibi])

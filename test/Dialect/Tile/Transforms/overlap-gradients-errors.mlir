@@ -13,7 +13,7 @@ tile.kernel @no_products(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1
     ^bb0(%j: i32, %next: i32, %more: i1):
       tile.yield
     }
-  } reducer {
+  } dq_mma {
   }
 }
 
@@ -21,34 +21,34 @@ tile.kernel @no_products(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1
 
 tile.kernel @other_tile(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
-  %K = tile.place "K" : !tile.ring<1, !tile.shared<128x128xbf16, swizzled>>
-  %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
-  %dO = tile.place "dO" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
-  %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+  %K = tile.alloc "K" : !tile.ring<1, !tile.shared<128x128xbf16, swizzled>>
+  %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+  %dO = tile.alloc "dO" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+  %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
   } consumer {
-    %s = tile.place "s" : !tile.frag<128x64, 8>
-    %dK = tile.place "dK" : !tile.frag<128x128, 8>
-    %p = tile.place "p" : !tile.held<128x64xbf16, 8>
-    %k = tile.take %K : !tile.ring<1, !tile.shared<128x128xbf16, swizzled>>
+    %s = tile.alloc "s" : !tile.frag<128x64, 8>
+    %dK = tile.alloc "dK" : !tile.frag<128x128, 8>
+    %p = tile.alloc "p" : !tile.register_operand<128x64xbf16, 8>
+    %k = tile.consumer_wait %K : !tile.ring<1, !tile.shared<128x128xbf16, swizzled>>
     // The last product is not with the tile that scores are of.
     // expected-error @below {{expected scores of a query tile first, and what they lead to put into a ring and multiplied with it last}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      %q = tile.take %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
-      %ts = tile.mma_qk %s, %k, %q {late} : !tile.frag<128x64, 8>, !tile.shared<128x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
+      %q = tile.consumer_wait %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+      %ts = tile.mma_abt %s, %k, %q {recomputed} : !tile.frag<128x64, 8>, !tile.shared<128x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
-      tile.round %p, %s {at_once} : !tile.held<128x64xbf16, 8>, !tile.frag<128x64, 8>
-      tile.put %dS, %p : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
-      tile.publish %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
-      %o = tile.take %dO : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
-      %tk = tile.mma_pv %dK, %p, %o : !tile.frag<128x128, 8>, !tile.held<128x64xbf16, 8>, !tile.shared<64x128xbf16, swizzled>
+      tile.convert %p, %s {at_once} : !tile.register_operand<128x64xbf16, 8>, !tile.frag<128x64, 8>
+      tile.producer_store %dS, %p : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
+      tile.producer_commit %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+      %o = tile.consumer_wait %dO : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+      %tk = tile.mma_ab %dK, %p, %o : !tile.frag<128x128, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.shared<64x128xbf16, swizzled>
       tile.wait %tk : !tile.token<product>
-      tile.release %dO : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
-      tile.release %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+      tile.consumer_release %dO : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+      tile.consumer_release %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
       tile.yield
     }
-    tile.release %K : !tile.ring<1, !tile.shared<128x128xbf16, swizzled>>
-  } reducer {
+    tile.consumer_release %K : !tile.ring<1, !tile.shared<128x128xbf16, swizzled>>
+  } dq_mma {
   }
 }

@@ -6,22 +6,22 @@
 
 tile.kernel @no_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
-    %s = tile.place "s" : !tile.frag<64x64, 4>
-    %acc = tile.place "acc" : !tile.frag<64x64, 4>
-    %row = tile.place "row" : !tile.rows<64, 4>
+    %s = tile.alloc "s" : !tile.frag<64x64, 4>
+    %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+    %row = tile.alloc "row" : !tile.softmax_state<64, 4>
     // No product with V.
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
-      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
+      tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
       tile.yield
     }
   }
@@ -31,21 +31,21 @@ tile.kernel @no_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @no_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
-    %s = tile.place "s" : !tile.frag<64x64, 4>
-    %acc = tile.place "acc" : !tile.frag<64x64, 4>
-    %row = tile.place "row" : !tile.rows<64, 4>
+    %s = tile.alloc "s" : !tile.frag<64x64, 4>
+    %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+    %row = tile.alloc "row" : !tile.softmax_state<64, 4>
     // None with K.
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
-      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ta = tile.mma_pv %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
+      %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ta = tile.mma_ab %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ta : !tile.token<product>
-      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
   }
@@ -55,25 +55,25 @@ tile.kernel @no_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @no_softmax(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
-    %s = tile.place "s" : !tile.frag<64x64, 4>
-    %acc = tile.place "acc" : !tile.frag<64x64, 4>
+    %s = tile.alloc "s" : !tile.frag<64x64, 4>
+    %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
     // No step between them.
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
-      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ta = tile.mma_pv %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ta = tile.mma_ab %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ta : !tile.token<product>
-      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
   }
@@ -83,29 +83,29 @@ tile.kernel @no_softmax(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @two_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
-    %s = tile.place "s" : !tile.frag<64x64, 4>
-    %acc = tile.place "acc" : !tile.frag<64x64, 4>
-    %row = tile.place "row" : !tile.rows<64, 4>
+    %s = tile.alloc "s" : !tile.frag<64x64, 4>
+    %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+    %row = tile.alloc "row" : !tile.softmax_state<64, 4>
     // Two products with K.
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
-      %tu = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %tu = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %tu : !tile.token<product>
-      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
-      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ta = tile.mma_pv %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
+      %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ta = tile.mma_ab %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ta : !tile.token<product>
-      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
   }
@@ -115,29 +115,29 @@ tile.kernel @two_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @two_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
-    %s = tile.place "s" : !tile.frag<64x64, 4>
-    %acc = tile.place "acc" : !tile.frag<64x64, 4>
-    %row = tile.place "row" : !tile.rows<64, 4>
+    %s = tile.alloc "s" : !tile.frag<64x64, 4>
+    %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+    %row = tile.alloc "row" : !tile.softmax_state<64, 4>
     // Two with V: P is rounded once, and the second could not read it.
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
-      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
-      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ta = tile.mma_pv %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
+      %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ta = tile.mma_ab %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ta : !tile.token<product>
-      %tb = tile.mma_pv %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      %tb = tile.mma_ab %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %tb : !tile.token<product>
-      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
   }
@@ -147,27 +147,27 @@ tile.kernel @two_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @turned(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
-    %s = tile.place "s" : !tile.frag<64x64, 4>
-    %acc = tile.place "acc" : !tile.frag<64x64, 4>
-    %row = tile.place "row" : !tile.rows<64, 4>
+    %s = tile.alloc "s" : !tile.frag<64x64, 4>
+    %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+    %row = tile.alloc "row" : !tile.softmax_state<64, 4>
     // Turned already: P is held.
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
-      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
-      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ta = tile.mma_pv %acc, %held, %v : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
+      %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ta = tile.mma_ab %acc, %held, %v : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ta : !tile.token<product>
-      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
   }
@@ -177,28 +177,28 @@ tile.kernel @turned(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @other_p(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
-    %s = tile.place "s" : !tile.frag<64x64, 4>
-    %acc = tile.place "acc" : !tile.frag<64x64, 4>
-    %row = tile.place "row" : !tile.rows<64, 4>
-    %other = tile.place "other" : !tile.frag<64x64, 4>
+    %s = tile.alloc "s" : !tile.frag<64x64, 4>
+    %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+    %row = tile.alloc "row" : !tile.softmax_state<64, 4>
+    %other = tile.alloc "other" : !tile.frag<64x64, 4>
     // P is not what the softmax made.
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
-      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
-      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ta = tile.mma_pv %acc, %other, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
+      %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ta = tile.mma_ab %acc, %other, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ta : !tile.token<product>
-      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
   }
@@ -208,28 +208,28 @@ tile.kernel @other_p(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @other_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
-    %s = tile.place "s" : !tile.frag<64x64, 4>
-    %acc = tile.place "acc" : !tile.frag<64x64, 4>
-    %row = tile.place "row" : !tile.rows<64, 4>
-    %other = tile.place "other" : !tile.frag<64x64, 4>
+    %s = tile.alloc "s" : !tile.frag<64x64, 4>
+    %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+    %row = tile.alloc "row" : !tile.softmax_state<64, 4>
+    %other = tile.alloc "other" : !tile.frag<64x64, 4>
     // The softmax is not of the scores.
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
-      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      tile.softmax_step %other, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
-      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ta = tile.mma_pv %acc, %other, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.online_softmax %other, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
+      %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ta = tile.mma_ab %acc, %other, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ta : !tile.token<product>
-      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
   }
@@ -239,28 +239,28 @@ tile.kernel @other_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 
 
 tile.kernel @other_acc(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
-    %s = tile.place "s" : !tile.frag<64x64, 4>
-    %acc = tile.place "acc" : !tile.frag<64x64, 4>
-    %row = tile.place "row" : !tile.rows<64, 4>
-    %other = tile.place "other" : !tile.frag<64x64, 4>
+    %s = tile.alloc "s" : !tile.frag<64x64, 4>
+    %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+    %row = tile.alloc "row" : !tile.softmax_state<64, 4>
+    %other = tile.alloc "other" : !tile.frag<64x64, 4>
     // Another accumulator than the softmax rescales.
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
-      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
-      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ta = tile.mma_pv %other, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
+      %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ta = tile.mma_ab %other, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ta : !tile.token<product>
-      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
   }
@@ -270,27 +270,27 @@ tile.kernel @other_acc(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @values_first(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
-    %s = tile.place "s" : !tile.frag<64x64, 4>
-    %acc = tile.place "acc" : !tile.frag<64x64, 4>
-    %row = tile.place "row" : !tile.rows<64, 4>
+    %s = tile.alloc "s" : !tile.frag<64x64, 4>
+    %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+    %row = tile.alloc "row" : !tile.softmax_state<64, 4>
     // V is taken before K: it would be held for a whole iteration.
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
-      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
-      %ta = tile.mma_pv %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
+      %ta = tile.mma_ab %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ta : !tile.token<product>
-      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
   }
@@ -300,29 +300,29 @@ tile.kernel @values_first(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 
 
 tile.kernel @resident_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
-    %s = tile.place "s" : !tile.frag<64x64, 4>
-    %acc = tile.place "acc" : !tile.frag<64x64, 4>
-    %row = tile.place "row" : !tile.rows<64, 4>
-    %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+    %s = tile.alloc "s" : !tile.frag<64x64, 4>
+    %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+    %row = tile.alloc "row" : !tile.softmax_state<64, 4>
+    %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     // V is taken once, outside.
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
-      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
-      %ta = tile.mma_pv %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
+      %ta = tile.mma_ab %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ta : !tile.token<product>
       tile.yield
     }
-    tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+    tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   }
 }
 
@@ -330,29 +330,29 @@ tile.kernel @resident_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense hea
 
 tile.kernel @resident_keys(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
-    %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-    %s = tile.place "s" : !tile.frag<64x64, 4>
-    %acc = tile.place "acc" : !tile.frag<64x64, 4>
-    %row = tile.place "row" : !tile.rows<64, 4>
+    %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+    %s = tile.alloc "s" : !tile.frag<64x64, 4>
+    %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+    %row = tile.alloc "row" : !tile.softmax_state<64, 4>
     // K is taken once, outside.
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
-      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
-      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ta = tile.mma_pv %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
+      %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ta = tile.mma_ab %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ta : !tile.token<product>
-      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
-    tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+    tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   }
 }
 
@@ -360,26 +360,26 @@ tile.kernel @resident_keys(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads
 
 tile.kernel @together(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
-    %s = tile.place "s" : !tile.frag<64x64, 4>
-    %acc = tile.place "acc" : !tile.frag<64x64, 4>
-    %row = tile.place "row" : !tile.rows<64, 4>
+    %s = tile.alloc "s" : !tile.frag<64x64, 4>
+    %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+    %row = tile.alloc "row" : !tile.softmax_state<64, 4>
     // One wait for both products.
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
-      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
-      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ta = tile.mma_pv %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
+      %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ta = tile.mma_ab %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts, %ta : !tile.token<product>, !tile.token<product>
-      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
   }
@@ -389,27 +389,27 @@ tile.kernel @together(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @late(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
-    %s = tile.place "s" : !tile.frag<64x64, 4>
-    %acc = tile.place "acc" : !tile.frag<64x64, 4>
-    %row = tile.place "row" : !tile.rows<64, 4>
+    %s = tile.alloc "s" : !tile.frag<64x64, 4>
+    %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+    %row = tile.alloc "row" : !tile.softmax_state<64, 4>
     // The scores are not there yet when the softmax reads them.
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
-      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
+      %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
       tile.wait %ts : !tile.token<product>
-      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ta = tile.mma_pv %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ta = tile.mma_ab %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ta : !tile.token<product>
-      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
   }
@@ -419,26 +419,26 @@ tile.kernel @late(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @no_wait(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
-    %s = tile.place "s" : !tile.frag<64x64, 4>
-    %acc = tile.place "acc" : !tile.frag<64x64, 4>
-    %row = tile.place "row" : !tile.rows<64, 4>
+    %s = tile.alloc "s" : !tile.frag<64x64, 4>
+    %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+    %row = tile.alloc "row" : !tile.softmax_state<64, 4>
     // Nobody waits for the product with V.
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
-      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
-      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ta = tile.mma_pv %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
-      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
+      %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ta = tile.mma_ab %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
   }
@@ -448,30 +448,30 @@ tile.kernel @no_wait(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @carried(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
-  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
-    %s = tile.place "s" : !tile.frag<64x64, 4>
-    %acc = tile.place "acc" : !tile.frag<64x64, 4>
-    %row = tile.place "row" : !tile.rows<64, 4>
-    %fixed = tile.place "fixed" : !tile.shared<64x64xbf16, swizzled>
-    %other = tile.place "other" : !tile.frag<64x64, 4>
-    %t0 = tile.mma_qk %other, %held, %fixed : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    %s = tile.alloc "s" : !tile.frag<64x64, 4>
+    %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+    %row = tile.alloc "row" : !tile.softmax_state<64, 4>
+    %fixed = tile.alloc "fixed" : !tile.shared<64x64xbf16, swizzled>
+    %other = tile.alloc "other" : !tile.frag<64x64, 4>
+    %t0 = tile.mma_abt %other, %held, %fixed : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
     // Something goes around the loop.
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     %r = tile.kv_loop [%lo, %hi] tests [[]] carry(%t0 : !tile.token<product>) {
     ^bb0(%j: i32, %next: i32, %more: i1, %c: !tile.token<product>):
-      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
-      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
-      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ta = tile.mma_pv %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
+      %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ta = tile.mma_ab %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ta : !tile.token<product>
-      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.yield %c : !tile.token<product>
     }
     tile.wait %r : !tile.token<product>

@@ -6,9 +6,9 @@
 // RUN: attn-opt %s -tile-persist -split-input-file -verify-diagnostics -mlir-print-op-generic | attn-opt -split-input-file | FileCheck %s
 
 // CHECK-LABEL: tile.kernel @program
-// CHECK-NEXT: %acc = tile.place "acc"
-// CHECK-NEXT: %row = tile.place "row"
-// CHECK-NEXT: tile.persist %blocks, %queue {
+// CHECK-NEXT: %acc = tile.alloc "acc"
+// CHECK-NEXT: %row = tile.alloc "row"
+// CHECK-NEXT: tile.persistent_loop %blocks, %queue {
 // CHECK-NEXT: ^bb0(%[[BLOCK:.*]]: i32):
 // What is not a place moves in, in order; the loop's number is the block's, in branches too.
 // CHECK-NEXT: %[[LAST:.*]] = arith.addi %[[BLOCK]], %n
@@ -22,22 +22,22 @@
 // CHECK-NEXT: }
 tile.kernel @program(%o: !tile.ptr<bf16>, %o_row: i64, %n: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   %block = tile.block_index
   %last = arith.addi %block, %n : i32
   tile.clear %acc : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   %some = arith.cmpi slt, %last, %n : i32
   scf.if %some {
     %same = tile.block_index
     tile.store_padding %o stride(%o_row) rows(%same) dim 64 : !tile.ptr<bf16>
   }
-  tile.clear %row : !tile.rows<64, 4>
+  tile.clear %row : !tile.softmax_state<64, 4>
 }
 
 // Nothing to do is done for each block.
 // CHECK-LABEL: tile.kernel @nothing
-// CHECK-NEXT: tile.persist %blocks, %queue {
+// CHECK-NEXT: tile.persistent_loop %blocks, %queue {
 // CHECK-NEXT: ^bb0(%{{.*}}: i32):
 // CHECK-NEXT: }
 // CHECK-NEXT: }

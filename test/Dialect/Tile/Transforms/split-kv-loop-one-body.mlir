@@ -9,8 +9,8 @@
 // CHECK-COUNT-1: scf.for
 // CHECK: %[[PARTIAL:.*]] = arith.ori
 // CHECK: scf.if %[[PARTIAL]]
-// CHECK-NEXT: tile.keep
-// CHECK: tile.mma_pv %{{.*}} when(%[[PARTIAL]]) {guarded}
+// CHECK-NEXT: tile.apply_mask
+// CHECK: tile.mma_ab %{{.*}} when(%[[PARTIAL]]) {guarded}
 // CHECK-NOT: scf.for
 // CHECK: tile.normalize
 attn.problem @window mask(#attn.band<left = 255, right = 0>) layout(bshd) heads(2) dims(64) dtype(bf16)

@@ -27,37 +27,37 @@
 // CHECK: tile.wait %[[C]]
 // CHECK: tile.copy_async %K, %q stride(%stride) rows(%[[NEXT]]) dim 64 when(%[[MORE]])
 // CHECK: scf.if %[[PARTIAL]] {
-// CHECK-NEXT: tile.keep %s
+// CHECK-NEXT: tile.apply_mask %s
 // CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1
-// CHECK: tile.softmax_step
-// CHECK: tile.mma_pv %acc, %s, %V when(%[[PARTIAL]]) {guarded}
-// CHECK-NOT: tile.mma_pv
+// CHECK: tile.online_softmax
+// CHECK: tile.mma_ab %acc, %s, %V when(%[[PARTIAL]]) {guarded}
+// CHECK-NOT: tile.mma_ab %
 // CHECK: tile.wait %[[T1]]
 tile.kernel @two_runs(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32, %full: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   %t0 = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
   %r = tile.kv_loop [%lo, %n] tests [[0, 1]], [%mid, %full, %hi] tests [[], [0, 1]] carry(%t0 : !tile.token<copy>) {
   ^bb0(%j: i32, %next: i32, %more: i1, %c: !tile.token<copy>):
     tile.wait %c : !tile.token<copy>
-    %ts = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
+    %ts = tile.mma_abt %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
     tile.wait %ts : !tile.token<product>
     %tv = tile.copy_async %V, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
     tile.wait %tv : !tile.token<copy>
     %tk = tile.copy_async %K, %q stride(%stride) rows(%next) dim 64 when(%more) : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
-    tile.keep %s at(%n, %j) : !tile.frag<64x64, 4> {
+    tile.apply_mask %s at(%n, %j) : !tile.frag<64x64, 4> {
     ^bb0(%query: i32, %key: i32):
       %after = arith.cmpi sle, %lo, %key : i32
       %before = arith.cmpi sle, %key, %query : i32
       tile.yield %after, %before : i1, i1
     }
-    tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
-    %ta = tile.mma_pv %acc, %s, %V {guarded} : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
+    tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
+    %ta = tile.mma_ab %acc, %s, %V {guarded} : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
     tile.wait %ta : !tile.token<product>
     tile.yield %tk : !tile.token<copy>
   }

@@ -6,17 +6,17 @@
 
 tile.kernel @read_copy(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // A product reads K while its copy is in flight.
   // expected-note @below {{while this is in flight into it}}
   %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
-  // expected-error @below {{'tile.mma_qk' op reads `K`}}
-  %u = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.mma_abt' op reads `K`}}
+  %u = tile.mma_abt %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
   tile.wait %t : !tile.token<copy>
   tile.wait %u : !tile.token<product>
 }
@@ -25,17 +25,17 @@ tile.kernel @read_copy(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mi
 
 tile.kernel @read_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // The second product reads s while the first one computes it.
   // expected-note @below {{while this is in flight into it}}
-  %t = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
-  // expected-error @below {{'tile.mma_pv' op reads `s`}}
-  %u = tile.mma_pv %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
+  %t = tile.mma_abt %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.mma_ab' op reads `s`}}
+  %u = tile.mma_ab %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
   tile.wait %t : !tile.token<product>
   tile.wait %u : !tile.token<product>
 }
@@ -44,15 +44,15 @@ tile.kernel @read_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, 
 
 tile.kernel @store(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // A store reads the accumulator while a product adds to it.
   // expected-note @below {{while this is in flight into it}}
-  %t = tile.mma_pv %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
+  %t = tile.mma_ab %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
   // expected-error @below {{'tile.store' op reads `acc`}}
   tile.store %q stride(%stride), %acc rows(%n, %n) dim 64 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
   tile.wait %t : !tile.token<product>
@@ -62,17 +62,17 @@ tile.kernel @store(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i
 
 tile.kernel @softmax(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // The softmax writes s while a product computes it.
   // expected-note @below {{while this is in flight into it}}
-  %t = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
-  // expected-error @below {{'tile.softmax_step' op writes `s`}}
-  tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
+  %t = tile.mma_abt %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.online_softmax' op writes `s`}}
+  tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
   tile.wait %t : !tile.token<product>
 }
 
@@ -80,17 +80,17 @@ tile.kernel @softmax(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid:
 
 tile.kernel @keep(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // So does an element test.
   // expected-note @below {{while this is in flight into it}}
-  %t = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
-  // expected-error @below {{'tile.keep' op writes `s`}}
-  tile.keep %s at(%n, %n) : !tile.frag<64x64, 4> {
+  %t = tile.mma_abt %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.apply_mask' op writes `s`}}
+  tile.apply_mask %s at(%n, %n) : !tile.frag<64x64, 4> {
   ^bb0(%query: i32, %key: i32):
     tile.yield
   }
@@ -101,17 +101,17 @@ tile.kernel @keep(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i3
 
 tile.kernel @two_products(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // Two products into one fragment.
   // expected-note @below {{while this is in flight into it}}
-  %t = tile.mma_pv %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
-  // expected-error @below {{'tile.mma_pv' op writes `acc`}}
-  %u = tile.mma_pv %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
+  %t = tile.mma_ab %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.mma_ab' op writes `acc`}}
+  %u = tile.mma_ab %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
   tile.wait %t : !tile.token<product>
 }
 
@@ -119,15 +119,15 @@ tile.kernel @two_products(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, 
 
 tile.kernel @clear(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // A fragment is cleared under a product.
   // expected-note @below {{while this is in flight into it}}
-  %t = tile.mma_pv %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
+  %t = tile.mma_ab %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
   // expected-error @below {{'tile.clear' op writes `acc`}}
   tile.clear %acc : !tile.frag<64x64, 4>
   tile.wait %t : !tile.token<product>
@@ -137,12 +137,12 @@ tile.kernel @clear(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i
 
 tile.kernel @two_copies(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // Two copies into one place.
   // expected-note @below {{while this is in flight into it}}
   %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
@@ -155,17 +155,17 @@ tile.kernel @two_copies(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %m
 
 tile.kernel @write_read_by_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // p is written while a product reads it.
   // expected-note @below {{while this is in flight and reads it}}
-  %t = tile.mma_pv %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
-  // expected-error @below {{'tile.keep' op writes `s`}}
-  tile.keep %s at(%n, %n) : !tile.frag<64x64, 4> {
+  %t = tile.mma_ab %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.apply_mask' op writes `s`}}
+  tile.apply_mask %s at(%n, %n) : !tile.frag<64x64, 4> {
   ^bb0(%query: i32, %key: i32):
     tile.yield
   }
@@ -176,15 +176,15 @@ tile.kernel @write_read_by_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %
 
 tile.kernel @overwrite(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // Waiting for the product does not say that other warps are done with K: only a wait for a copy is a barrier.
   // expected-note @below {{which other warps may still be reading here: no wait for a copy lies between}}
-  %t = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
+  %t = tile.mma_abt %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
   tile.wait %t : !tile.token<product>
   // expected-error @below {{'tile.copy_async' op overwrites `K`}}
   %u = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
@@ -195,12 +195,12 @@ tile.kernel @overwrite(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mi
 
 tile.kernel @never(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // Nobody waits.
   // expected-error @below {{'tile.copy_async' op is never waited for}}
   %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
@@ -210,27 +210,27 @@ tile.kernel @never(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i
 
 tile.kernel @never_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // Nobody waits for a product.
-  // expected-error @below {{'tile.mma_qk' op is never waited for}}
-  %t = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.mma_abt' op is never waited for}}
+  %t = tile.mma_abt %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
 }
 
 // -----
 
 tile.kernel @twice(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // Two waits for one token.
   %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
   tile.wait %t : !tile.token<copy>
@@ -242,12 +242,12 @@ tile.kernel @twice(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i
 
 tile.kernel @twice_in_one(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // Twice in one wait.
   %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
   // expected-error @below {{'tile.wait' op waits for a token that is not in flight}}
@@ -258,18 +258,18 @@ tile.kernel @twice_in_one(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, 
 
 tile.kernel @hold(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // Q is read into registers while its copy is in flight.
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
   // expected-note @below {{while this is in flight into it}}
   %t = tile.copy_async %Q, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
-  // expected-error @below {{'tile.hold' op reads `Q`}}
-  tile.hold %held, %Q : !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.load_operand' op reads `Q`}}
+  tile.load_operand %held, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
   tile.wait %t : !tile.token<copy>
 }
 
@@ -277,18 +277,18 @@ tile.kernel @hold(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i3
 
 tile.kernel @hold_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // A product reads the held tile while it is read anew.
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
   // expected-note @below {{while this is in flight and reads it}}
-  %t = tile.mma_qk %s, %held, %K : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
-  // expected-error @below {{'tile.hold' op writes `held`}}
-  tile.hold %held, %Q : !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  %t = tile.mma_abt %s, %held, %K : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.load_operand' op writes `held`}}
+  tile.load_operand %held, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
   tile.wait %t : !tile.token<product>
 }
 
@@ -296,16 +296,16 @@ tile.kernel @hold_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, 
 
 tile.kernel @after_hold(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // Other warps may still hold Q.
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
   // expected-note @below {{which other warps may still be reading here}}
-  tile.hold %held, %Q : !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  tile.load_operand %held, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
   // expected-error @below {{'tile.copy_async' op overwrites `Q`}}
   %t = tile.copy_async %Q, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
   tile.wait %t : !tile.token<copy>
@@ -315,12 +315,12 @@ tile.kernel @after_hold(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %m
 
 tile.kernel @negate(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // A sign is changed while the copy is in flight.
   // expected-note @below {{while this is in flight into it}}
   %t = tile.copy_async %Q, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
@@ -333,16 +333,16 @@ tile.kernel @negate(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: 
 
 tile.kernel @negate_readers(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
-  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
-  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  %row = tile.place "row" : !tile.rows<64, 4>
+  %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
+  %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // Or while other warps read.
-  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
+  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
   // expected-note @below {{which other warps may still be reading here}}
-  tile.hold %held, %Q : !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  tile.load_operand %held, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
   // expected-error @below {{'tile.negate' op overwrites `Q`}}
   tile.negate %Q : !tile.shared<64x64xbf16, 72>
 }
@@ -351,14 +351,14 @@ tile.kernel @negate_readers(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32
 
 tile.kernel @same_bytes() target("sm_80") grid(dense heads 1 tiles 1)
     schedule(#tile.cta_per_sequence<q_tile = 32, kv_tile = 32, warps = 2, blocks = 2>) {
-  %V = tile.place "V" at 0 : !tile.shared<32x64xbf16, 72>
-  %dO = tile.place "dO" at 8192 : !tile.shared<32x64xbf16, 72>
-  %P = tile.place "P" at 1024 : !tile.shared<32x32xbf16, 40>
-  %s = tile.place "s" : !tile.frag<32x32, 2>
+  %V = tile.alloc "V" at 0 : !tile.shared<32x64xbf16, 72>
+  %dO = tile.alloc "dO" at 8192 : !tile.shared<32x64xbf16, 72>
+  %P = tile.alloc "P" at 1024 : !tile.shared<32x32xbf16, 40>
+  %s = tile.alloc "s" : !tile.frag<32x32, 2>
   // Another tile lies where this one was.
   // expected-note @below {{which other warps may still be reading here}}
-  %t = tile.mma_qk %s, %dO, %V : !tile.frag<32x32, 2>, !tile.shared<32x64xbf16, 72>, !tile.shared<32x64xbf16, 72>
+  %t = tile.mma_abt %s, %dO, %V : !tile.frag<32x32, 2>, !tile.shared<32x64xbf16, 72>, !tile.shared<32x64xbf16, 72>
   tile.wait %t : !tile.token<product>
-  // expected-error @below {{'tile.round' op overwrites `V`}}
-  tile.round %P, %s : !tile.shared<32x32xbf16, 40>, !tile.frag<32x32, 2>
+  // expected-error @below {{'tile.convert' op overwrites `V`}}
+  tile.convert %P, %s : !tile.shared<32x32xbf16, 40>, !tile.frag<32x32, 2>
 }

@@ -3,7 +3,7 @@ tile.kernel @partial(%a: !tile.ptr<i32>, %partial: !tile.ptr<i32>, %chunk: i32)
     target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
 tile.kernel @rows(%partial: !tile.ptr<i32>, %o: !tile.ptr<i32>, %chunk: i32, %rows: i32)
     target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
-tile.kernel @copy(%from: !tile.ptr<bf16>, %to: !tile.ptr<bf16>, %map: !tile.map<64xbf16>)
+tile.kernel @copy(%from: !tile.ptr<bf16>, %to: !tile.ptr<bf16>, %map: !tile.tensor_map<64xbf16>)
     target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
 
 program.def @chunks {

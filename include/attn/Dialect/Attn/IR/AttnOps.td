@@ -53,7 +53,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     packed. Softmax and accumulation are float32. Padding rows of O are 0.
 
     No sequence and no kv head reads what another one has: the batch may be sharded, and the heads by whole groups, by
-    calls that know nothing of each other; inside a sequence nothing is split (docs/Schedules/streaming.md, 8).
+    calls that know nothing of each other; inside a sequence nothing is split (docs/Sharding.md).
 
     The op is where a program starts. `convert-attn-to-tile` turns each problem
     into a `tile.kernel`; after it there are none.
@@ -72,7 +72,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
       the mask reads arrays (docs/Masks.md). Query tiles whose list finds no room visit more KV tiles.
 
     If the maximum is short, all sequences get kernels for short sequences. If only the expected length of packed
-    sequences is short, each sequence gets the kernels for its own length (docs/Schedules/streaming.md). Without
+    sequences is short, each sequence gets the kernels for its own length (docs/Schedules/by_length.md). Without
     either clause `attnSpecialize` takes lengths from the shapes of a call.
 
     These clauses may stand in any order, each at most once. They are printed in this one: `mask`, `layout`, `heads`,
@@ -213,7 +213,7 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     ready, where a target gains by it.
 
     `convert-attn-to-tile` makes kernels of it, which are launched in their order: what
-    rows need to know (`tile.prepare`), then dK and dV, then dQ. The library compiles it
+    rows need to know (`tile.preprocess`), then dK and dV, then dQ. The library compiles it
     where no name is given, or its own: the name of the problem stands for the forward pass.
 
     Clauses may stand in any order; they are printed in this one: `of`, `deterministic`, `partial_kv`, `dlse`,

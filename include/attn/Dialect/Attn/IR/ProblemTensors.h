@@ -35,13 +35,13 @@ std::string partialGradientOf(const ScoreOperand &array);
 void addGradients(BackwardOp backward, std::vector<struct ProblemTensor> &list);
 void addPartialGradients(BackwardOp backward, std::vector<struct ProblemTensor> &list);
 /// Of a backward pass: are there such arrays, and are other tensors called otherwise?
-mlir::LogicalResult verifyLearnedArrays(BackwardOp backward);
+mlir::LogicalResult verifyDifferentiatedArrays(BackwardOp backward);
 
 /// Rows of the tiles in which a backward pass numbers what it keeps of query rows; query
 /// tiles of its kernels are these or halves of them.
 constexpr int64_t statisticsTile = 128;
 /// Rows of a sum of dQ that key tiles add to in turn: no query tile has fewer.
-constexpr int64_t rowsOfTurn = 64;
+constexpr int64_t rowsOfOrderCounter = 64;
 
 /// The extents that one call decides; -1 while not known.
 struct Sizes {
@@ -94,17 +94,17 @@ struct ProblemTensor {
     SegmentsPlusOne,
     Slots,
     Splits,
-    DimSum,      ///< dim_qk, in whole pieces that warpgroups add
-    Listing,     ///< tiles that have lists, as a launch numbers them
-    Listable,    ///< tiles of the other side, numbered likewise, in whole fours of groups of 32
-    Lists,       ///< entries of all lists
-    TiledRowsKv, ///< likewise of keys
-    Diagonals,   ///< differences of positions that rows of tiles of all sequences have
-    Numbering,   ///< what `tile.number_tree` needs for all keys
-    SlotsQ,      ///< of query tiles of any size
-    SlotsKv,     ///< of key tiles of any size
-    TurnsQ,      ///< so many rows of queries (`rowsOfTurn`) at a time, of each sequence
-    TiledRowsQ,  ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
+    DimSum,         ///< dim_qk, in whole pieces that warpgroups add
+    Listing,        ///< tiles that have lists, as a launch numbers them
+    Listable,       ///< tiles of the other side, numbered likewise, in whole fours of groups of 32
+    Lists,          ///< entries of all lists
+    TiledRowsKv,    ///< likewise of keys
+    Diagonals,      ///< differences of positions that rows of tiles of all sequences have
+    Numbering,      ///< what `tile.number_tree` needs for all keys
+    SlotsQ,         ///< of query tiles of any size
+    SlotsKv,        ///< of key tiles of any size
+    OrderCountersQ, ///< so many rows of queries (`rowsOfOrderCounter`) at a time, of each sequence
+    TiledRowsQ,     ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
     One,
     Two,
     Four,
@@ -163,17 +163,17 @@ std::vector<ProblemTensor> tensorsOf(SegmentsOp segments);
 
 /// What the kernels of a problem may leave for each other, in memory of the caller: o and
 /// lse of each part of the keys, both float32; of masks that read arrays of positions, what these
-/// hold in tiles of one side, and for each tile of the other those to visit (`VisitLists`); where some
-/// sequences have a kernel of their own, the slots of the others (`slotLists`).
+/// hold in tiles of one side, and for each tile of the other those to visit (`TileLists`); where some
+/// sequences have a kernel of their own, the slots of the others (`workTileLists`).
 std::vector<ProblemTensor> scratchOf(Computation computation);
 
 /// What says which tiles of the other side the tiles of one visit: the least and largest entries of arrays there, the
 /// lists, where each tile's is (as `tile.select_tiles` has it), and how much of the lists is taken.
-struct VisitLists {
+struct TileLists {
   const char *ranges, *list, *visits, *taken;
 };
 /// Of query tiles, or of key tiles.
-const VisitLists &visitLists(bool ofKeys);
+const TileLists &tileLists(bool ofKeys);
 /// How many values `ranges` has of each tile, side by side: the least and the largest of each array, and for those with
 /// an entry that hides whether none does; behind all tiles', least and largest of groups of 32 of them. And how many
 /// values a tile that takes.
@@ -184,12 +184,12 @@ int64_t linesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
 std::string numberingOf(llvm::StringRef parents);
 
 /// A list of slots of tiles of one side that a kernel is for: its name, and that of how many there are.
-struct SlotList {
+struct WorkTileList {
   const char *name, *count;
   bool keys;
 };
 /// All that a forward or a backward pass may have. Backward those of rows ahead of gradients, of keys, and of dQ.
-llvm::ArrayRef<SlotList> slotLists(bool backward);
+llvm::ArrayRef<WorkTileList> workTileLists(bool backward);
 
 /// The name of the bits that are made of a block map's lists.
 std::string bitsOf(const MaskOperand &lists);

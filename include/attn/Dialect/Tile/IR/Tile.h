@@ -49,9 +49,9 @@ bool isLaneCount(int64_t lanes);
 mlir::LogicalResult verifyLanesOf(mlir::Operation *op, mlir::ValueRange places);
 /// A region that yields the score of a sink, of rows that begin at `q0`.
 mlir::LogicalResult verifySink(mlir::Operation *op, mlir::Region &body, mlir::Value q0);
-/// What follows from the kernel's 32 bit arguments within this op is worked out anew from `begin` on (`tile.here`),
-/// where it would else be kept in registers.
-void workOutHere(mlir::Operation *of, mlir::OpBuilder begin);
+/// What follows from the kernel's 32 bit arguments within this op is worked out anew from `begin` on
+/// (`tile.optimization_barrier`), where it would else be kept in registers.
+void recomputeInLoop(mlir::Operation *of, mlir::OpBuilder begin);
 /// The place that a tile is a part of, or itself.
 mlir::Value wholeOf(mlir::Value tile);
 /// Is it a product of tiles, which runs until its token is waited for?
@@ -64,7 +64,7 @@ std::string textOfDataTypes(llvm::StringRef target);
 bool isDataType(mlir::Operation *op, mlir::Type element);
 std::string textOfDataTypes(mlir::Operation *op);
 /// What random bits are compared with.
-mlir::LogicalResult verifyDropped(mlir::Operation *op, int64_t below);
+mlir::LogicalResult verifyDropoutOperands(mlir::Operation *op, int64_t below);
 } // namespace attn::tile
 
 #endif // ATTN_DIALECT_TILE_IR_TILE_H

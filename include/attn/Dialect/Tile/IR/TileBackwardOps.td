@@ -8,9 +8,9 @@ include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 
 /// What is known of query rows: of a tile's, or in the registers of a kernel on strips.
-def Tile_AnyStatistics : AnyTypeOf<[Tile_Statistics, Tile_StripRows]>;
+def Tile_AnyStatistics : AnyTypeOf<[Tile_RowStatistics, Tile_SimtSoftmaxState]>;
 
-def Tile_PrepareOp : Tile_ComputeOp<"prepare", [AllTypesMatch<["o", "grad_o"]>, AttrSizedOperandSegments]> {
+def Tile_PreprocessOp : Tile_ComputeOp<"preprocess", [AllTypesMatch<["o", "grad_o"]>, AttrSizedOperandSegments]> {
   let summary = "what a backward pass has to know of each query row";
   let description = [{
     The whole program of a kernel of its own, ahead of those that compute gradients: for each
@@ -32,7 +32,7 @@ def Tile_PrepareOp : Tile_ComputeOp<"prepare", [AllTypesMatch<["o", "grad_o"]>, 
     - C1: dim is a multiple of 8 from 8 to 256, o has elements of bf16 or f16 (of the target `cpu` also f32).
 
     ```mlir
-    tile.prepare %statistics pitch(%pitch) from(%o, %o_row, %do, %do_row) lse(%lse) rows(%rows) dim 128
+    tile.preprocess %statistics pitch(%pitch) from(%o, %o_row, %do, %do_row) lse(%lse) rows(%rows) dim 128
       : !tile.ptr<bf16>
     ```
   }];
@@ -49,26 +49,26 @@ def Tile_PrepareOp : Tile_ComputeOp<"prepare", [AllTypesMatch<["o", "grad_o"]>, 
   let hasVerifier = 1;
 }
 
-def Tile_CopyStatisticsOp : Tile_ComputeOp<"copy_statistics"> {
-  let summary = "starts copying what `tile.prepare` left of a tile's rows";
+def Tile_CopyRowStatisticsOp : Tile_ComputeOp<"copy_row_statistics"> {
+  let summary = "starts copying what `tile.preprocess` left of a tile's rows";
   let description = [{
     ```mlir
-    %t = tile.copy_statistics %stats, %from pitch(%pitch) : !tile.statistics<64>
+    %t = tile.copy_row_statistics %stats, %from pitch(%pitch) : !tile.row_statistics<64>
     ```
   }];
-  let arguments = (ins Out<Tile_Statistics>:$dst, Tile_FloatPtr:$src, I64:$pitch);
+  let arguments = (ins Out<Tile_RowStatistics>:$dst, Tile_FloatPtr:$src, I64:$pitch);
   let results = (outs Tile_CopyToken:$token);
   let assemblyFormat = "$dst `,` $src `pitch` `(` $pitch `)` attr-dict `:` qualified(type($dst))";
 }
 
-def Tile_FillStatisticsOp : Tile_ProducerOp<"fill_statistics"> {
-  let summary = "`tile.copy_statistics` into the next slot of a ring";
+def Tile_ProducerLoadRowStatisticsOp : Tile_ProducerOp<"producer_load_row_statistics"> {
+  let summary = "`tile.copy_row_statistics` into the next slot of a ring";
   let description = [{
     Constraints:
     - C1: the ring is one of statistics.
 
     ```mlir
-    tile.fill_statistics %stats, %from pitch(%pitch) : !tile.ring<2, !tile.statistics<64>>
+    tile.producer_load_row_statistics %stats, %from pitch(%pitch) : !tile.ring<2, !tile.row_statistics<64>>
     ```
   }];
   let arguments = (ins Out<Tile_Ring>:$ring, Tile_FloatPtr:$src, I64:$pitch);
@@ -81,7 +81,7 @@ def Tile_ProbabilitiesOp
   let summary = "scores become the probabilities that the forward pass had";
   let description = [{
     Each score s becomes exp(scale * s - lse), with the lse of its query row; one of -inf,
-    which `tile.keep` left, becomes 0. Rows are queries and columns keys, or, `turned`, the
+    which `tile.apply_mask` left, becomes 0. Rows are queries and columns keys, or, `transposed`, the
     reverse.
 
     The region, where a problem modifies its scores, gets a score, the numbers of its row and
@@ -95,18 +95,20 @@ def Tile_ProbabilitiesOp
 
     Constraints:
     - C1: scale is positive.
-    - C2: as many statistics as there are rows, or columns if turned.
+    - C2: as many statistics as there are rows, or columns if transposed.
     - C3: `weighted` goes with a region and has the scores' type, or holds a tile of their shape; it holds one with
       `slopes`, which have numbers only where there is `small`.
     - C4: the region yields two numbers of type f32; so does `small`, which is for a positive number, with a
       region and `weighted`.
-    - C5: only rows are pairs, not columns: not with `turned`.
-    - C6: statistics in `!tile.rows`, those of a fragment's own warps, go with no region.
+    - C5: only rows are pairs, not columns: not with `transposed`.
+    - C6: statistics in `!tile.softmax_state`, those of a fragment's own warps, go with no region.
 
     ```mlir
-    tile.probabilities %s, %stats at(%k0, %q0) scale 8.838835e-02 turned : !tile.frag<128x64, 8>, !tile.statistics<64>
-    tile.probabilities %s, %stats at(%k0, %q0) weighted(%aside : !tile.held<128x64xbf16, 8>) slopes [] scale 1.0 turned
-        : !tile.frag<128x64, 8>, !tile.statistics<64> modify {
+    tile.probabilities %s, %stats at(%k0, %q0) scale 8.838835e-02 transposed : !tile.frag<128x64, 8>,
+        !tile.row_statistics<64>
+    tile.probabilities %s, %stats at(%k0, %q0) weighted(%aside : !tile.register_operand<128x64xbf16,
+        8>) slopes [] scale 1.0 transposed
+        : !tile.frag<128x64, 8>, !tile.row_statistics<64> modify {
     ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %ahead: f32):
       %twice = arith.addf %score, %score : f32
       %two = arith.constant 2.0 : f32
@@ -114,43 +116,44 @@ def Tile_ProbabilitiesOp
     }
     ```
   }];
-  let arguments = (ins Tile_AnyScores:$s, In<AnyTypeOf<[Tile_AnyStatistics, Tile_Rows]>>:$statistics, Tile_Origin:$row0,
-      I32:$col0, Out<Optional<AnyTypeOf<[Tile_AnyScores, Tile_Held]>>>:$weighted, F64Attr:$scale, UnitAttr:$turned,
-      OptionalAttr<F64Attr>:$within, OptionalAttr<DenseF64ArrayAttr>:$slopes);
+  let arguments = (ins Tile_AnyScores:$s, In<AnyTypeOf<[Tile_AnyStatistics, Tile_SoftmaxState]>>:$statistics,
+      Tile_Origin:$row0, I32:$col0, Out<Optional<AnyTypeOf<[Tile_AnyScores, Tile_RegisterOperand]>>>:$weighted,
+      F64Attr:$scale, UnitAttr:$transposed, OptionalAttr<F64Attr>:$within, OptionalAttr<DenseF64ArrayAttr>:$slopes);
   let regions = (region AnyRegion:$small, AnyRegion:$modify);
   let assemblyFormat = [{
     $s `,` $statistics `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `)` (`weighted` `(` $weighted^ `:`
         qualified(type($weighted)) `)`)?
-    (`slopes` $slopes^)? `scale` $scale (`turned` $turned^)? attr-dict `:` qualified(type($s)) `,`
+    (`slopes` $slopes^)? `scale` $scale (`transposed` $transposed^)? attr-dict `:` qualified(type($s)) `,`
         qualified(type($statistics))
     (`small` `(` $within^ `)` $small)? (`modify` $modify^)?
   }];
   let hasVerifier = 1;
 }
 
-def Tile_RowGradsOp : Tile_ComputeOp<"row_grads", [AllTypesMatch<["grad", "p"]>]> {
+def Tile_SinglePassGradsOp : Tile_ComputeOp<"single_pass_grads", [AllTypesMatch<["grad", "p"]>]> {
   let summary = "gradients of scores, of rows all of whose keys are in the tile";
   let description = [{
     Each x of `grad`, a product of dO and V, becomes p * (x - delta), where delta is the sum of p * x over its
     row and of what the statistics have as that row's delta (minus its dlse, or 0). With `weighted`, that
     place's number is in front of the parenthesis. So O is not needed, and nothing is known ahead. `known`: the
-    statistics have all of delta (`tile.add_deltas`), so that the tile may have some of the keys only. `dropped`: pairs
-    whose p is negative, as `tile.drop` marks them, are dropped. Their x counts as 0, others' is multiplied `by` a
+    statistics have all of delta (`tile.add_delta`), so that the tile may have some of the keys only. `dropped`: pairs
+    whose p is negative, as `tile.dropout` marks them, are dropped. Their x counts as 0, others' is multiplied `by` a
     number, and p becomes 0.
 
     Constraints:
     - C1: as many statistics as there are rows.
-    - C2: weighted has the type of p, and does not go with statistics in `!tile.rows`; `dropped` and `known` go with
-      these only.
+    - C2: weighted has the type of p, and does not go with statistics in `!tile.softmax_state`; `dropped` and `known` go
+      with these only.
 
     ```mlir
-    tile.row_grads %dp, %s, %stats : !tile.frag<16x16, 1>, !tile.statistics<16>
-    tile.row_grads %all_dp, %all_s, %row dropped by 1.25 : !tile.frag<128x96, 8>, !tile.rows<128, 8>
-    tile.row_grads %all_dp, %all_s, %row known : !tile.frag<128x96, 8>, !tile.rows<128, 8>
+    tile.single_pass_grads %dp, %s, %stats : !tile.frag<16x16, 1>, !tile.row_statistics<16>
+    tile.single_pass_grads %all_dp, %all_s, %row dropped by 1.25 : !tile.frag<128x96, 8>, !tile.softmax_state<128, 8>
+    tile.single_pass_grads %all_dp, %all_s, %row known : !tile.frag<128x96, 8>, !tile.softmax_state<128, 8>
     ```
   }];
-  let arguments = (ins Tile_Frag:$grad, Tile_Frag:$p, In<AnyTypeOf<[Tile_Statistics, Tile_Rows]>>:$statistics,
-      In<Optional<Tile_Frag>>:$weighted, OptionalAttr<F64Attr>:$factor, UnitAttr:$known);
+  let arguments = (ins Tile_Frag:$grad, Tile_Frag:$p,
+      In<AnyTypeOf<[Tile_RowStatistics, Tile_SoftmaxState]>>:$statistics, In<Optional<Tile_Frag>>:$weighted,
+      OptionalAttr<F64Attr>:$factor, UnitAttr:$known);
   let builders = [OpBuilder<
       (ins "::mlir::Value":$grad, "::mlir::Value":$p, "::mlir::Value":$statistics, "::mlir::Value":$weighted), [{
     build($_builder, $_state, grad, p, statistics, weighted, /*factor=*/::mlir::FloatAttr(), /*known=*/false);
@@ -163,7 +166,7 @@ def Tile_RowGradsOp : Tile_ComputeOp<"row_grads", [AllTypesMatch<["grad", "p"]>]
   let hasVerifier = 1;
 }
 
-def Tile_HoldRowsOp : Tile_ComputeOp<"hold_rows"> {
+def Tile_LoadOperandRowsOp : Tile_ComputeOp<"load_operand_rows"> {
   let summary = "brings rows from global memory to registers";
   let description = [{
     Not as products read them: of each row, the four lanes that have it in a fragment take 16 bytes in turns. Columns
@@ -174,35 +177,36 @@ def Tile_HoldRowsOp : Tile_ComputeOp<"hold_rows"> {
     - C1: 16 rows a warp, and `dim` columns, rounded up to 32.
 
     ```mlir
-    tile.hold_rows %all_o, %o stride(%o_row) rows(%n) dim 128 : !tile.held<192x128xbf16, 12>, !tile.ptr<bf16>
+    tile.load_operand_rows %all_o, %o stride(%o_row) rows(%n) dim 128 : !tile.register_operand<192x128xbf16, 12>,
+        !tile.ptr<bf16>
     ```
   }];
-  let arguments = (ins Out<Tile_Held>:$held, Tile_Ptr:$src, I64:$stride, I32:$rows, I64Attr:$dim);
+  let arguments = (ins Out<Tile_RegisterOperand>:$held, Tile_Ptr:$src, I64:$stride, I32:$rows, I64Attr:$dim);
   let assemblyFormat = "$held `,` $src `stride` `(` $stride `)` `rows` `(` $rows `)` `dim` $dim attr-dict `:` "
                        "qualified(type($held)) `,` qualified(type($src))";
   let hasVerifier = 1;
 }
 
-def Tile_AddDeltasOp : Tile_ComputeOp<"add_deltas"> {
+def Tile_AddDeltaOp : Tile_ComputeOp<"add_delta"> {
   let summary = "adds rowsum(O dO) to what statistics know of delta";
   let description = [{
-    For rows whose keys come in several tiles: `tile.row_grads ... known` has no sum over all of them. dO is a tile in
-    shared memory, O is one of the same rows and columns, or its rows are held as `tile.hold_rows` brings them. `first`:
-    the statistics' are the tile's rows from there on.
+    For rows whose keys come in several tiles: `tile.single_pass_grads ... known` has no sum over all of them. dO is a
+    tile in shared memory, O is one of the same rows and columns, or its rows are held as `tile.load_operand_rows`
+    brings them. `first`: the statistics' are the tile's rows from there on.
 
     Constraints:
     - C1: the statistics have 16 rows a warp; dO has as many or fewer, of which the first warps' are read then. O that
       is held has the statistics' rows, and dO's columns, rounded up to 32.
 
     ```mlir
-    tile.add_deltas %all, %all_o, %all_dO
-        : !tile.rows<192, 12>, !tile.held<192x128xbf16, 12>, !tile.shared<144x128xbf16, swizzled>
-    tile.add_deltas %all, %o, %dO
-        : !tile.rows<192, 12>, !tile.shared<144x128xbf16, swizzled>, !tile.shared<144x128xbf16, swizzled>
+    tile.add_delta %all, %all_o, %all_dO
+        : !tile.softmax_state<192, 12>, !tile.register_operand<192x128xbf16, 12>, !tile.shared<144x128xbf16, swizzled>
+    tile.add_delta %all, %o, %dO
+        : !tile.softmax_state<192, 12>, !tile.shared<144x128xbf16, swizzled>, !tile.shared<144x128xbf16, swizzled>
     ```
   }];
-  let arguments = (ins Tile_Rows:$row, In<AnyTypeOf<[Tile_Held, Tile_Shared]>>:$o, In<Tile_Shared>:$grad,
-      OptionalAttr<I64Attr>:$first);
+  let arguments = (ins Tile_SoftmaxState:$row, In<AnyTypeOf<[Tile_RegisterOperand, Tile_Shared]>>:$o,
+      In<Tile_Shared>:$grad, OptionalAttr<I64Attr>:$first);
   let assemblyFormat = "$row `,` $o `,` $grad (`first` $first^)? attr-dict `:` qualified(type($row)) `,` "
                        "qualified(type($o)) `,` qualified(type($grad))";
   let hasVerifier = 1;
@@ -215,26 +219,27 @@ def Tile_GradScoresOp : Tile_ComputeOp<"grad_scores"> {
     what it was weighted to) of the same pair and the delta of its query row. Of probabilities
     that are held, rounded, for a product as well, no second copy takes up registers. With `slopes`, of
     `tile.probabilities`, p times slope, rounded, takes the place of p. `by`: p * (x * `by` - delta), with the 2^-e of a
-    `tile.prepare` whose exponent is e.
+    `tile.preprocess` whose exponent is e.
 
     Constraints:
     - C2: p has the same rows, columns and warps as grad; with `slopes`, it is held as they are.
-    - C1: as many statistics as there are rows, or columns if turned.
+    - C1: as many statistics as there are rows, or columns if transposed.
 
     ```mlir
-    tile.grad_scores %dp, %s, %stats turned : !tile.frag<128x64, 8>, !tile.frag<128x64, 8>, !tile.statistics<64>
-    tile.grad_scores %dp, %p, %stats by 2.44140625E-4 turned
-        : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
-    tile.grad_scores %dp, %p slopes(%aside : !tile.held<128x64xbf16, 8>), %stats turned
-        : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
+    tile.grad_scores %dp, %s, %stats transposed : !tile.frag<128x64, 8>, !tile.frag<128x64, 8>, !tile.row_statistics<64>
+    tile.grad_scores %dp, %p, %stats by 2.44140625E-4 transposed
+        : !tile.frag<128x64, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.row_statistics<64>
+    tile.grad_scores %dp, %p slopes(%aside : !tile.register_operand<128x64xbf16, 8>), %stats transposed
+        : !tile.frag<128x64, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.row_statistics<64>
     ```
   }];
-  let arguments = (ins Tile_AnyScores:$grad, In<AnyTypeOf<[Tile_Frag, Tile_Held, Tile_Scores]>>:$p,
-      In<Tile_AnyStatistics>:$statistics, In<Optional<Tile_Held>>:$slopes, OptionalAttr<F64Attr>:$factor,
-      UnitAttr:$turned);
+  let arguments = (ins Tile_AnyScores:$grad, In<AnyTypeOf<[Tile_Frag, Tile_RegisterOperand, Tile_SimtScores]>>:$p,
+      In<Tile_AnyStatistics>:$statistics, In<Optional<Tile_RegisterOperand>>:$slopes, OptionalAttr<F64Attr>:$factor,
+      UnitAttr:$transposed);
   let assemblyFormat = [{
-    $grad `,` $p (`slopes` `(` $slopes^ `:` qualified(type($slopes)) `)`)? `,` $statistics (`by` $factor^)? (`turned`
-        $turned^)? attr-dict
+    $grad `,` $p (`slopes` `(` $slopes^ `:` qualified(type($slopes)) `)`)? `,` $statistics (`by` $factor^)?
+        (`transposed`
+        $transposed^)? attr-dict
     `:` qualified(type($grad)) `,` qualified(type($p)) `,` qualified(type($statistics))
   }];
   let hasVerifier = 1;
@@ -255,13 +260,14 @@ def Tile_ScaleOp : Tile_ComputeOp<"scale"> {
 // dQ where key tiles are at rest: each adds its part to a sum in global memory
 //===----------------------------------------------------------------------===//
 
-def Tile_ShareOp : Tile_ComputeOp<"share", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
-                                            TypesMatchWith<"the ring's tile", "ring", "tile",
-                                                           "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
+def Tile_StoreAndSyncOp
+    : Tile_ComputeOp<"store_and_sync", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
+                                        TypesMatchWith<"the ring's tile", "ring", "tile",
+                                                       "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
   let summary = "writes a held tile to shared memory, for all warps that compute";
   let description = [{
     To the next slot of a ring that nobody fills: each warp writes its rows and waits for the
-    others. Behind it all may read the tile, by the next `tile.share` but one at the latest,
+    others. Behind it all may read the tile, by the next `tile.store_and_sync` but one at the latest,
     so that this one, too, waits for nobody but those who are behind.
 
     Constraints:
@@ -269,21 +275,22 @@ def Tile_ShareOp : Tile_ComputeOp<"share", [DeclareOpInterfaceMethods<OpAsmOpInt
       warps' are then written, 16 each, and of its columns, or more, which are not written.
 
     ```mlir
-    %dS_tile = tile.share %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
+    %dS_tile = tile.store_and_sync %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>,
+        !tile.register_operand<128x64xbf16, 8>
     ```
   }];
-  let arguments = (ins Tile_Ring:$ring, In<Tile_Held>:$held);
+  let arguments = (ins Tile_Ring:$ring, In<Tile_RegisterOperand>:$held);
   let results = (outs Tile_Shared:$tile);
   let assemblyFormat = "$ring `,` $held attr-dict `:` qualified(type($ring)) `,` qualified(type($held))";
   let hasVerifier = 1;
 }
 
-def Tile_PutOp : Tile_ComputeOp<"put"> {
+def Tile_ProducerStoreOp : Tile_ComputeOp<"producer_store"> {
   let summary = "writes a tile in registers to the next slot of a ring, for another role or all warps of this one";
   let description = [{
-    Waits until the slot is free. Each warp writes its rows; nobody may read them before `tile.publish`. Where the warps
-    that put it take it as well (no reducer does), each waits for the others' rows in `tile.take`, and for all to have
-    released the slot here; `tile.share` meets them at once.
+    Waits until the slot is free. Each warp writes its rows; nobody may read them before `tile.producer_commit`. Where
+    the warps that put it take it as well (no reducer does), each waits for the others' rows in `tile.consumer_wait`,
+    and for all to have released the slot here; `tile.store_and_sync` meets them at once.
 
     `first`: these are the tile's rows from there on, and others are put apart. A fragment is rounded on the way: a held
     copy of it would take registers.
@@ -293,11 +300,12 @@ def Tile_PutOp : Tile_ComputeOp<"put"> {
       are then written, 16 each, and more columns, which are not written.
 
     ```mlir
-    tile.put %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
-    tile.put %dS, %s first 0 : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.frag<128x64, 8>
+    tile.producer_store %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
+    tile.producer_store %dS, %s first 0 : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.frag<128x64, 8>
     ```
   }];
-  let arguments = (ins Out<Tile_Ring>:$ring, In<AnyTypeOf<[Tile_Held, Tile_Frag]>>:$held, OptionalAttr<I64Attr>:$first);
+  let arguments = (ins Out<Tile_Ring>:$ring, In<AnyTypeOf<[Tile_RegisterOperand, Tile_Frag]>>:$held,
+      OptionalAttr<I64Attr>:$first);
   let builders = [OpBuilder<(ins "::mlir::Value":$ring, "::mlir::Value":$held),
                             "build($_builder, $_state, ring, held, /*first=*/::mlir::IntegerAttr());">];
   let assemblyFormat =
@@ -305,7 +313,7 @@ def Tile_PutOp : Tile_ComputeOp<"put"> {
   let hasVerifier = 1;
 }
 
-def Tile_PutZerosOp : Tile_ComputeOp<"put_zeros"> {
+def Tile_ProducerStoreZerosOp : Tile_ComputeOp<"producer_store_zeros"> {
   let summary = "the same with a tile of zeros";
   let description = [{
     Of a step in which a warpgroup's rows have nothing to do.
@@ -314,7 +322,7 @@ def Tile_PutZerosOp : Tile_ComputeOp<"put_zeros"> {
     - C1: the ring's tiles are swizzled ones.
 
     ```mlir
-    tile.put_zeros %dS : !tile.ring<2, <128x64xbf16, swizzled>>
+    tile.producer_store_zeros %dS : !tile.ring<2, <128x64xbf16, swizzled>>
     ```
   }];
   let arguments = (ins Out<Tile_Ring>:$ring);
@@ -322,41 +330,41 @@ def Tile_PutZerosOp : Tile_ComputeOp<"put_zeros"> {
   let hasVerifier = 1;
 }
 
-def Tile_AsideOp : Tile_ComputeOp<"aside"> {
+def Tile_StashOp : Tile_ComputeOp<"stash"> {
   let summary = "a held tile that waits in shared memory, where the ring's next tile will be put";
   let description = [{
     Not in registers, where there are none left: each lane writes its own numbers to the slot and reads them again,
-    until `tile.put` writes there. Waits until the slot is free.
+    until `tile.producer_store` writes there. Waits until the slot is free.
 
     Constraints:
     - C1: the ring's tiles have the held one's rows, columns and element type.
 
     ```mlir
-    %weights = tile.aside %dS : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
+    %weights = tile.stash %dS : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
     ```
   }];
   let arguments = (ins Tile_Ring:$ring);
-  let results = (outs Tile_Held:$held);
+  let results = (outs Tile_RegisterOperand:$held);
   let assemblyFormat = "$ring attr-dict `:` qualified(type($ring)) `,` qualified(type($held))";
   let hasVerifier = 1;
 }
 
-def Tile_PublishOp : Tile_ComputeOp<"publish"> {
+def Tile_ProducerCommitOp : Tile_ComputeOp<"producer_commit"> {
   let summary = "tells the role that takes from a ring that what was put there may be read";
   let description = [{
     When all warps have said so. What a warp has put it first makes visible to matrix units, which takes a while:
     products may be begun in between. A warp may have put nothing, as its rows have no part in a step: then whoever
-    takes the tile leaves out its rows (`blocks` of `tile.mma_piece`), which is for the program to see to.
+    takes the tile leaves out its rows (`blocks` of `tile.mma_atb_slice`), which is for the program to see to.
 
     ```mlir
-    tile.publish %dS : !tile.ring<2, <128x64xbf16, swizzled>>
+    tile.producer_commit %dS : !tile.ring<2, <128x64xbf16, swizzled>>
     ```
   }];
   let arguments = (ins Tile_Ring:$ring);
   let assemblyFormat = "$ring attr-dict `:` qualified(type($ring))";
 }
 
-def Tile_MmaTnOp : Tile_ComputeOp<"mma_tn"> {
+def Tile_MmaAtbOp : Tile_ComputeOp<"mma_atb"> {
   let summary = "starts acc = A^T B";
   let description = [{
     The rows of both are the depth. The result, A's columns by B's, is cut into blocks of 64
@@ -371,9 +379,9 @@ def Tile_MmaTnOp : Tile_ComputeOp<"mma_tn"> {
     - C2: acc of one `block` has 64 rows and 4 warps, and there are so many blocks.
 
     ```mlir
-    %t = tile.mma_tn %dQ, %dS_tile, %K_tile
+    %t = tile.mma_atb %dQ, %dS_tile, %K_tile
         : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
-    %u = tile.mma_tn %half, %dS_tile, %K_tile block 1 of 2
+    %u = tile.mma_atb %half, %dS_tile, %K_tile block 1 of 2
         : !tile.frag<64x64, 4>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
     ```
   }];
@@ -390,7 +398,7 @@ def Tile_MmaTnOp : Tile_ComputeOp<"mma_tn"> {
   let hasVerifier = 1;
 }
 
-def Tile_MmaPieceOp : Tile_ComputeOp<"mma_piece", [SameVariadicOperandSize]> {
+def Tile_MmaAtbSliceOp : Tile_ComputeOp<"mma_atb_slice", [SameVariadicOperandSize]> {
   let summary = "starts a piece of one of several products A^T B";
   let description = [{
     Of each pair of `lefts` and `rights`, the product A^T B has 64 rows, and is cut into pieces of as many of B's
@@ -403,7 +411,8 @@ def Tile_MmaPieceOp : Tile_ComputeOp<"mma_piece", [SameVariadicOperandSize]> {
       columns, which B's are a multiple of if rounded up to 64, and 4 warps.
 
     ```mlir
-    %t = tile.mma_piece %piece, (%P_tile, %dS_tile), (%all_dO, %all_Q) at(%j) blocks(%c0, %c3) : !tile.frag<64x64, 4>,
+    %t = tile.mma_atb_slice %piece, (%P_tile, %dS_tile), (%all_dO, %all_Q) at(%j) blocks(%c0, %c3) : !tile.frag<64x64,
+        4>,
         (!tile.shared<144x64xbf16, swizzled>, !tile.shared<144x64xbf16, swizzled>), (!tile.shared<144x128xbf16,
             swizzled>, !tile.shared<144x128xbf16, swizzled>)
     ```
@@ -418,8 +427,8 @@ def Tile_MmaPieceOp : Tile_ComputeOp<"mma_piece", [SameVariadicOperandSize]> {
   let hasVerifier = 1;
 }
 
-def Tile_StorePieceOp : Tile_ComputeOp<"store_piece", [SameVariadicOperandSize]> {
-  let summary = "writes what `tile.mma_piece` made, and zeros to padding rows";
+def Tile_StoreSliceOp : Tile_ComputeOp<"store_slice", [SameVariadicOperandSize]> {
+  let summary = "writes what `tile.mma_atb_slice` made, and zeros to padding rows";
   let description = [{
     As `tile.store`, to the product's columns that the piece of this number has, times that product's factor. A product
     has so many columns as `dims` says.
@@ -428,7 +437,7 @@ def Tile_StorePieceOp : Tile_ComputeOp<"store_piece", [SameVariadicOperandSize]>
     - C1: as many factors and dims as products.
 
     ```mlir
-    tile.store_piece (%dst, %dst) strides(%o_row, %o_row), %piece at(%j) rows(%rows, %write_rows) factors [1.0,
+    tile.store_slice (%dst, %dst) strides(%o_row, %o_row), %piece at(%j) rows(%rows, %write_rows) factors [1.0,
         0.125] dims [128, 128]
         : (!tile.ptr<bf16>, !tile.ptr<bf16>), !tile.frag<64x64, 4>
     ```

@@ -13,15 +13,15 @@ def Tile_ModifyOp
   let summary = "a function of each score, its row and its key";
   let description = [{
     What an `attn.problem` asks to be done to scores before the softmax, one op for
-    each score modifier, in their order, behind the product and before `tile.keep`
+    each score modifier, in their order, behind the product and before `tile.apply_mask`
     (masked scores have to stay -inf). Full tiles need it like all others.
 
     The region gets a score, its query row and its key, (`q0`, `k0`) being those of
     the tile's first, and the key once more as `base + ahead`, where `ahead` is a
     constant after unrolling: turning an integer into a float is dear. It yields
     the new score, or three numbers a, b, c of which it is a * b + c, so that whoever
-    goes on with it may save an instruction (`tile.weigh`). Where rows are pairs of a
-    query and a head, it gets the head as well. Scores are products as `tile.mma_qk`
+    goes on with it may save an instruction (`tile.softmax_convert`). Where rows are pairs of a
+    query and a head, it gets the head as well. Scores are products as `tile.mma_abt`
     leaves them, or what the op before left; constants in the region know by what they
     are multiplied later.
 
@@ -52,8 +52,9 @@ def Tile_ModifyOp
   let hasVerifier = 1;
 }
 
-def Tile_KeepOp : Tile_ComputeOp<"keep", [SingleBlockImplicitTerminator<"YieldOp">,
-                                          DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_ApplyMaskOp
+    : Tile_ComputeOp<"apply_mask", [SingleBlockImplicitTerminator<"YieldOp">,
+                                    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "element test: scores of invisible pairs become -inf";
   let description = [{
     The region gets the query row and the key of an element, (`q0`, `k0`) being
@@ -61,33 +62,34 @@ def Tile_KeepOp : Tile_ComputeOp<"keep", [SingleBlockImplicitTerminator<"YieldOp
     the element stays if all hold. Inside a `tile.kv_loop` each segment says
     which conjuncts it needs; `tile-split-kv-loop` leaves only those.
 
-    `turned`: the fragment's rows are keys and its columns queries; the place of its first is
+    `transposed`: the fragment's rows are keys and its columns queries; the place of its first is
     (`k0`, `q0`) then, and the region gets (k, q).
 
     Where columns are pairs of a key and a kv head as well, a row's keys are those of its head: all others are
     invisible.
 
     Constraints:
-    - C1: columns are pairs only where rows are, of a multiple of their heads, and not with `turned`.
+    - C1: columns are pairs only where rows are, of a multiple of their heads, and not with `transposed`.
 
     ```mlir
-    tile.keep %s at(%q0, %k0) : !tile.frag<128x64, 4> {
+    tile.apply_mask %s at(%q0, %k0) : !tile.frag<128x64, 4> {
     ^bb0(%q: i32, %k: i32):
       %below = arith.cmpi sle, %k, %q : i32
       tile.yield %below : i1
     }
     ```
   }];
-  let arguments = (ins Tile_AnyScores:$s, Tile_Origin:$q0, Tile_Origin:$k0, UnitAttr:$turned);
+  let arguments = (ins Tile_AnyScores:$s, Tile_Origin:$q0, Tile_Origin:$k0, UnitAttr:$transposed);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `` custom<Origin>(type($k0)) `)` (`turned` $turned^)? `:`
+    $s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `` custom<Origin>(type($k0)) `)` (`transposed` $transposed^)?
+        `:`
         qualified(type($s)) $body attr-dict
   }];
   let hasVerifier = 1;
 }
 
-def Tile_SoftmaxStepOp : Tile_ComputeOp<"softmax_step"> {
+def Tile_OnlineSoftmaxOp : Tile_ComputeOp<"online_softmax"> {
   let summary = "one step of the online softmax";
   let description = [{
     Raises the running maximum of each row, rescales its sum and `acc`, turns the
@@ -98,7 +100,7 @@ def Tile_SoftmaxStepOp : Tile_ComputeOp<"softmax_step"> {
     raise a maximum.
 
     `repaired`: a row whose largest score is 2^24 or more in size, in base 2, may come out wrong. `tile.normalize` finds
-    such rows and `tile.repair` computes them again. Without it every finite score is right, which takes a few
+    such rows and `tile.recompute_rows` computes them again. Without it every finite score is right, which takes a few
     instructions a tile.
 
     Constraints:
@@ -106,8 +108,8 @@ def Tile_SoftmaxStepOp : Tile_ComputeOp<"softmax_step"> {
     - C2: all places are fragments, or all are strips of as many lanes.
 
     ```mlir
-    tile.softmax_step %s, %row, %acc scale 8.838835e-02
-        : !tile.frag<128x64, 4>, !tile.rows<128, 4>, !tile.frag<128x128, 4>
+    tile.online_softmax %s, %row, %acc scale 8.838835e-02
+        : !tile.frag<128x64, 4>, !tile.softmax_state<128, 4>, !tile.frag<128x128, 4>
     ```
   }];
   let hasVerifier = 1;
@@ -119,41 +121,41 @@ def Tile_SoftmaxStepOp : Tile_ComputeOp<"softmax_step"> {
 }
 
 def Tile_SoftmaxOp : Tile_ComputeOp<"softmax"> {
-  let summary = "the first half of `tile.softmax_step`: everything but the accumulator";
+  let summary = "the first half of `tile.online_softmax`: everything but the accumulator";
   let description = [{
     So that a product into the accumulator may be under way meanwhile. By how much
     the accumulator is to shrink stays with the row states, for `tile.rescale`. Where one tile has all keys, none does.
-    `repaired` is as in `tile.softmax_step`.
+    `repaired` is as in `tile.online_softmax`.
 
     Constraints:
     - C1: scale is positive.
 
     ```mlir
-    tile.softmax %s, %row scale 8.838835e-02 : !tile.frag<128x128, 8>, !tile.rows<128, 8>
+    tile.softmax %s, %row scale 8.838835e-02 : !tile.frag<128x128, 8>, !tile.softmax_state<128, 8>
     ```
   }];
   let hasVerifier = 1;
-  let arguments = (ins Tile_Frag:$s, Tile_Rows:$row, F64Attr:$scale, UnitAttr:$repaired);
+  let arguments = (ins Tile_Frag:$s, Tile_SoftmaxState:$row, F64Attr:$scale, UnitAttr:$repaired);
   let assemblyFormat =
       [{ $s `,` $row `scale` $scale (`repaired` $repaired^)? attr-dict `:` qualified(type($s)) `,` qualified(type($row))
           }];
 }
 
 def Tile_RescaleOp : Tile_ComputeOp<"rescale"> {
-  let summary = "the second half of `tile.softmax_step`: the accumulator follows the maxima";
+  let summary = "the second half of `tile.online_softmax`: the accumulator follows the maxima";
   let description = [{
     ```mlir
-    tile.rescale %acc, %row : !tile.frag<128x128, 8>, !tile.rows<128, 8>
+    tile.rescale %acc, %row : !tile.frag<128x128, 8>, !tile.softmax_state<128, 8>
     ```
   }];
-  let arguments = (ins Tile_Frag:$acc, In<Tile_Rows>:$row);
+  let arguments = (ins Tile_Frag:$acc, In<Tile_SoftmaxState>:$row);
   let assemblyFormat = "$acc `,` $row attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
 }
 
-def Tile_RoundOp : Tile_ComputeOp<"round"> {
+def Tile_ConvertOp : Tile_ComputeOp<"convert"> {
   let summary = "rounds probabilities and holds them as the left operand of a product";
   let description = [{
-    In registers, or, for a product with their transpose (`tile.mma_tn`), in shared memory; that
+    In registers, or, for a product with their transpose (`tile.mma_atb`), in shared memory; that
     ends with a barrier. `at_once`: before products that follow are begun. Left to itself the compiler begins those
     first where it can, and needs registers for what is rounded and for their results.
 
@@ -162,28 +164,28 @@ def Tile_RoundOp : Tile_ComputeOp<"round"> {
       and at least as many columns.
 
     ```mlir
-    tile.round %p, %s : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>
-    tile.round %p, %s {at_once} : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>
+    tile.convert %p, %s : !tile.register_operand<128x128xbf16, 8>, !tile.frag<128x128, 8>
+    tile.convert %p, %s {at_once} : !tile.register_operand<128x128xbf16, 8>, !tile.frag<128x128, 8>
     ```
   }];
-  let arguments = (ins Out<AnyTypeOf<[Tile_Held, Tile_Shared]>>:$p, In<Tile_Frag>:$s, UnitAttr:$at_once);
+  let arguments = (ins Out<AnyTypeOf<[Tile_RegisterOperand, Tile_Shared]>>:$p, In<Tile_Frag>:$s, UnitAttr:$at_once);
   let assemblyFormat = "$p `,` $s attr-dict `:` qualified(type($p)) `,` qualified(type($s))";
   let hasVerifier = 1;
 }
 
-def Tile_WeighOp
-    : Tile_ComputeOp<"weigh", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
-  let summary = "`tile.softmax` and `tile.round` at once, maxima last";
+def Tile_SoftmaxConvertOp
+    : Tile_ComputeOp<"softmax_convert", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "`tile.softmax` and `tile.convert` at once, maxima last";
   let description = [{
     Scores become rounded probabilities and join the sums. They are first taken
     relative to the maxima as they are; only if a sum then shows that a row grew
     far beyond its maximum, that is raised and all is done once more. So
     exponentials wait for no maximum, and most tiles compute none. What that means
     for the accumulator stays with the row states, for `tile.rescale`. The maxima
-    have to come from scores already, as `tile.softmax` leaves them. `repaired` is as in `tile.softmax_step`.
+    have to come from scores already, as `tile.softmax` leaves them. `repaired` is as in `tile.online_softmax`.
 
     `p` must not be read by a product any more, which `tile.softmax` and
-    `tile.round` ask of the second of them only.
+    `tile.convert` ask of the second of them only.
 
     The regions are those of a `tile.modify` that `tile-fuse-modify` found right
     before; (`q0`, `k0`) come with them. Scores are small if all of a warp's are
@@ -200,11 +202,12 @@ def Tile_WeighOp
       `becomes` with `within`.
 
     ```mlir
-    tile.weigh %p, %s, %row scale 8.838835e-02 : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>, !tile.rows<128, 8>
+    tile.softmax_convert %p, %s, %row scale 8.838835e-02 : !tile.register_operand<128x128xbf16, 8>, !tile.frag<128x128,
+        8>, !tile.softmax_state<128, 8>
     ```
   }];
-  let arguments = (ins Out<Tile_Held>:$p, Tile_Frag:$s, Tile_Rows:$row, F64Attr:$scale, UnitAttr:$repaired,
-      Variadic<I32>:$at, OptionalAttr<F64Attr>:$within, OptionalAttr<F64Attr>:$becomes);
+  let arguments = (ins Out<Tile_RegisterOperand>:$p, Tile_Frag:$s, Tile_SoftmaxState:$row, F64Attr:$scale,
+      UnitAttr:$repaired, Variadic<I32>:$at, OptionalAttr<F64Attr>:$within, OptionalAttr<F64Attr>:$becomes);
   let regions = (region AnyRegion:$small, AnyRegion:$modify);
   let assemblyFormat = [{
     $p `,` $s `,` $row `scale` $scale (`repaired` $repaired^)? (`at` `(` $at^ `)`)? attr-dict
@@ -214,10 +217,10 @@ def Tile_WeighOp
   let hasVerifier = 1;
 }
 
-def Tile_RepairOp
-    : Tile_ComputeOp<"repair", [SingleBlockImplicitTerminator<"YieldOp">, AllTypesMatch<["q", "k", "v"]>,
-                                AttrSizedOperandSegments,
-                                DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_RecomputeRowsOp
+    : Tile_ComputeOp<"recompute_rows", [SingleBlockImplicitTerminator<"YieldOp">, AllTypesMatch<["q", "k", "v"]>,
+                                        AttrSizedOperandSegments,
+                                        DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "computes rows anew whose result is NaN";
   let description = [{
     A product with P cannot tell "may not see" from a weight of 0, and 0 * NaN is
@@ -232,8 +235,8 @@ def Tile_RepairOp
     keys, which begins there. The region gets (query row, key) and yields the mask's
     conditions, all of which have to hold; `modify`, if any, is that of
     `tile.modify` for all of the problem's score modifiers together, and `sink` that of `tile.add_sink`. Pairs that
-    `tile.drop` would drop are left out of results, which are multiplied (`by`). With `along`, keys are those of so many
-    tiles, of which that region says which one number j is.
+    `tile.dropout` would drop are left out of results, which are multiplied (`by`). With `along`, keys are those of so
+    many tiles, of which that region says which one number j is.
 
     Constraints:
     - C1: o has q's elements, or f32, as the results of a share have.
@@ -242,7 +245,8 @@ def Tile_RepairOp
     - C4: `tiles` and `along` are given together, and not `from` with them; the region gets an i32 and yields one.
 
     ```mlir
-    tile.repair %acc at(%q0) rows(%rows) keys(%keys) from(%q, %q_row, %k, %k_row, %v, %v_row) into(%o, %o_row) lse(%lse)
+    tile.recompute_rows %acc at(%q0) rows(%rows) keys(%keys) from(%q, %q_row, %k, %k_row, %v, %v_row) into(%o,
+        %o_row) lse(%lse)
         dims(128, 128) scale 8.838835e-02 : !tile.frag<128x128, 8>, !tile.ptr<bf16>, !tile.ptr<bf16> {
     ^bb0(%query: i32, %key: i32):
       %below = arith.cmpi sle, %key, %query : i32
@@ -253,7 +257,7 @@ def Tile_RepairOp
   let arguments = (ins In<Tile_Frag>:$acc, Tile_Origin:$q0, I32:$rows, Optional<I32>:$first_key, I32:$keys, Tile_Ptr:$q,
       Tile_Stride:$q_row, Tile_Ptr:$k, I64:$k_row, Tile_Ptr:$v, I64:$v_row, Out<Tile_Ptr>:$o, Tile_Stride:$o_row,
       Out<Optional<Tile_FloatPtr>>:$lse, Optional<Tile_Stride>:$lse_row, Out<Optional<Tile_FloatPtr>>:$sum,
-      Optional<Tile_Draws>:$draws, Optional<I32>:$tiles, I64Attr:$dim_qk, I64Attr:$dim_v, F64Attr:$scale,
+      Optional<Tile_DropoutState>:$draws, Optional<I32>:$tiles, I64Attr:$dim_qk, I64Attr:$dim_v, F64Attr:$scale,
       OptionalAttr<I64Attr>:$below, OptionalAttr<F64Attr>:$factor, OptionalAttr<I64Attr>:$tile);
   let regions = (region SizedRegion<1>:$body, AnyRegion:$modify, AnyRegion:$sink, AnyRegion:$along);
   let assemblyFormat = [{
@@ -283,7 +287,7 @@ def Tile_AddSinkOp
     - C2: the region yields a number of type f32; it gets a head (i32) where rows are pairs, else nothing.
 
     ```mlir
-    tile.add_sink %acc, %row at(%q0) : !tile.frag<128x128, 4>, !tile.rows<128, 4> {
+    tile.add_sink %acc, %row at(%q0) : !tile.frag<128x128, 4>, !tile.softmax_state<128, 4> {
       tile.yield %sink : f32
     }
     ```
@@ -300,15 +304,15 @@ def Tile_AddSinkOp
 def Tile_NormalizeOp : Tile_ComputeOp<"normalize"> {
   let summary = "divides the accumulator by the rows' sums (0 where nothing was seen)";
   let description = [{
-    `repaired`: a row whose largest score is 2^24 or more in size, in base 2, becomes NaN, so that `tile.repair`
+    `repaired`: a row whose largest score is 2^24 or more in size, in base 2, becomes NaN, so that `tile.recompute_rows`
     computes it again.
 
     Constraints:
     - C1: both are of fragments, or both of strips of as many lanes.
-    - C2: `repaired` is for fragments, in a kernel with a `tile.repair`.
+    - C2: `repaired` is for fragments, in a kernel with a `tile.recompute_rows`.
 
     ```mlir
-    tile.normalize %acc, %row : !tile.frag<128x128, 4>, !tile.rows<128, 4>
+    tile.normalize %acc, %row : !tile.frag<128x128, 4>, !tile.softmax_state<128, 4>
     ```
   }];
   let hasVerifier = 1;
@@ -317,16 +321,16 @@ def Tile_NormalizeOp : Tile_ComputeOp<"normalize"> {
       "$acc `,` $row (`repaired` $repaired^)? attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
 }
 
-def Tile_CompleteOp : Tile_ComputeOp<"complete"> {
+def Tile_ReduceRowSumsOp : Tile_ComputeOp<"reduce_row_sums"> {
   let summary = "completes the rows' sums: the first half of `tile.normalize`";
   let description = [{
     Once, where parts of the columns are divided one after the other.
 
     ```mlir
-    tile.complete %row : !tile.rows<32, 2>
+    tile.reduce_row_sums %row : !tile.softmax_state<32, 2>
     ```
   }];
-  let arguments = (ins Tile_Rows:$row);
+  let arguments = (ins Tile_SoftmaxState:$row);
   let assemblyFormat = "$row attr-dict `:` qualified(type($row))";
 }
 
@@ -334,10 +338,10 @@ def Tile_DivideOp : Tile_ComputeOp<"divide"> {
   let summary = "divides by the rows' sums: the second half of `tile.normalize`";
   let description = [{
     ```mlir
-    tile.divide %acc, %row : !tile.frag<32x64, 2>, !tile.rows<32, 2>
+    tile.divide %acc, %row : !tile.frag<32x64, 2>, !tile.softmax_state<32, 2>
     ```
   }];
-  let arguments = (ins Tile_Frag:$acc, In<Tile_Rows>:$row);
+  let arguments = (ins Tile_Frag:$acc, In<Tile_SoftmaxState>:$row);
   let assemblyFormat = "$acc `,` $row attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
 }
 

@@ -22,7 +22,7 @@ def TileOpInterface : OpInterface<"TileOpInterface"> {
     | `Tile_ControlOp` | any role: control flow, and places |
     | `Tile_ComputeOp` | consumers, the dQ MMA warpgroup, or all warps without roles: copies, products, and the like |
     | `Tile_ProducerOp` | the producer: what `tile-assign-roles` makes of copies |
-    | `Tile_AdderOp` | the adder |
+    | `Tile_DqStoreOp` | the adder |
 
     Its operands are places, pointers or scalars. `In<...>`, `Out<...>` and `InOut<...>` around the type of an operand
     say that the op reads it, writes it, or both. Without them a pointer is read, a place is read and written, and a
@@ -81,6 +81,6 @@ class Tile_ScalarOp<string mnemonic, list<Trait> traits = []>
 class Tile_ControlOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "any", traits, "-">;
 class Tile_ProducerOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "producer", traits, "?">;
 class Tile_ComputeOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "compute", traits, "?">;
-class Tile_AdderOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "adder", traits, "?">;
+class Tile_DqStoreOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "adder", traits, "?">;
 
 #endif // TILE_INTERFACES

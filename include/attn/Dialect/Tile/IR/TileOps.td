@@ -6,18 +6,18 @@
 #define TILE_OPS
 
 include "attn/Dialect/Tile/IR/TileBackwardOps.td"
-include "attn/Dialect/Tile/IR/TileSumOps.td"
-include "attn/Dialect/Tile/IR/TileLearnedOps.td"
-include "attn/Dialect/Tile/IR/TileDropOps.td"
+include "attn/Dialect/Tile/IR/TileAccumulatorOps.td"
+include "attn/Dialect/Tile/IR/TileArrayGradOps.td"
+include "attn/Dialect/Tile/IR/TileDropoutOps.td"
 include "attn/Dialect/Tile/IR/TileFragmentOps.td"
 include "attn/Dialect/Tile/IR/TileResultOps.td"
 include "attn/Dialect/Tile/IR/TileRoleOps.td"
 include "attn/Dialect/Tile/IR/TileSchedules.td"
 include "attn/Dialect/Tile/IR/TileSegmentOps.td"
-include "attn/Dialect/Tile/IR/TileStripOps.td"
+include "attn/Dialect/Tile/IR/TileSimtRowOps.td"
 include "attn/Dialect/Tile/IR/TileInterfaces.td"
-include "attn/Dialect/Tile/IR/TileVisitOps.td"
-include "attn/Dialect/Tile/IR/TileWalkOps.td"
+include "attn/Dialect/Tile/IR/TileListOps.td"
+include "attn/Dialect/Tile/IR/TileKvLoopOps.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
@@ -40,11 +40,12 @@ def Tile_KernelOp
     `packed`, one for each query tile and head, or, with `keys`, for each key tile and kv
     head (of a backward pass); `rows cluster N`, a cluster of N blocks
     for each row of the batch (made of `attn.segments`). With `tiles N` a sequence has N tiles for
-    a head or a group of heads, by its number, and these take turns if its rows need more (docs/Schedules/streaming.md);
+    a head or a group of heads, by its number, and these take turns if its rows need more
+    (docs/Schedules/cta_per_sequence.md);
     a tile is a block's, or, with `simt_rows`, a warp's. With `longer M, N` blocks are those that sequences of more than
-    M queries or N keys can need: in a packed grid lists say which slots these have (`tile.list_slots`), in a dense one
-    all sequences are so long, or there is nothing to launch. The kernels of a problem are launched one after the other,
-    in their order.
+    M queries or N keys can need: in a packed grid lists say which slots these have (`tile.list_work_tiles`), in a dense
+    one all sequences are so long, or there is nothing to launch. The kernels of a problem are launched one after the
+    other, in their order.
 
     Constraints:
     - C1: as many argument names as arguments.
@@ -77,11 +78,11 @@ def Tile_KernelOp
     /// The part of its schedule that speaks of roles; null where all warps do the same.
     ::attn::tile::WarpSpecializedInterface getRoles() { return ::attn::tile::warpSpecializationOf(getSchedule()); }
     /// Is a block or a warp a sequence's, with neither tiles of a grid nor roles?
-    bool isStreaming();
+    bool isPerSequence();
     /// Is a cluster for each row of the batch?
     bool hasRows() { return getCluster().has_value(); }
     /// Do rows of a sequence stay with their threads while keys pass by? That leaves few registers.
-    bool keepsRows();
+    bool hasStationaryRows();
     /// The scale of its softmax ops, all of which have one; 1 in a kernel without any.
     double getSoftmaxScale();
     /// Rows of a block's tile of results: keys in a grid of key tiles, else rows of queries.
@@ -216,7 +217,7 @@ def Tile_AdvanceOp : Tile_ScalarOp<"advance", [AllTypesMatch<["base", "result"]>
 // Places
 //===----------------------------------------------------------------------===//
 
-def Tile_PlaceOp : Tile_ControlOp<"place", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_AllocOp : Tile_ControlOp<"alloc", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "declares a place";
   let description = [{
     A tile in shared memory, a ring of them, a fragment in registers or the state
@@ -226,9 +227,9 @@ def Tile_PlaceOp : Tile_ControlOp<"place", [DeclareOpInterfaceMethods<OpAsmOpInt
     makes a ring, how many that has, if not as many as the schedule says.
 
     ```mlir
-    %Q = tile.place "Q" : !tile.shared<128x128xbf16, 136>
-    %K = tile.place "K" slots 2 : !tile.shared<128x128xbf16, swizzled>
-    %s = tile.place "s" : !tile.frag<128x64, 4>
+    %Q = tile.alloc "Q" : !tile.shared<128x128xbf16, 136>
+    %K = tile.alloc "K" slots 2 : !tile.shared<128x128xbf16, swizzled>
+    %s = tile.alloc "s" : !tile.frag<128x64, 4>
     ```
   }];
   let arguments = (ins StrAttr:$name, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$barriers,
@@ -253,17 +254,17 @@ def Tile_ClearOp : Tile_ComputeOp<"clear"> {
   let assemblyFormat = "$place attr-dict `:` qualified(type($place))";
 }
 
-def Tile_HoldOp : Tile_ComputeOp<"hold"> {
+def Tile_LoadOperandOp : Tile_ComputeOp<"load_operand"> {
   let summary = "reads a tile from shared memory into registers";
   let description = [{
     Constraints:
     - C1: both have the same rows, columns and element type.
 
     ```mlir
-    tile.hold %held, %Q : !tile.held<128x64xbf16, 4>, !tile.shared<128x64xbf16, 72>
+    tile.load_operand %held, %Q : !tile.register_operand<128x64xbf16, 4>, !tile.shared<128x64xbf16, 72>
     ```
   }];
-  let arguments = (ins Out<Tile_Held>:$held, In<Tile_Shared>:$src);
+  let arguments = (ins Out<Tile_RegisterOperand>:$held, In<Tile_Shared>:$src);
   let assemblyFormat = "$held `,` $src attr-dict `:` qualified(type($held)) `,` qualified(type($src))";
   let hasVerifier = 1;
 }
@@ -271,7 +272,7 @@ def Tile_HoldOp : Tile_ComputeOp<"hold"> {
 def Tile_NegateOp : Tile_ComputeOp<"negate"> {
   let summary = "changes the sign of a tile in shared memory";
   let description = [{
-    A negative scale moves its sign into Q, so that `tile.softmax_step` may take
+    A negative scale moves its sign into Q, so that `tile.online_softmax` may take
     the largest product for the largest score. Ends with a barrier of the block.
 
     ```mlir
@@ -314,7 +315,7 @@ def Tile_CopyAsyncOp : Tile_ComputeOp<"copy_async"> {
   let hasVerifier = 1;
 }
 
-def Tile_CopyBoxOp : Tile_ComputeOp<"copy_box", [AttrSizedOperandSegments]> {
+def Tile_CopyTmaOp : Tile_ComputeOp<"copy_tma", [AttrSizedOperandSegments]> {
   let summary = "starts copying a box of a tensor into shared memory";
   let description = [{
     The place's rows from `row` on, of one head of one sequence, or of the map's heads
@@ -330,14 +331,14 @@ def Tile_CopyBoxOp : Tile_ComputeOp<"copy_box", [AttrSizedOperandSegments]> {
     - C3: `boxes`, of a packed map without heads, are positive, and no more than the place has room for.
 
     ```mlir
-    %t = tile.copy_box %K, %k_map at(%row, %head, %b) : !tile.shared<128x128xbf16, swizzled>, !tile.map<128xbf16>
-    %u = tile.copy_box %V, %v_map at(%row, %head) rows(%left)
-        : !tile.shared<128x128xbf16, swizzled>, !tile.map<128xbf16, packed>
-    %w = tile.copy_box %all, %all_map at(%row, %head) rows(%left) boxes 3
-        : !tile.shared<192x128xbf16, swizzled>, !tile.map<64xbf16, packed>
+    %t = tile.copy_tma %K, %k_map at(%row, %head, %b) : !tile.shared<128x128xbf16, swizzled>, !tile.tensor_map<128xbf16>
+    %u = tile.copy_tma %V, %v_map at(%row, %head) rows(%left)
+        : !tile.shared<128x128xbf16, swizzled>, !tile.tensor_map<128xbf16, packed>
+    %w = tile.copy_tma %all, %all_map at(%row, %head) rows(%left) boxes 3
+        : !tile.shared<192x128xbf16, swizzled>, !tile.tensor_map<64xbf16, packed>
     ```
   }];
-  let arguments = (ins Out<Tile_Shared>:$dst, Tile_Map:$map, I32:$row, I32:$head, Optional<I32>:$batch,
+  let arguments = (ins Out<Tile_Shared>:$dst, Tile_TensorMap:$map, I32:$row, I32:$head, Optional<I32>:$batch,
       Optional<I32>:$rows, OptionalAttr<I64Attr>:$boxes);
   let results = (outs Tile_CopyToken:$token);
   let assemblyFormat = [{
@@ -366,14 +367,14 @@ def Tile_WaitOp : Tile_ComputeOp<"wait"> {
   let hasVerifier = 1;
 }
 
-def Tile_NoProductOp : Tile_ScalarOp<"no_product"> {
+def Tile_NullProductOp : Tile_ScalarOp<"null_product"> {
   let summary = "a token of nothing";
   let description = [{
     What a loop carries into its first step, where each step waits for a product that the step before began. Waiting for
     it is no wait.
 
     ```mlir
-    %none = tile.no_product
+    %none = tile.null_product
     ```
   }];
   let results = (outs Tile_ProductToken:$token);
@@ -400,7 +401,7 @@ def Tile_WaitFiniteOp : Tile_ComputeOp<"wait_finite"> {
   let hasVerifier = 1;
 }
 
-def Tile_PartOp : Tile_ScalarOp<"part"> {
+def Tile_SubtileOp : Tile_ScalarOp<"subtile"> {
   let summary = "some rows and columns of a tile";
   let description = [{
     From the first row on, and from `column` on. It may be filled, and is then no longer the tile's.
@@ -409,7 +410,7 @@ def Tile_PartOp : Tile_ScalarOp<"part"> {
     - C1: neither is swizzled; both have the same pitch and elements, the part at most the tile's rows and columns.
 
     ```mlir
-    %right = tile.part %V from(%c) : !tile.shared<24x128xbf16, 136> to !tile.shared<24x64xbf16, 136>
+    %right = tile.subtile %V from(%c) : !tile.shared<24x128xbf16, 136> to !tile.shared<24x64xbf16, 136>
     ```
   }];
   let arguments = (ins Tile_Shared:$tile, Optional<I32>:$column);
@@ -435,7 +436,7 @@ def Tile_BarrierOp : Tile_ComputeOp<"barrier"> {
 def Tile_IsFiniteOp : Tile_ComputeOp<"is_finite"> {
   let summary = "has a fragment neither NaN nor Inf?";
   let description = [{
-    Of what the thread has of it, so threads answer differently (`tile.barrier_all`). A sum of products of finite
+    Of what the thread has of it, so threads answer differently (`tile.barrier_and`). A sum of products of finite
     numbers that is beyond float32 counts as Inf.
 
     ```mlir
@@ -447,14 +448,14 @@ def Tile_IsFiniteOp : Tile_ComputeOp<"is_finite"> {
   let assemblyFormat = "$place attr-dict `:` qualified(type($place))";
 }
 
-def Tile_BarrierAllOp : Tile_ComputeOp<"barrier_all"> {
+def Tile_BarrierAndOp : Tile_ComputeOp<"barrier_and"> {
   let summary = "a barrier, and whether all threads of the block say yes";
   let description = [{
     As `tile.barrier`; the same answer in the whole block.
 
     ```mlir
     %own = tile.is_finite %s : !tile.frag<16x16, 1>
-    %all = tile.barrier_all %own
+    %all = tile.barrier_and %own
     ```
   }];
   let arguments = (ins I1:$own);
@@ -462,7 +463,7 @@ def Tile_BarrierAllOp : Tile_ComputeOp<"barrier_all"> {
   let assemblyFormat = "$own attr-dict";
 }
 
-def Tile_MmaQkOp : Tile_ComputeOp<"mma_qk"> {
+def Tile_MmaAbtOp : Tile_ComputeOp<"mma_abt"> {
   let summary = "starts s = Q K^T";
   let description = [{
     Constraints:
@@ -470,21 +471,23 @@ def Tile_MmaQkOp : Tile_ComputeOp<"mma_qk"> {
       if K is swizzled; Q (in shared memory, or held in registers) and K have equal columns and element types.
     - C2: of strips, all have as many lanes, and q has elements of f32.
 
-    `negated`: -Q K^T, where a scale is negative and Q cannot be rewritten. `late`: where Q's
+    `negated`: -Q K^T, where a scale is negative and Q cannot be rewritten. `recomputed`: where Q's
     parts lie is worked out where they are read, and not kept in registers from tile to tile. `first`: of a swizzled Q,
     the rows from there on, as many as s has or as there are.
 
     ```mlir
-    %t = tile.mma_qk %s, %Q, %K : !tile.frag<128x64, 4>, !tile.shared<128x128xbf16, 136>, !tile.shared<64x128xbf16, 136>
-    %u = tile.mma_qk %piece_s, %long_Q first 128, %short_K
+    %t = tile.mma_abt %s, %Q, %K : !tile.frag<128x64, 4>, !tile.shared<128x128xbf16, 136>, !tile.shared<64x128xbf16,
+        136>
+    %u = tile.mma_abt %piece_s, %long_Q first 128, %short_K
         : !tile.frag<128x64, 8>, !tile.shared<208x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
     ```
   }];
-  let arguments = (ins Out<Tile_AnyScores>:$s, In<AnyTypeOf<[Tile_Shared, Tile_Held, Tile_Strip]>>:$q,
-      In<AnyTypeOf<[Tile_Shared, Tile_Strip]>>:$k, UnitAttr:$negated, UnitAttr:$late, OptionalAttr<I64Attr>:$first);
+  let arguments = (ins Out<Tile_AnyScores>:$s, In<AnyTypeOf<[Tile_Shared, Tile_RegisterOperand, Tile_SimtTile]>>:$q,
+      In<AnyTypeOf<[Tile_Shared, Tile_SimtTile]>>:$k, UnitAttr:$negated, UnitAttr:$recomputed,
+      OptionalAttr<I64Attr>:$first);
   let builders = [OpBuilder<
-      (ins "::mlir::Value":$s, "::mlir::Value":$q, "::mlir::Value":$k, "bool":$negated, "bool":$late), [{
-    build($_builder, $_state, s, q, k, negated, late, /*first=*/::mlir::IntegerAttr());
+      (ins "::mlir::Value":$s, "::mlir::Value":$q, "::mlir::Value":$k, "bool":$negated, "bool":$recomputed), [{
+    build($_builder, $_state, s, q, k, negated, recomputed, /*first=*/::mlir::IntegerAttr());
   }]>];
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat =
@@ -493,11 +496,11 @@ def Tile_MmaQkOp : Tile_ComputeOp<"mma_qk"> {
   let hasVerifier = 1;
 }
 
-def Tile_MmaPvOp : Tile_ComputeOp<"mma_pv"> {
+def Tile_MmaAbOp : Tile_ComputeOp<"mma_ab"> {
   let summary = "starts acc += P V";
   let description = [{
     P is the fragment `p`, rounded to V's element type, or held in registers
-    after `tile.round`. `guarded`: some rows of
+    after `tile.convert`. `guarded`: some rows of
     the tile may not see some of its keys, and a NaN or Inf in V must not reach
     them through 0 * NaN. With `when`, that is only so if the condition holds.
 
@@ -507,12 +510,12 @@ def Tile_MmaPvOp : Tile_ComputeOp<"mma_pv"> {
     - C2: of strips, all have as many lanes, and acc has elements of f32.
 
     ```mlir
-    %t = tile.mma_pv %acc, %s, %V {guarded}
+    %t = tile.mma_ab %acc, %s, %V {guarded}
         : !tile.frag<128x128, 4>, !tile.frag<128x64, 4>, !tile.shared<64x128xbf16, 136>
     ```
   }];
-  let arguments = (ins Tile_AnySum:$acc, In<AnyTypeOf<[Tile_AnyScores, Tile_Held]>>:$p,
-      In<AnyTypeOf<[Tile_Shared, Tile_Strip]>>:$v, UnitAttr:$guarded, Optional<I1>:$when);
+  let arguments = (ins Tile_AnySum:$acc, In<AnyTypeOf<[Tile_AnyScores, Tile_RegisterOperand]>>:$p,
+      In<AnyTypeOf<[Tile_Shared, Tile_SimtTile]>>:$v, UnitAttr:$guarded, Optional<I1>:$when);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat =
       [{ $acc `,` $p `,` $v (`when` `(` $when^ `)`)? attr-dict `:` qualified(type($acc)) `,` qualified(type($p)) `,`

@@ -33,11 +33,12 @@ def Tile_StoreLseOp : Tile_ComputeOp<"store_lse", [AttrSizedOperandSegments]> {
   let summary = "writes the log-sum-exp of rows (natural logarithm), -inf to padding rows";
   let description = [{
     One after the other, or, where rows are pairs of a query and a head, `stride` apart. With `sum`, the state of rows
-    is written and not their LSE, for `tile.merge`: the raw maximum, and the sum to the other place.
+    is written and not their LSE, for `tile.combine`: the raw maximum, and the sum to the other place.
 
     ```mlir
-    tile.store_lse %dst, %row rows(%rows, %write_rows) : !tile.ptr<f32>, !tile.rows<128, 4>
-    tile.store_lse %partial_max sum(%partial_sum), %row rows(%rows, %write_rows) : !tile.ptr<f32>, !tile.rows<128, 4>
+    tile.store_lse %dst, %row rows(%rows, %write_rows) : !tile.ptr<f32>, !tile.softmax_state<128, 4>
+    tile.store_lse %partial_max sum(%partial_sum), %row rows(%rows, %write_rows) : !tile.ptr<f32>,
+        !tile.softmax_state<128, 4>
     ```
   }];
   let arguments = (ins Out<Tile_Ptr>:$dst, Out<Optional<Tile_FloatPtr>>:$sum, Optional<Tile_Stride>:$stride,
@@ -62,21 +63,21 @@ def Tile_StorePaddingOp : Tile_ComputeOp<"store_padding"> {
                        "`dim` $dim attr-dict `:` qualified(type($dst))";
 }
 
-def Tile_ClearShareOp : Tile_ComputeOp<"clear_share"> {
+def Tile_ClearSliceOp : Tile_ComputeOp<"clear_slice"> {
   let summary = "makes a block's share of an array in global memory 0";
   let description = [{
     Of `count` numbers, a multiple of 4, `block` of so many `blocks` clears what is left to it if they take turns: all
     of them together clear all. Where a kernel multiplies, memory has time for that.
 
     ```mlir
-    tile.clear_share %sum count(%count) block(%block of %blocks)
+    tile.clear_slice %sum count(%count) block(%block of %blocks)
     ```
   }];
   let arguments = (ins Out<Tile_FloatPtr>:$to, I64:$count, I32:$block, I32:$blocks);
   let assemblyFormat = "$to `count` `(` $count `)` `block` `(` $block `of` $blocks `)` attr-dict";
 }
 
-def Tile_MergeOp : Tile_ComputeOp<"merge"> {
+def Tile_CombineOp : Tile_ComputeOp<"combine"> {
   let summary = "makes results out of those of parts of the keys";
   let description = [{
     Where a query tile's keys were shared out (`split_kv`), each block
@@ -101,7 +102,7 @@ def Tile_MergeOp : Tile_ComputeOp<"merge"> {
     - C2: scale is positive.
 
     ```mlir
-    tile.merge %o stride(%o_row) lse(%lse) from(%partial_o, %partial_max, %partial_sum) splits(%splits,
+    tile.combine %o stride(%o_row) lse(%lse) from(%partial_o, %partial_max, %partial_sum) splits(%splits,
         %pitch) rows(%rows) dim 128 scale 8.838835e-02
       : !tile.ptr<bf16>
     ```

@@ -59,7 +59,7 @@ def Tile_SimtRows
   let description = [{
     A row of a head is shared by `lanes` lanes of a warp, and a warp has 32 / lanes heads, or groups of `pack_heads`
     heads. A group of lanes has `rows` rows and reads `keys` keys at a time. Forward and backward passes
-    (docs/Schedules/streaming.md).
+    (docs/Schedules/simt_rows.md).
 
     Constraints:
     - C1: `lanes` is 1, 2, 4, 8, 16 or 32; `warps` is 1, 2, 4 or 8.
@@ -89,7 +89,7 @@ def Tile_CtaPerSequence
 
     With `column_parts`, `kv_tile` is expected to hold all keys: the softmax is a single pass, and the CTA computes its
     results in so many parts of their columns. Longer sequences are walked 16 keys at a time. Forward and backward
-    passes (docs/Schedules/streaming.md).
+    passes (docs/Schedules/cta_per_sequence.md).
 
     Constraints:
     - C1: `warps` is from 1 to 8, `q_tile` from 1 to 256, `kv_tile` a multiple of 8 from 8 to 256.
@@ -141,7 +141,7 @@ def Tile_WarpSpecialized : Tile_Schedule<"WarpSpecialized", "warp_specialized",
   let description = [{
     The producer brings K and V tiles by TMA into rings of `stages` stages and query tiles into one of `q_stages`; 1 to
     3 consumer warpgroups of 64 query rows each multiply them (WGMMA). With `pingpong` warpgroups begin their products
-    one after the other, so that one multiplies while another exponentiates (docs/Schedules/hopper-forward.md).
+    one after the other, so that one multiplies while another exponentiates (docs/Schedules/warp_specialized.md).
 
     Constraints:
     - C1: `warps` is 4, 8 or 12, and `q_tile` 16 * warps.
@@ -166,7 +166,7 @@ def Tile_SinglePass
   let description = [{
     A sequence of more than one and at most `kv_tiles` KV tiles has all of its scores in registers: its softmax is a
     single pass, not online. Sequences of other lengths are walked as with `warp_specialized`
-    (docs/Schedules/streaming.md).
+    (docs/Schedules/single_pass.md).
 
     Constraints:
     - C1: `warps` is 4, 8 or 12, and `q_tile` 16 * warps.
@@ -185,8 +185,8 @@ def Tile_SplitKv : AttrDef<Tile_Dialect, "SplitKv", [Tile_ScheduleInterface]> {
   let summary = "keys of a query tile shared out among CTAs";
   let description = [{
     Each of `splits` CTAs walks a part of the KV tiles, as `of` says, and a second kernel merges what they found
-    (`tile.merge`). With few query tiles, as in decoding, most multiprocessors would have no work otherwise. `splits` 0:
-    the launch takes as many as fill the chip (docs/Schedules/few-queries.md).
+    (`tile.combine`). With few query tiles, as in decoding, most multiprocessors would have no work otherwise. `splits`
+    0: the launch takes as many as fill the chip (docs/Schedules/split_kv.md).
 
     Constraints:
     - C1: `splits` is from 0 to 256.
@@ -238,7 +238,7 @@ def Tile_WarpSpecializedBackward : Tile_Schedule<"WarpSpecializedBackward", "war
   let description = [{
     As `tiled_backward`, with the producer and consumers of `warp_specialized`. With `dq_columns` a warpgroup of its own
     multiplies dQ, so many columns at a time, and a warp adds it to the dQ accumulator: consumers wait for no other
-    warpgroup (docs/Schedules/hopper-backward.md).
+    warpgroup (docs/Schedules/warp_specialized_backward.md).
 
     Constraints:
     - C1: `warps` is 4, 8 or 12; `q_tile` and `kv_tile` are multiples of 16 from 16 to 256, and the stationary tile has
@@ -262,7 +262,7 @@ def Tile_SinglePassBackward
   let description = [{
     A CTA has all queries and all keys of a sequence of up to `q_tile` and `kv_tile` rows, and computes all gradients
     without an accumulator in memory. Longer sequences have other kernels. `stages` are those of K, V and dO, `q_stages`
-    those of Q (docs/Schedules/streaming.md).
+    those of Q (docs/Schedules/single_pass_backward.md).
 
     Constraints:
     - C1: `warps` is 8; `q_tile` and `kv_tile` are multiples of 16 from 80 to 128.
@@ -282,7 +282,7 @@ def Tile_StationaryQBackward
   let summary = "all queries of a sequence stay in a CTA and K/V tiles are streamed past them, on Hopper";
   let description = [{
     A CTA has all queries of a sequence of up to `q_tile` rows, whose dQ stays in registers, and streams up to
-    `kv_tiles` K/V tiles past them. Longer sequences have other kernels (docs/Schedules/streaming.md).
+    `kv_tiles` K/V tiles past them. Longer sequences have other kernels (docs/Schedules/stationary_q_backward.md).
 
     Constraints:
     - C1: `warps` is 12 and `q_tile` from 144 to 192, or `warps` is 8 and `q_tile` from 208 to 256; a multiple of 16.
@@ -341,7 +341,7 @@ def Tile_ByLength : AttrDef<Tile_Dialect, "ByLength"> {
   let mnemonic = "by_length";
   let summary = "one schedule for short sequences of a batch, another for long ones";
   let description = [{
-    Lengths on the device say which sequences are short. Both passes (docs/Schedules/streaming.md).
+    Lengths on the device say which sequences are short. Both passes (docs/Schedules/by_length.md).
 
     Constraints:
     - C1: `short_sequences` has a CTA or a warp for each sequence, `long_sequences` tiles of a grid.

@@ -9,11 +9,12 @@
 include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 
-def Tile_RowIndexOp : Tile_ScalarOp<"row_index", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_BatchRowIndexOp
+    : Tile_ScalarOp<"batch_row_index", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the number of this cluster's row in the batch";
   let description = [{
     ```mlir
-    %row = tile.row_index
+    %row = tile.batch_row_index
     ```
   }];
   let results = (outs I32:$result);
@@ -50,10 +51,10 @@ def Tile_CountSegmentsOp : Tile_ComputeOp<"count_segments"> {
     is counted.
 
     ```mlir
-    tile.count_segments %table, %q, %kv : !tile.table<64, 16>
+    tile.count_segments %table, %q, %kv : !tile.segment_table<64, 16>
     ```
   }];
-  let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv);
+  let arguments = (ins Tile_SegmentTable:$table, Tile_Tokens:$q, Tile_Tokens:$kv);
   let assemblyFormat = "$table `,` $q `,` $kv attr-dict `:` qualified(type($table))";
 }
 
@@ -72,20 +73,20 @@ def Tile_BoundSegmentsOp
     A row is even if each of these ids is one run of tokens on both sides and positions, if
     `%q` has any, rise by the same step on both. Of an even row the table is then about
     the tokens that see or are seen, by arithmetic on what was counted. Of another row it
-    forgets all but the bounds, for `tile.select_segments` to count again.
+    releasesWork all but the bounds, for `tile.select_segments` to count again.
 
     Constraints:
     - C1: the region has six arguments and yields three numbers, all i32.
 
     ```mlir
-    tile.bound_segments %table, %q : !tile.table<64, 16> {
+    tile.bound_segments %table, %q : !tile.segment_table<64, 16> {
     ^bb0(%count_q: i32, %low_q: i32, %high_q: i32, %count_kv: i32, %low_kv: i32, %high_kv: i32):
       %c0 = arith.constant 0 : i32
       tile.yield %low_kv, %high_q, %c0 : i32, i32, i32
     }
     ```
   }];
-  let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, UnitAttr:$whole);
+  let arguments = (ins Tile_SegmentTable:$table, Tile_Tokens:$q, UnitAttr:$whole);
   let hasVerifier = 1;
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "(`whole` $whole^)? $table `,` $q attr-dict `:` qualified(type($table)) $body";
@@ -101,10 +102,10 @@ def Tile_SelectSegmentsOp : Tile_ComputeOp<"select_segments", [AttrSizedOperandS
     the others; these are written by all blocks of the cluster.
 
     ```mlir
-    tile.select_segments %table, %q, %kv ids(%segments_q, %segments_kv) : !tile.table<64, 16>
+    tile.select_segments %table, %q, %kv ids(%segments_q, %segments_kv) : !tile.segment_table<64, 16>
     ```
   }];
-  let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv, Out<Optional<Tile_IntPtr>>:$ids_q,
+  let arguments = (ins Tile_SegmentTable:$table, Tile_Tokens:$q, Tile_Tokens:$kv, Out<Optional<Tile_IntPtr>>:$ids_q,
       Out<Optional<Tile_IntPtr>>:$ids_kv);
   let assemblyFormat = [{
     $table `,` $q `,` $kv (`ids` `(` $ids_q^ `,` $ids_kv `)`)?
@@ -129,14 +130,14 @@ def Tile_CheckSegmentsOp
     - C1: the region has three arguments and yields one or two pairs, all i32.
 
     ```mlir
-    tile.check_segments %table, %q, %kv : !tile.table<64, 16> {
+    tile.check_segments %table, %q, %kv : !tile.segment_table<64, 16> {
     ^bb0(%len_q: i32, %len_kv: i32, %shift: i32):
       %c0 = arith.constant 0 : i32
       tile.yield %c0, %shift : i32, i32
     }
     ```
   }];
-  let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv);
+  let arguments = (ins Tile_SegmentTable:$table, Tile_Tokens:$q, Tile_Tokens:$kv);
   let hasVerifier = 1;
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$table `,` $q `,` $kv attr-dict `:` qualified(type($table)) $body";
@@ -150,10 +151,10 @@ def Tile_WriteSegmentsOp : Tile_ComputeOp<"write_segments"> {
 
     ```mlir
     tile.write_segments %table lengths(%seqlens_q, %seqlens_kv) offsets(%offsets_q, %offsets_kv) status(%status)
-      : !tile.table<64, 16>
+      : !tile.segment_table<64, 16>
     ```
   }];
-  let arguments = (ins In<Tile_Table>:$table, Out<Tile_IntPtr>:$seqlens_q, Out<Tile_IntPtr>:$seqlens_kv,
+  let arguments = (ins In<Tile_SegmentTable>:$table, Out<Tile_IntPtr>:$seqlens_q, Out<Tile_IntPtr>:$seqlens_kv,
       Out<Tile_IntPtr>:$offsets_q, Out<Tile_IntPtr>:$offsets_kv, Out<Tile_IntPtr>:$status);
   let assemblyFormat = [{
     $table `lengths` `(` $seqlens_q `,` $seqlens_kv `)` `offsets` `(` $offsets_q `,` $offsets_kv `)`
@@ -161,7 +162,7 @@ def Tile_WriteSegmentsOp : Tile_ComputeOp<"write_segments"> {
   }];
 }
 
-def Tile_PairSegmentsOp : Tile_ComputeOp<"pair_segments"> {
+def Tile_WriteSequencesOp : Tile_ComputeOp<"write_sequences"> {
   let summary = "writes the sequences of all rows, in order, as attention kernels take them";
   let description = [{
     Each row writes its segments in the order of their queries, with room for as many as
@@ -172,11 +173,11 @@ def Tile_PairSegmentsOp : Tile_ComputeOp<"pair_segments"> {
     none.
 
     ```mlir
-    tile.pair_segments %table, %q, %kv queue(%queue) rows(%id_rows) q(%cu_seqlens_q, %padded_offsets_q)
-      kv(%cu_seqlens_kv, %padded_offsets_kv) : !tile.table<64, 16>
+    tile.write_sequences %table, %q, %kv queue(%queue) rows(%id_rows) q(%cu_seqlens_q, %padded_offsets_q)
+      kv(%cu_seqlens_kv, %padded_offsets_kv) : !tile.segment_table<64, 16>
     ```
   }];
-  let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv, Tile_Queue:$queue, I32:$rows,
+  let arguments = (ins Tile_SegmentTable:$table, Tile_Tokens:$q, Tile_Tokens:$kv, Tile_Queue:$queue, I32:$rows,
       Out<Tile_IntPtr>:$cu_seqlens_q, Out<Tile_IntPtr>:$padded_offsets_q, Out<Tile_IntPtr>:$cu_seqlens_kv,
       Out<Tile_IntPtr>:$padded_offsets_kv);
   let assemblyFormat = [{
@@ -185,12 +186,12 @@ def Tile_PairSegmentsOp : Tile_ComputeOp<"pair_segments"> {
   }];
 }
 
-def Tile_ListTilesOp
-    : Tile_ComputeOp<"list_tiles", [SingleBlock,
-                                    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_ListQueryTilesOp
+    : Tile_ComputeOp<"list_query_tiles", [SingleBlock,
+                                          DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "lists the query tiles of all sequences, those of the longest first";
   let description = [{
-    Behind `tile.pair_segments`, by the row that was ready last. The list has the slots
+    Behind `tile.write_sequences`, by the row that was ready last. The list has the slots
     (as `tile.find_sequence` numbers them) of tiles of `q_tile` rows which have something
     to write, in falling order of what their sequence costs, slots in falling order where
     that is the same: tiles of one sequence, which read the same keys, stay together, and its
@@ -202,15 +203,15 @@ def Tile_ListTilesOp
     - C1: the region has two arguments and yields one number, all i32.
 
     ```mlir
-    tile.list_tiles %table, %q, %kv rows(%id_rows) of(%cu_seqlens_q, %padded_offsets_q, %cu_seqlens_kv) tile 128
-      to(%tiles, %tile_count) : !tile.table<64, 16> {
+    tile.list_query_tiles %table, %q, %kv rows(%id_rows) of(%cu_seqlens_q, %padded_offsets_q, %cu_seqlens_kv) tile 128
+      to(%tiles, %tile_count) : !tile.segment_table<64, 16> {
     ^bb0(%len_q: i32, %len_kv: i32):
       %cost = arith.minsi %len_q, %len_kv : i32
       tile.yield %cost : i32
     }
     ```
   }];
-  let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv, I32:$rows, Tile_IntPtr:$cu_seqlens_q,
+  let arguments = (ins Tile_SegmentTable:$table, Tile_Tokens:$q, Tile_Tokens:$kv, I32:$rows, Tile_IntPtr:$cu_seqlens_q,
       Tile_IntPtr:$padded_offsets_q, Tile_IntPtr:$cu_seqlens_kv, I64Attr:$q_tile, Out<Tile_IntPtr>:$list,
       Out<Tile_IntPtr>:$count);
   let hasVerifier = 1;
@@ -221,9 +222,9 @@ def Tile_ListTilesOp
   }];
 }
 
-def Tile_ListSlotsOp
-    : Tile_ComputeOp<"list_slots", [SingleBlock,
-                                    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_ListWorkTilesOp
+    : Tile_ComputeOp<"list_work_tiles", [SingleBlock,
+                                         DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "lists the slots of some sequences of a packed layout";
   let description = [{
     Where kernels differ in the sequences that they are for: `list` gets the slots (as
@@ -236,7 +237,7 @@ def Tile_ListSlotsOp
     - C1: the region has one argument, an i32, and yields an i1.
 
     ```mlir
-    tile.list_slots %tiles, %tile_count of(%padded_offsets_q, %batch) rows 128 {
+    tile.list_work_tiles %tiles, %tile_count of(%padded_offsets_q, %batch) rows 128 {
     ^bb0(%b: i32):
       %keys = tile.load %lengths[%b] : i32 from !tile.ptr<i32>
       %long = arith.cmpi slt, %most, %keys : i32
@@ -253,16 +254,16 @@ def Tile_ListSlotsOp
   }];
 }
 
-def Tile_StoreSinksOp : Tile_ComputeOp<"store_sinks", [AttrSizedOperandSegments]> {
+def Tile_StoreSinkLseOp : Tile_ComputeOp<"store_sink_lse", [AttrSizedOperandSegments]> {
   let summary = "lse of tokens that see the sink alone";
   let description = [{
     Tokens with an id (and a position that counts) that are in no sequence get `sink` as their lse. `lse` is that of the
     first of `rows` tokens, which is number `row0` of all rows; a row has `tokens` of them, and ids go up to `segments`.
-    Sequences are as `tile.pair_segments` writes them. Attention, which is computed before, takes such tokens for
+    Sequences are as `tile.write_sequences` writes them. Attention, which is computed before, takes such tokens for
     padding.
 
     ```mlir
-    tile.store_sinks %lse rows(%row0, %rows) ids(%ids_q, %tokens_q, %segments) of(%cu_seqlens_q, %padded_offsets_q,
+    tile.store_sink_lse %lse rows(%row0, %rows) ids(%ids_q, %tokens_q, %segments) of(%cu_seqlens_q, %padded_offsets_q,
         %batch) sink(%x)
       positions(%positions_q, %position_rows_q)
     ```

@@ -60,7 +60,7 @@ def Tile_Shared : Tile_Type<"Shared", "shared"> {
   }];
 }
 
-def Tile_Map : Tile_Type<"Map", "map"> {
+def Tile_TensorMap : Tile_Type<"TensorMap", "tensor_map"> {
   let summary = "a tensor map: what the TMA unit has to know of a tensor in global memory";
   let description = [{
     Of a tensor with the dimensions (column, row, head, batch), made by the
@@ -73,7 +73,7 @@ def Tile_Map : Tile_Type<"Map", "map"> {
     Constraints:
     - C1: rows, or rows * heads, is from 16 to 256, elements are bf16 or f16.
 
-    Example: `!tile.map<128xbf16>`, `!tile.map<16x4xbf16, packed>`.
+    Example: `!tile.tensor_map<128xbf16>`, `!tile.tensor_map<16x4xbf16, packed>`.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$heads, "::mlir::Type":$element, "bool":$packed);
   let hasCustomAssemblyFormat = 1;
@@ -122,12 +122,12 @@ def Tile_Queue : Tile_Type<"Queue", "queue"> {
   }];
 }
 
-def Tile_Team : Tile_Type<"Team", "team"> {
+def Tile_CooperativeCtas : Tile_Type<"CooperativeCtas", "cooperative_ctas"> {
   let summary = "blocks of a launch that work together";
   let description = [{
-    What `tile.together` gives its body.
+    What `tile.cooperative_loop` gives its body.
 
-    Example: `!tile.team`.
+    Example: `!tile.cooperative_ctas`.
   }];
 }
 
@@ -137,8 +137,8 @@ def Tile_Ring : Tile_Type<"Ring", "ring"> {
     `stages` swizzled tiles with two barriers each: one completes when a tile has
     landed, the other when all warps that take it have released it.
 
-    A ring of `!tile.statistics` is the same, filled by bulk copies; one of what those that compute put there
-    (`tile.put`) is filled when all of their warps have said so.
+    A ring of `!tile.row_statistics` is the same, filled by bulk copies; one of what those that compute put there
+    (`tile.producer_store`) is filled when all of their warps have said so.
 
     Constraints:
     - C1: stages is from 1 to 8, and the tile is swizzled, or statistics.
@@ -154,16 +154,16 @@ def Tile_Ring : Tile_Type<"Ring", "ring"> {
   }];
 }
 
-def Tile_Statistics : Tile_Type<"Statistics", "statistics"> {
+def Tile_RowStatistics : Tile_Type<"RowStatistics", "row_statistics"> {
   let summary = "a place: what a backward pass knows of a tile's query rows";
   let description = [{
-    Two float32 numbers of each row, as `tile.prepare` makes them; in shared memory, first all
+    Two float32 numbers of each row, as `tile.preprocess` makes them; in shared memory, first all
     of one kind.
 
     Constraints:
     - C1: rows is a multiple of 16 from 16 to 256.
 
-    Example: `!tile.statistics<64>`.
+    Example: `!tile.row_statistics<64>`.
   }];
   let parameters = (ins "int64_t":$rows);
   let assemblyFormat = "`<` $rows `>`";
@@ -195,7 +195,7 @@ def Tile_Staging : Tile_Type<"Staging", "staging"> {
   }];
 }
 
-def Tile_Feed : Tile_Type<"Feed", "feed"> {
+def Tile_Mailbox : Tile_Type<"Mailbox", "mailbox"> {
   let summary = "a place: messages of the role that loads to those that compute, one a query tile";
   let description = [{
     Two slots of `words` 32-bit words with two barriers each.
@@ -203,7 +203,7 @@ def Tile_Feed : Tile_Type<"Feed", "feed"> {
     Constraints:
     - C1: words is from 1 to 32.
 
-    Example: `!tile.feed<6>`.
+    Example: `!tile.mailbox<6>`.
   }];
   let parameters = (ins "int64_t":$words);
   let assemblyFormat = "`<` $words `>`";
@@ -228,7 +228,7 @@ def Tile_Frag : Tile_Type<"Frag", "frag"> {
   let genVerifyDecl = 1;
 }
 
-def Tile_Held : Tile_Type<"Held", "held"> {
+def Tile_RegisterOperand : Tile_Type<"RegisterOperand", "register_operand"> {
   let summary = "a place: a tile of operands in the registers of a block's warps";
   let description = [{
     The query tile, rows split over `warps`, as the product with K wants it: read
@@ -237,43 +237,43 @@ def Tile_Held : Tile_Type<"Held", "held"> {
     Constraints:
     - C1: rows is a positive multiple of 16 * warps, cols of 8.
 
-    Example: `!tile.held<128x64xbf16, 4>`.
+    Example: `!tile.register_operand<128x64xbf16, 4>`.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$cols, "::mlir::Type":$element, "int64_t":$warps);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
 
-def Tile_Rows : Tile_Type<"Rows", "rows"> {
+def Tile_SoftmaxState : Tile_Type<"SoftmaxState", "softmax_state"> {
   let summary = "a place: running maximum and sum of each query row";
   let description = [{
-    Or what a backward pass knows of it, as `tile.load_statistics` puts it there.
+    Or what a backward pass knows of it, as `tile.load_row_statistics` puts it there.
 
-    Example: `!tile.rows<128, 4>`: 128 rows, split over 4 warps.
+    Example: `!tile.softmax_state<128, 4>`: 128 rows, split over 4 warps.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$warps);
   let assemblyFormat = "`<` $rows `,` $warps `>`";
 }
 
-def Tile_Strip : Tile_Type<"Strip", "strip"> {
+def Tile_SimtTile : Tile_Type<"SimtTile", "simt_tile"> {
   let summary = "a place: rows in the registers of a group of lanes";
   let description = [{
     rows x cols elements, each row dealt to `lanes` lanes in chunks of eight. Of bf16 or
     f16: as they were in memory; of f32: to compute with. A warp has 32 / lanes such
-    groups (`tile.slot_index`), each with a strip of its own.
+    groups (`tile.lane_group_index`), each with a strip of its own.
 
     Constraints:
     - C1: rows is positive, cols a positive multiple of 8, elements are bf16, f16 or f32.
     - C2: lanes is 1, 2, 4, 8, 16 or 32.
 
-    Example: `!tile.strip<4x128xbf16, 16>`, `!tile.strip<1x128xf32, 16>`.
+    Example: `!tile.simt_tile<4x128xbf16, 16>`, `!tile.simt_tile<1x128xf32, 16>`.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$cols, "::mlir::Type":$element, "int64_t":$lanes);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
 
-def Tile_Scores : Tile_Type<"Scores", "scores"> {
+def Tile_SimtScores : Tile_Type<"SimtScores", "simt_scores"> {
   let summary = "a place: the scores of a strip of queries and one of keys";
   let description = [{
     rows x cols float32 values, known to all `lanes` lanes of a group.
@@ -281,27 +281,27 @@ def Tile_Scores : Tile_Type<"Scores", "scores"> {
     Constraints:
     - C1: rows and cols are positive; lanes is 1, 2, 4, 8, 16 or 32.
 
-    Example: `!tile.scores<1x4, 16>`.
+    Example: `!tile.simt_scores<1x4, 16>`.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$cols, "int64_t":$lanes);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
 
-def Tile_StripRows : Tile_Type<"StripRows", "strip_rows"> {
+def Tile_SimtSoftmaxState : Tile_Type<"SimtSoftmaxState", "simt_softmax_state"> {
   let summary = "a place: running maximum and sum of each row of a strip";
   let description = [{
     Constraints:
     - C1: rows is positive; lanes is 1, 2, 4, 8, 16 or 32.
 
-    Example: `!tile.strip_rows<1, 16>`: one row, known to 16 lanes.
+    Example: `!tile.simt_softmax_state<1, 16>`: one row, known to 16 lanes.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$lanes);
   let assemblyFormat = "`<` $rows `,` $lanes `>`";
   let genVerifyDecl = 1;
 }
 
-def Tile_Weights : Tile_Type<"Weights", "weights"> {
+def Tile_SimtProbabilities : Tile_Type<"SimtProbabilities", "simt_probabilities"> {
   let summary = "a place: what the rows of a strip weigh their keys by, and the gradients of that";
   let description = [{
     For `cols` keys, which are dealt to the lanes of a group: what was read once need not
@@ -310,20 +310,20 @@ def Tile_Weights : Tile_Type<"Weights", "weights"> {
     Constraints:
     - C1: rows and cols are positive; lanes is 1, 2, 4, 8, 16 or 32.
 
-    Example: `!tile.weights<1x16, 16>`.
+    Example: `!tile.simt_probabilities<1x16, 16>`.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$cols, "int64_t":$lanes);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
 
-def Tile_Draws : Tile_Type<"Draws", "draws"> {
+def Tile_DropoutState : Tile_Type<"DropoutState", "dropout_state"> {
   let summary = "the random numbers of a sequence's pairs";
   let description = [{
     Those of a head, or, where rows are pairs of a query and a head, of all heads: what is drawn for a pair of a
     query and a key follows from it and from their numbers.
 
-    Example: `!tile.draws`.
+    Example: `!tile.dropout_state`.
   }];
 }
 
@@ -334,7 +334,7 @@ def Tile_Tokens : Tile_Type<"Tokens", "tokens"> {
   }];
 }
 
-def Tile_Table : Tile_Type<"Table", "table"> {
+def Tile_SegmentTable : Tile_Type<"SegmentTable", "segment_table"> {
   let summary = "a place: what a cluster of blocks knows of the segments of its row";
   let description = [{
     In the shared memory of each of `cluster` blocks, for `segments` ids. Steps that
@@ -343,7 +343,7 @@ def Tile_Table : Tile_Type<"Table", "table"> {
     Constraints:
     - C1: segments is from 1 to 2048, cluster from 1 to 16.
 
-    Example: `!tile.table<256, 16>`.
+    Example: `!tile.segment_table<256, 16>`.
   }];
   let parameters = (ins "int64_t":$segments, "int64_t":$cluster);
   let assemblyFormat = "`<` $segments `,` $cluster `>`";
@@ -354,7 +354,7 @@ def Tile_Table : Tile_Type<"Table", "table"> {
   }];
 }
 
-def Tile_Forest : Tile_Type<"Forest", "forest"> {
+def Tile_TreeRuns : Tile_Type<"TreeRuns", "tree_runs"> {
   let summary = "a place: what a block knows of the runs of a tree's keys";
   let description = [{
     In shared memory, six numbers for each of so many `runs`.
@@ -362,7 +362,7 @@ def Tile_Forest : Tile_Type<"Forest", "forest"> {
     Constraints:
     - C1: runs is a positive multiple of 128.
 
-    Example: `!tile.forest<3584>`.
+    Example: `!tile.tree_runs<3584>`.
   }];
   let parameters = (ins "int64_t":$runs);
   let assemblyFormat = "`<` $runs `>`";
@@ -396,11 +396,11 @@ def Tile_CopyToken : Tile_TokenOf<"copy">;
 def Tile_ProductToken : Tile_TokenOf<"product">;
 
 /// The places of a kernel on tiles, or those of a kernel on strips.
-def Tile_AnyScores : AnyTypeOf<[Tile_Frag, Tile_Scores]>;
-def Tile_AnySum : AnyTypeOf<[Tile_Frag, Tile_Strip]>;
-def Tile_AnyRows : AnyTypeOf<[Tile_Rows, Tile_StripRows]>;
-def Tile_AnyPlace
-    : AnyTypeOf<[Tile_Shared, Tile_Statistics, Tile_Staging, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows,
-                 Tile_Table, Tile_Forest, Tile_Strip, Tile_Scores, Tile_StripRows, Tile_Weights]>;
+def Tile_AnyScores : AnyTypeOf<[Tile_Frag, Tile_SimtScores]>;
+def Tile_AnySum : AnyTypeOf<[Tile_Frag, Tile_SimtTile]>;
+def Tile_AnyRows : AnyTypeOf<[Tile_SoftmaxState, Tile_SimtSoftmaxState]>;
+def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_RowStatistics, Tile_Staging, Tile_Ring, Tile_Mailbox,
+                               Tile_RegisterOperand, Tile_Frag, Tile_SoftmaxState, Tile_SegmentTable, Tile_TreeRuns,
+                               Tile_SimtTile, Tile_SimtScores, Tile_SimtSoftmaxState, Tile_SimtProbabilities]>;
 
 #endif // TILE_TYPES

@@ -20,7 +20,7 @@ def PipelineKv : Pass<"tile-pipeline-kv", "::attn::tile::KernelOp"> {
 def Persist : Pass<"tile-persist", "::attn::tile::KernelOp"> {
   let summary = "a launch as wide as the chip, and not as the grid";
   let description = [{
-    Wraps the program (all but its places) into `tile.persist`, whose block
+    Wraps the program (all but its places) into `tile.persistent_loop`, whose block
     number takes the place of `tile.block_index`. What a block does at the
     beginning and at the end of a query tile can then run beside what it does for
     the one before or after. (`test/Dialect/Tile/Transforms/persist.mlir`)
@@ -30,7 +30,7 @@ def Persist : Pass<"tile-persist", "::attn::tile::KernelOp"> {
 def AssignRoles : Pass<"tile-assign-roles", "::attn::tile::KernelOp"> {
   let summary = "one warp brings tiles, the others compute";
   let description = [{
-    Splits `tile.persist` into `tile.roles`. The producer keeps scalars, loops and
+    Splits `tile.persistent_loop` into `tile.roles`. The producer keeps scalars, loops and
     copies; a place that was copied into becomes a ring that it fills as far ahead
     as there are stages. The consumer takes a tile where it used to wait for a
     copy, and releases it behind the last product that reads it. Scalars that
@@ -46,13 +46,13 @@ def AssignRoles : Pass<"tile-assign-roles", "::attn::tile::KernelOp"> {
   }];
 }
 
-def RecallWords : Pass<"tile-recall-words", "::attn::tile::KernelOp"> {
+def ReloadWork : Pass<"tile-reload-work", "::attn::tile::KernelOp"> {
   let summary = "what consumers want behind their loop is read from the message again";
   let description = [{
     Where key tiles are at rest, the loop has no register to spare: accumulators of dK and dV take half of
     them. Nor has it where fragments leave less than 40, as those of dQ with 256 columns. Words of the message that are
-    used behind the loop become `tile.recall` there, and what follows from them is worked out anew.
-    (`test/Dialect/Tile/Transforms/recall-words.mlir`)
+    used behind the loop become `tile.reload_work` there, and what follows from them is worked out anew.
+    (`test/Dialect/Tile/Transforms/reload-work.mlir`)
   }];
 }
 
@@ -61,7 +61,7 @@ def OverlapProducts : Pass<"tile-overlap-products", "::attn::tile::KernelOp"> {
   let description = [{
     Turns the consumer's `tile.kv_loop` by half an iteration: the product with
     K(j) and that of P(j-1) with V(j-1) are started together; then the scores of tile j
-    are weighed (`tile.weigh`), while other warpgroups multiply. Where scores are rising,
+    are weighed (`tile.softmax_convert`), while other warpgroups multiply. Where scores are rising,
     `tile.softmax` is applied to them while the second product runs. The first tile's
     scores come before the loop, the last tile's product with V behind it.
     (`test/Dialect/Tile/Transforms/overlap-products.mlir`)
@@ -74,11 +74,12 @@ def OverlapGradients : Pass<"tile-overlap-gradients", "::attn::tile::KernelOp"> 
   let description = [{
     The same turn for the walk of a key tile over query tiles, where a reducer makes dQ: a step ends with the scores of
     the next tile and dK's product of this one, and exponentials run under the latter. Its query tile is passed
-    (`tile.pass`), and given back when the next step needs the registers that it multiplies. What warpgroups read of K
-    and V is found once (`tile.own_rows`). What others do with dS is told behind both products (`tile.publish`). Where
-    the ring of keys has a slot for the next tile's, values are taken when the first scores are under way, and a ring of
-    one slot gets it back in the last step (`tile.release_early`). Other backward passes are left alone.
-    (`test/Dialect/Tile/Transforms/overlap-gradients.mlir`, `test/Dialect/Tile/Transforms/own-steps.mlir`)
+    (`tile.consumer_advance`), and given back when the next step needs the registers that it multiplies. What warpgroups
+    read of K and V is found once (`tile.warpgroup_rows`). What others do with dS is told behind both products
+    (`tile.producer_commit`). Where the ring of keys has a slot for the next tile's, values are taken when the first
+    scores are under way, and a ring of one slot gets it back in the last step (`tile.consumer_release_early`). Other
+    backward passes are left alone. (`test/Dialect/Tile/Transforms/overlap-gradients.mlir`,
+    `test/Dialect/Tile/Transforms/own-steps.mlir`)
   }];
   let dependentDialects = ["::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
 }
@@ -86,7 +87,7 @@ def OverlapGradients : Pass<"tile-overlap-gradients", "::attn::tile::KernelOp"> 
 def FuseModify : Pass<"tile-fuse-modify", "::attn::tile::KernelOp"> {
   let summary = "scores are modified where they are exponentiated";
   let description = [{
-    A `tile.modify` that is the last to touch the scores before `tile.weigh` becomes a
+    A `tile.modify` that is the last to touch the scores before `tile.softmax_convert` becomes a
     region of that: a factor or a sum then joins the instruction that the exponent
     takes anyway, and the first multiplications need not be over before the first
     exponentials. Not where the mask's test lies between: these tiles are few, as is
@@ -98,8 +99,8 @@ def SplitKvLoop : Pass<"tile-split-kv-loop", "::attn::tile::KernelOp"> {
   let summary = "one loop for each segment of a walk over keys";
   let description = [{
     Turns each segment of a `tile.kv_loop` into an `scf.for` with a copy of the
-    body in which `tile.keep` tests only what the segment needs. In segments of
-    full tiles it is gone, and `tile.mma_pv` needs no guard. A walk of several
+    body in which `tile.apply_mask` tests only what the segment needs. In segments of
+    full tiles it is gone, and `tile.mma_ab` needs no guard. A walk of several
     runs (a mask with holes) becomes one loop over runs around one over tiles
     instead, whose body asks whether its tile is full; and so does a walk of one
     run where the schedule says `single_loop`. (`test/Dialect/Tile/Transforms/split-kv-loop.mlir`)
@@ -107,12 +108,12 @@ def SplitKvLoop : Pass<"tile-split-kv-loop", "::attn::tile::KernelOp"> {
   let dependentDialects = ["::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
 }
 
-def RecallInSteps : Pass<"tile-recall-in-steps", "::attn::tile::KernelOp"> {
+def ReloadInSteps : Pass<"tile-reload-in-steps", "::attn::tile::KernelOp"> {
   let summary = "what a step of a full loop wants of the message is read again in each step";
   let description = [{
     Beside a reducer, those that compute have 208 registers, and accumulators, scores and what ptxas keeps for itself
-    take 200. Words of the message that a step needs, and the loop's bounds do not, become `tile.recall` where they are
-    wanted. (`test/Dialect/Tile/Transforms/recall-in-steps.mlir`)
+    take 200. Words of the message that a step needs, and the loop's bounds do not, become `tile.reload_work` where they
+    are wanted. (`test/Dialect/Tile/Transforms/reload-in-steps.mlir`)
   }];
 }
 

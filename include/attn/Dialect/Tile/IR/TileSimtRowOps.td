@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Short rows: a warp has a few query rows, and a group of its lanes one head of them. What
+// is read goes from memory to registers, what is computed is the tile ops' on places of
+// other types (`!tile.simt_tile`): products, tests, modifiers and softmax are the same ops.
+#ifndef TILE_SIMT_ROW_OPS
+#define TILE_SIMT_ROW_OPS
+
+include "attn/Dialect/Tile/IR/TileInterfaces.td"
+include "mlir/IR/OpAsmInterface.td"
+
+def Tile_GlobalWarpIndexOp
+    : Tile_ScalarOp<"global_warp_index", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "the number of this warp in the launch";
+  let description = [{
+    ```mlir
+    %unit = tile.global_warp_index
+    ```
+  }];
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_LaneGroupIndexOp
+    : Tile_ScalarOp<"lane_group_index", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "the number of this group of lanes in its warp";
+  let description = [{
+    Everything that follows from it differs from group to group; what does not follow from
+    it is the same in a warp, loops over keys above all. On a CPU a warp has one group.
+
+    Constraints:
+    - C1: lanes is 1, 2, 4, 8, 16 or 32.
+
+    ```mlir
+    %slot = tile.lane_group_index lanes 16
+    ```
+  }];
+  let arguments = (ins I64Attr:$lanes);
+  let results = (outs I32:$result);
+  let assemblyFormat = "`lanes` $lanes attr-dict";
+  let hasVerifier = 1;
+}
+
+def Tile_LoadRowsOp : Tile_ComputeOp<"load_rows"> {
+  let summary = "reads rows from global memory into a strip";
+  let description = [{
+    Rows below `rows`, which lie `stride` elements apart; all others become 0 and are
+    not read. A strip of f32 gets them converted. What is fetched is under way until it is
+    first used, and so may be any number of strips.
+
+    Constraints:
+    - C1: the pointer's elements are bf16 or f16 (of the target `cpu` also f32), and those of the strip the same or f32.
+
+    ```mlir
+    tile.load_rows %K, %src stride(%k_row) rows(%n) : !tile.simt_tile<4x128xbf16, 16>, !tile.ptr<bf16>
+    ```
+  }];
+  let arguments = (ins Out<Tile_SimtTile>:$dst, Tile_Ptr:$src, Tile_Stride:$stride, I32:$rows);
+  let assemblyFormat = [{
+    $dst `,` $src `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $rows `)` attr-dict
+    `:` qualified(type($dst)) `,` qualified(type($src))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_StorePaddingRowsOp : Tile_ComputeOp<"store_padding_rows"> {
+  let summary = "writes rows that belong to no sequence: 0 (LSE: -inf)";
+  let description = [{
+    The queries begin, begin + step, ... below `end`, and of pairs all heads of each; `dim`
+    columns, written by `lanes` lanes. `dst` points at query 0. So padding before the first
+    and behind the last sequence, which may be long, is shared out among all warps.
+
+    Constraints:
+    - C1: dim is a multiple of 8 and elements are bf16 or f16 (of the target `cpu` also f32), or dim is 1 and elements
+      are f32 (LSE).
+    - C2: lanes is 1, 2, 4, 8, 16 or 32.
+
+    ```mlir
+    tile.store_padding_rows %dst stride(%o_row) from(%begin) to(%end) step(%step) dim 128 lanes 16 : !tile.ptr<bf16>
+    ```
+  }];
+  let arguments = (ins Out<Tile_Ptr>:$dst, Tile_Stride:$stride, I32:$begin, I32:$end, I32:$step, I64Attr:$dim,
+      I64Attr:$lanes);
+  let assemblyFormat = [{
+    $dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `from` `(` $begin `)` `to` `(` $end `)`
+    `step` `(` $step `)` `dim` $dim `lanes` $lanes attr-dict `:` qualified(type($dst))
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Backward
+//===----------------------------------------------------------------------===//
+
+def Tile_LoadRowStatisticsOp : Tile_ComputeOp<"load_row_statistics", [AttrSizedOperandSegments]> {
+  let summary = "what a backward pass that has all keys of its rows has to know of them";
+  let description = [{
+    As the maximum of each row lse * log2(e) (+inf where lse is -inf, or from `rows` on);
+    as its sum 0, or minus its `dlse`, or its `delta`. Of statistics, the same numbers in shared memory, which
+    ends with a barrier; of a fragment's rows (`!tile.softmax_state`), in the registers of its warps. Rows of lse and
+    dlse follow each other, or lie `stride` apart.
+
+    Constraints:
+    - C1: not both dlse and delta.
+    - C2: dlse has a stride if lse has one.
+    - C3: `!tile.softmax_state` have no stride and no delta.
+
+    ```mlir
+    tile.load_row_statistics %row, %lse rows(%n) : !tile.simt_softmax_state<1, 16>
+    tile.load_row_statistics %row, %lse delta(%delta) rows(%n) : !tile.simt_softmax_state<1, 16>
+    ```
+  }];
+  let arguments = (ins Out<AnyTypeOf<[Tile_AnyStatistics, Tile_SoftmaxState]>>:$row, Tile_FloatPtr:$lse,
+      Optional<Tile_Stride>:$stride, Optional<Tile_FloatPtr>:$grad_lse, Optional<Tile_Stride>:$grad_stride,
+      Optional<Tile_FloatPtr>:$delta, I32:$rows);
+  let assemblyFormat = [{
+    $row `,` $lse (`stride` `(` $stride^ `` custom<Stride>(type($stride)) `)`)?
+    (`dlse` `(` $grad_lse^ (`,` $grad_stride^ `` custom<Stride>(type($grad_stride)))? `)`)? (`delta` `(` $delta^ `)`)?
+        `rows` `(` $rows `)` attr-dict
+    `:` qualified(type($row))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_AccumulateDeltaOp : Tile_ComputeOp<"accumulate_delta", [AllTypesMatch<["grad", "p"]>]> {
+  let summary = "gradients of probabilities, weighted, join the sums of their rows";
+  let description = [{
+    Each x of `grad`, a product of dO and V, becomes p * x, and is added to its row's sum:
+    that of all keys is delta, without a look at O. With `weighted`, what is added is p * x all the same, and x
+    becomes that place's number times x.
+
+    Constraints:
+    - C1: places of strips of as many lanes; weighted has the type of p.
+
+    ```mlir
+    tile.accumulate_delta %dp, %p, %row : !tile.simt_scores<1x4, 16>, !tile.simt_softmax_state<1, 16>
+    ```
+  }];
+  let arguments = (ins Tile_SimtScores:$grad, In<Tile_SimtScores>:$p, Tile_SimtSoftmaxState:$row,
+      In<Optional<Tile_SimtScores>>:$weighted);
+  let assemblyFormat = [{
+    $grad `,` $p `,` $row (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)? attr-dict
+    `:` qualified(type($grad)) `,` qualified(type($row))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_SubtractDeltaOp : Tile_ComputeOp<"subtract_delta", [AllTypesMatch<["acc", "weights"]>]> {
+  let summary = "acc = (acc - delta * weights) * factor, delta being the rows' sums";
+  let description = [{
+    With the sums of p * dp * K and of p * K, that is dQ: so dQ and delta come from one walk.
+
+    Constraints:
+    - C1: places of strips of as many lanes.
+
+    ```mlir
+    tile.subtract_delta %dQ, %pK, %row by 0.125 : !tile.simt_tile<1x128xf32, 16>, !tile.simt_softmax_state<1, 16>
+    ```
+  }];
+  let arguments = (ins Tile_SimtTile:$acc, In<Tile_SimtTile>:$weights, In<Tile_SimtSoftmaxState>:$row, F64Attr:$factor);
+  let assemblyFormat = [{
+    $acc `,` $weights `,` $row `by` $factor attr-dict `:` qualified(type($acc)) `,` qualified(type($row))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_MmaAtbSimtOp : Tile_ComputeOp<"mma_atb_simt"> {
+  let summary = "acc += P^T V, on strips";
+  let description = [{
+    Sums of keys over the rows of queries: of dV (P and dO) and of dK (dS and Q).
+
+    Constraints:
+    - C1: acc has p's columns as rows and V's columns; V has p's rows; elements of both are f32.
+    - C2: places of strips of as many lanes.
+
+    ```mlir
+    tile.mma_atb_simt %dV, %p, %dO : !tile.simt_tile<4x128xf32, 16>, !tile.simt_scores<1x4, 16>,
+        !tile.simt_tile<1x128xf32, 16>
+    ```
+  }];
+  let arguments = (ins Tile_SimtTile:$acc, In<Tile_SimtScores>:$p, In<Tile_SimtTile>:$v);
+  let assemblyFormat = [{
+    $acc `,` $p `,` $v attr-dict `:` qualified(type($acc)) `,` qualified(type($p)) `,` qualified(type($v))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_CacheProbabilitiesOp : Tile_ComputeOp<"cache_probabilities", [AllTypesMatch<["p", "grad"]>]> {
+  let summary = "keeps probabilities and what `tile.accumulate_delta` left, of the keys from `k0` on";
+  let description = [{
+    Constraints:
+    - C1: places of strips of as many lanes.
+
+    ```mlir
+    tile.cache_probabilities %held, %p, %dp at(%k0) : !tile.simt_probabilities<1x16, 16>, !tile.simt_scores<1x4, 16>
+    ```
+  }];
+  let arguments = (ins Tile_SimtProbabilities:$held, In<Tile_SimtScores>:$p, In<Tile_SimtScores>:$grad, I32:$k0);
+  let assemblyFormat = [{
+    $held `,` $p `,` $grad `at` `(` $k0 `)` attr-dict `:` qualified(type($held)) `,` qualified(type($p))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_CachedGradScoresOp : Tile_ComputeOp<"cached_grad_scores"> {
+  let summary = "gradients of scores of the keys from `k0` on, from what is held and delta";
+  let description = [{
+    Constraints:
+    - C1: places of strips of as many lanes.
+
+    ```mlir
+    tile.cached_grad_scores %ds, %held, %row at(%k0) : !tile.simt_scores<1x4, 16>, !tile.simt_probabilities<1x16, 16>,
+        !tile.simt_softmax_state<1, 16>
+    ```
+  }];
+  let arguments = (ins Out<Tile_SimtScores>:$grad, In<Tile_SimtProbabilities>:$held, In<Tile_SimtSoftmaxState>:$row,
+      I32:$k0);
+  let assemblyFormat = [{
+    $grad `,` $held `,` $row `at` `(` $k0 `)` attr-dict
+    `:` qualified(type($grad)) `,` qualified(type($held)) `,` qualified(type($row))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_StoreDeltaOp : Tile_ComputeOp<"store_delta"> {
+  let summary = "leaves the sums of rows for the same warp to load";
+  let description = [{
+    After a `tile.sync_warp`.
+
+    ```mlir
+    tile.store_delta %delta, %row rows(%n) : !tile.simt_softmax_state<1, 16>
+    ```
+  }];
+  let arguments = (ins Out<Tile_FloatPtr>:$dst, In<Tile_SimtSoftmaxState>:$row, I32:$rows);
+  let assemblyFormat = "$dst `,` $row `rows` `(` $rows `)` attr-dict `:` qualified(type($row))";
+}
+
+def Tile_SyncWarpOp : Tile_ComputeOp<"sync_warp"> {
+  let summary = "what lanes of the warp wrote before it, others may read after it";
+  let description = [{
+    ```mlir
+    tile.sync_warp
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+#endif // TILE_SIMT_ROW_OPS

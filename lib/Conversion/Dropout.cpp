@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Dropout, as all bodies of kernels have it.
+//
+#include "SequenceBody.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+Value SequenceBody::findDropoutState(bool packs) {
+  if (!dropout)
+    return {};
+  Location named = NameLoc::get(b.getStringAttr("draws"), loc);
+  return DropoutStateOp::create(b, named, args[dropout->seed], math.value(batch), packs ? Value() : math.value(h));
+}
+
+void SequenceBody::drop(Value place, Value row0, Value col0, Value draws, bool scaled, bool turned, bool marks) {
+  if (dropout)
+    DropoutOp::create(b, loc, place, row0, col0, draws, dropout->below,
+                      scaled ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), turned, marks);
+}
+
+void SequenceBody::scaleKept(Value acc) {
+  if (dropout)
+    ScaleOp::create(b, loc, acc, b.getF64FloatAttr(dropout->factor()));
+}

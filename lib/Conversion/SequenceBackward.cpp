@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A warp, or a block, has all rows and keys of a sequence for its kv heads, so nothing is
+// added up across them and the order of sums is fixed. Where one strip has all rows, keys
+// and values are read once: dV is written in the walk that makes dQ and delta, and dK
+// follows from what rows weighed their keys by, which lanes have held. Where one tile has
+// them (`by_sequence`), everything is: dV and dK are products with what rows made of keys,
+// transposed. Elsewhere rows and then keys stay while the others pass by.
+//
+#include "SequenceKernel.h"
+#include "SequenceTile.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+class SequenceBackward : SequenceTile {
+public:
+  SequenceBackward(BackwardOp backward, KernelOp kernel, std::optional<ShortLimit> limit)
+      : SequenceTile(backward.getProblemOp(), kernel, limit) {}
+
+  void build() {
+    findUnit();
+    if (headLoopOf(schedule) == 1)
+      return computeAll();
+    endsQ = findEnds(/*keys=*/false), endsKv = findEnds(/*keys=*/true);
+    // Blocks that run at the same time have heads that lie side by side.
+    kvHead = enterLoop("kv_head", kvHead, int64_t(problem.getKvHeads()), groups * kvHeads);
+    h = group == 1 ? kvHead : math.named(math.mul(kvHead, group), "h");
+    scope.head = h;
+    computeAll();
+    BarrierOp::create(b, loc); // places are the next heads'
+  }
+
+private:
+  void computeAll() {
+    findArrays();
+    {
+      OpBuilder::InsertionGuard guard(b);
+      if (isShort) { // others are other kernels'
+        auto streamed = scf::IfOp::create(b, loc, math.value(*isShort));
+        b.setInsertionPoint(streamed.thenBlock(), streamed.thenBlock()->begin());
+      }
+      compute();
+    }
+    storePadding(/*keys=*/false, {{"dq", problem.getDimQk()}});
+    storePadding(/*keys=*/true, {{"dk", problem.getDimQk()}, {"dv", problem.getDimV()}});
+  }
+
+  void compute() {
+    // By what is expected, one tile or one strip has all rows.
+    bool tile = bool(tensorCores);
+    if (!tile && !(group == 1 && problem.expectedQueries().value_or(1) <= schedule.getQTile())) {
+      findKeys();
+      computeInTwo();
+    } else {
+      int64_t keys = tile ? schedule.getKvTile() / kvHeads : keysInRegisters();
+      Cond fits = math.logicalAnd(math.le(lenQ, schedule.getQueries()), math.le(scope.lenK, keys));
+      // Tests ask arrays about pairs behind the last ones, and find the last ones' entries if there are some.
+      if (tile || !problem.getMask().operands().empty())
+        fits = math.logicalAnd(fits, math.logicalAnd(math.lt(0, lenQ), math.lt(0, scope.lenK)));
+      if (kvHeads > 1)
+        return computeHeads(fits);
+      auto once = scf::IfOp::create(b, loc, math.value(fits), /*withElseRegion=*/true);
+      {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPoint(once.thenBlock(), once.thenBlock()->begin());
+        if (tile)
+          computeTile();
+        else
+          computeAtOnce(keys);
+        b.setInsertionPoint(once.elseBlock(), once.elseBlock()->begin());
+        eachKvHead([&] { computeInTwo(); });
+      }
+    }
+  }
+
+  /// Of kv heads that have a tile together, weights of other heads' pairs are 0, and 0 times a NaN or Inf is none: if
+  /// there is one, each head is on its own.
+  void computeHeads(Cond fits) {
+    auto together = scf::IfOp::create(b, NameLoc::get(b.getStringAttr("together"), loc), TypeRange{b.getI1Type()},
+                                      math.value(fits), /*addThenBlock=*/true, /*addElseBlock=*/true);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToEnd(together.thenBlock());
+      Value finite = computeTile();
+      scf::YieldOp::create(b, loc, finite);
+      b.setInsertionPointToEnd(together.elseBlock());
+      scf::YieldOp::create(b, loc, math.value(Cond::of(false)));
+    }
+    onlyIf(math.logicalNot(Cond::of(together.getResult(0))), [&] { eachKvHead([&] { computeInTwo(); }); });
+  }
+
+  /// As many keys as rows hold weights of: all that are expected, in whole turns of the lanes.
+  int64_t keysInRegisters() {
+    int64_t keys = std::clamp<int64_t>(problem.expectedKeys().value_or(16), 1, 64);
+    return llvm::alignTo(keys, std::max<int64_t>(lanes, schedule.getKvTile()));
+  }
+
+  //===------------------------------------------------------------------===//
+  // Places
+  //===------------------------------------------------------------------===//
+
+  // Of strips, which beside a tile are for what does not fit it.
+  int64_t rows() { return tensorCores ? 1 : schedule.getQTile(); }
+  int64_t keys() { return tensorCores ? 1 : schedule.getKvTile(); }
+  Value strip(const char *name, int64_t rows, int64_t cols, bool data) {
+    return place(
+        name, SimtTileType::get(b.getContext(), rows, cols, data ? problem.getDtype() : Type(b.getF32Type()), lanes));
+  }
+  Value scores(const char *name) { return place(name, SimtScoresType::get(b.getContext(), rows(), keys(), lanes)); }
+
+  /// Of a walk: rows, keys, and scores of both.
+  struct Places {
+    Value Q, dO, row, K, V, s, dp;
+    Value weighted; ///< probabilities times how scores change with products: another place than s if they do not change
+                    ///< alike
+  };
+  Places declare() {
+    Places p;
+    p.Q = strip("Q", rows(), problem.getDimQk(), false);
+    p.dO = strip("dO", rows(), problem.getDimV(), false);
+    p.row = place("row", SimtSoftmaxStateType::get(b.getContext(), rows(), lanes));
+    p.K = strip("K", keys(), problem.getDimQk(), true);
+    p.V = strip("V", keys(), problem.getDimV(), true);
+    p.s = scores("s");
+    p.dp = scores("dp");
+    return p;
+  }
+
+  //===------------------------------------------------------------------===//
+  // Pieces of a walk
+  //===------------------------------------------------------------------===//
+
+  Value at(StringRef tensor, Value base, Index row) {
+    return AdvanceOp::create(b, loc, base, mul(wide(row), stride(tensor)));
+  }
+  Value deltaPointer(Index row) {
+    Value offset = add(mul(wide(h), wide(rowsInAll())), wide(rowInAll(row, batch)));
+    return AdvanceOp::create(b, loc, args["statistics"], offset);
+  }
+
+  /// Rows from `q0` on, and what is known of them.
+  void fetchRows(const Places &p, Index q0, bool withDelta) {
+    Index row = math.add(firstQuery, q0);
+    Value left = math.value(math.sub(lenQ, q0));
+    LoadRowsOp::create(b, loc, p.Q, rowPointer("q", row, batch, h), stride("q"), left);
+    LoadRowsOp::create(b, loc, p.dO, rowPointer("do", row, batch, h), stride("do"), left);
+    Value gradLse, delta;
+    if (withDelta)
+      delta = deltaPointer(row);
+    else if (args.contains("dlse"))
+      gradLse = statisticPointer("dlse", row, batch, h);
+    LoadRowStatisticsOp::create(b, loc, p.row, statisticPointer("lse", row, batch, h), /*stride=*/Value(), gradLse,
+                                /*grad_stride=*/Value(), delta, left);
+  }
+  void fetchKeys(const Places &p, Index k0) {
+    Value left = math.value(math.sub(scope.lenK, k0));
+    LoadRowsOp::create(b, loc, p.K, at("k", k, k0), stride("k"), left);
+    LoadRowsOp::create(b, loc, p.V, at("v", v, k0), stride("v"), left);
+  }
+  /// Probabilities, and gradients of them.
+  void weigh(Places &p, Index q0, Index k0) {
+    KeyWalk walk(problem.getMask(), scope);
+    WaitOp::create(b, loc,
+                   MmaAbtOp::create(b, loc, p.s, p.Q, p.K, problem.scaleOrDefault() < 0, /*late=*/false).getToken());
+    WaitOp::create(b, loc, MmaAbtOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*late=*/false).getToken());
+    auto keep = ApplyMaskOp::create(b, loc, p.s, math.value(q0), math.value(k0), /*turned=*/false);
+    buildTests(walk, keep.getBody());
+    becomeProbabilities(p, p.row, math.value(q0), math.value(k0));
+    drop(p.dp, math.value(q0), math.value(k0), draws, /*scaled=*/true);
+  }
+  /// dV, once nobody needs probabilities of dropped pairs any more.
+  void addToValues(Places &p, Value dV, Index q0, Index k0) {
+    drop(p.s, math.value(q0), math.value(k0), draws, /*scaled=*/false);
+    MmaAtbSimtOp::create(b, loc, dV, p.s, p.dO);
+  }
+
+  /// Those of `p.s`; sets `p.weighted`.
+  void becomeProbabilities(Places &p, Value statistics, Value q0, Value k0) {
+    auto op = ProbabilitiesOp::create(b, loc, p.s, statistics, q0, k0, /*weighted=*/Value(),
+                                      b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(),
+                                      /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
+    Value place = p.weighted;
+    p.weighted = p.s;
+    OpBuilder before(op);
+    if (!writeModified(op, before, /*turned=*/false, isa<PairsType>(q0.getType()), /*wantsSlope=*/true))
+      return;
+    if (!place || place == p.s) {
+      before.setInsertionPointAfter(p.s.getDefiningOp());
+      place = AllocOp::create(before, loc, p.s.getType(), "weighted");
+    }
+    op.getWeightedMutable().assign(place);
+    p.weighted = place;
+  }
+  Value apart(const Places &p) { return p.weighted == p.s ? Value() : p.weighted; }
+  void accumulate(Value acc, Value weights, Value rows) {
+    WaitOp::create(b, loc, MmaAbOp::create(b, loc, acc, weights, rows, /*guarded=*/false, Value()).getToken());
+  }
+  void storeRows(StringRef tensor, Value base, Value strip, Index row, Index end, int64_t dim) {
+    Value left = math.value(math.sub(end, row));
+    StoreOp::create(b, loc, at(tensor, base, row), stride(tensor), strip, left, left, dim);
+  }
+  FloatAttr factor() { return b.getF64FloatAttr(problem.scaleOrDefault()); }
+
+  /// dQ and delta of the rows from `q0` on; `each` gets the keys of a step.
+  void walkKeys(Places &p, Value dQ, Value pK, Index q0, llvm::function_ref<void(Index)> each) {
+    ClearOp::create(b, loc, dQ);
+    ClearOp::create(b, loc, pK);
+    loop("k0", 0, scope.lenK, keys(), [&](Index k0) {
+      fetchKeys(p, k0);
+      weigh(p, q0, k0);
+      AccumulateDeltaOp::create(b, loc, p.dp, p.s, p.row, apart(p));
+      accumulate(dQ, p.dp, p.K);
+      accumulate(pK, p.weighted, p.K);
+      each(k0);
+    });
+    SubtractDeltaOp::create(b, loc, dQ, pK, p.row, factor());
+    storeRows("dq", rowPointer("dq", firstQuery, batch, h), dQ, q0, lenQ, problem.getDimQk());
+  }
+
+  //===------------------------------------------------------------------===//
+  // The computation
+  //===------------------------------------------------------------------===//
+
+  /// All rows, those of the heads of a group among them, and all keys are in one tile. Of several kv heads: are all
+  /// finite? Else nothing is written.
+  Value computeTile() {
+    MLIRContext *context = b.getContext();
+    int64_t rows = schedule.getQTile(), keys = schedule.getKvTile(), warps = schedule.getWarps();
+    int64_t rowsOfAll = tensorCores.getFragmentRows(), keysOfAll = llvm::alignTo(keys, 16 * warps); // in fragments
+    int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
+    auto frag = [&](const char *name, int64_t rows, int64_t cols) {
+      return place(name, FragType::get(context, rows, cols, warps));
+    };
+    int64_t heads = schedule.getPackHeads();
+    auto strideOf = [&](StringRef tensor, int64_t heads) {
+      return pairs(heads, stride(tensor), args[(tensor + "_head").str()]);
+    };
+    auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
+    scope.head = h;
+    Places p;
+    p.Q = shared("Q", rows, colsQk), p.dO = shared("dO", rows, colsV);
+    p.K = shared("K", keys, colsQk), p.V = shared("V", keys, colsV);
+    p.row = place("stats", RowStatisticsType::get(context, rowsOfAll));
+    p.s = frag("s", rowsOfAll, keys), p.dp = frag("dp", rowsOfAll, keys);
+    Value P = shared("P", rows, keysOfAll), dS = shared("dS", rows, keysOfAll);
+
+    Value live = math.value(math.mul(lenQ, heads)), there = math.value(math.mul(scope.lenK, kvHeads));
+    SmallVector<Value> copied;
+    auto copy = [&](Value place, Value from, Value stride, Value rows, int64_t dim) {
+      copied.push_back(copyOnce(place, from, stride, rows, dim));
+    };
+    copy(p.Q, rowPointer("q", firstQuery, batch, h), strideOf("q", heads), live, problem.getDimQk());
+    copy(p.K, keyPointer("k"), strideOf("k", kvHeads), there, problem.getDimQk());
+    copy(p.dO, rowPointer("do", firstQuery, batch, h), strideOf("do", heads), live, problem.getDimV());
+    copy(p.V, keyPointer("v"), strideOf("v", kvHeads), there, problem.getDimV());
+    auto statisticStride = [&](StringRef tensor) {
+      return heads == 1 ? Value() : pairs(heads, wide(int64_t(1)), args[(tensor + "_head").str()]);
+    };
+    Value gradLse = args.contains("dlse") ? statisticPointer("dlse", firstQuery, batch, h) : Value();
+    LoadRowStatisticsOp::create(b, loc, p.row, statisticPointer("lse", firstQuery, batch, h), statisticStride("lse"),
+                                gradLse, gradLse ? statisticStride("dlse") : Value(), /*delta=*/Value(), live);
+    WaitOp::create(b, loc, copied);
+    double scale = problem.scaleOrDefault();
+    if (scale < 0)
+      NegateOp::create(b, loc, p.Q);
+
+    Cond own = Cond::of(true);
+    auto look = [&](Value place) {
+      if (kvHeads > 1)
+        own = math.logicalAnd(own, Cond::of(IsFiniteOp::create(b, loc, place).getFinite()));
+    };
+    wait(MmaAbtOp::create(b, loc, p.s, p.Q, p.K, /*negated=*/false, /*late=*/false).getToken());
+    look(p.s);
+    Value q0 = pairs(heads, math.value(0), math.value(h));
+    KeyWalk walk(problem.getMask(), scope);
+    Value k0 = pairs(kvHeads, math.value(0), math.value(0));
+    auto keep = ApplyMaskOp::create(b, loc, p.s, q0, k0, /*turned=*/false);
+    buildTests(walk, keep.getBody());
+    becomeProbabilities(p, p.row, q0, math.value(0));
+    wait(MmaAbtOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*late=*/false).getToken());
+    look(p.dp);
+    // Scores and gradients of them are done with here, so that the sums have registers.
+    if (dropout) {
+      draws = findDropoutState(heads > 1);
+      drop(p.dp, q0, k0, draws, /*scaled=*/true);
+    }
+    SinglePassGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
+    look(p.s), look(p.dp); // lse, and what scores are made with
+    if (dropout)
+      drop(p.s, q0, k0, draws, /*scaled=*/false);
+    // Sums, a part of their columns at a time where registers are few.
+    int64_t parts = std::max<int64_t>(tensorCores.getColumnParts(), 1);
+    auto inParts = [&](Value tile, Value to, int64_t cols, int64_t dim,
+                       llvm::function_ref<void(Value, Value, int64_t)> make) {
+      if (parts == 1)
+        return make(tile, to, dim);
+      int64_t rows = cast<SharedType>(tile.getType()).getRows();
+      for (int64_t column = 0; column < cols; column += cols / parts)
+        make(partOf(tile, rows, cols / parts, math.value(column)), AdvanceOp::create(b, loc, to, wide(column)),
+             dim / parts);
+    };
+    auto ofKeys = [&](const char *name, Value weights, Value rows, int64_t cols, FloatAttr by, StringRef tensor,
+                      int64_t dim) {
+      Value acc = frag(name, keysOfAll, cols / parts);
+      inParts(rows, keyPointer(tensor), cols, dim, [&](Value part, Value to, int64_t dim) {
+        wait(MmaAtbOp::create(b, loc, acc, weights, part).getToken());
+        if (by)
+          ScaleOp::create(b, loc, acc, by);
+        StoreOp::create(b, loc, to, strideOf(tensor, kvHeads), acc, there, there, dim);
+      });
+    };
+    // What is rounded lies where V was, or what was rounded before. And without barriers the GPU's compiler would
+    // have all three sums in registers at once.
+    Value finite;
+    OpBuilder::InsertionGuard guard(b);
+    if (kvHeads > 1) {
+      finite = BarrierAndOp::create(b, loc, math.value(own)).getAll();
+      b.setInsertionPoint(scf::IfOp::create(b, loc, finite).thenYield());
+    } else {
+      BarrierOp::create(b, loc);
+    }
+    ConvertOp::create(b, loc, P, p.s);
+    ofKeys("dV", P, p.dO, colsV, dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), "dv", problem.getDimV());
+    BarrierOp::create(b, loc);
+    ConvertOp::create(b, loc, dS, p.dp);
+    Value dQ = frag("dQ", rowsOfAll, colsQk / parts);
+    inParts(p.K, rowPointer("dq", firstQuery, batch, h), colsQk, problem.getDimQk(),
+            [&](Value part, Value to, int64_t dim) {
+              ClearOp::create(b, loc, dQ);
+              wait(MmaAbOp::create(b, loc, dQ, p.dp, part, /*guarded=*/false, Value()).getToken());
+              ScaleOp::create(b, loc, dQ, factor());
+              StoreOp::create(b, loc, to, strideOf("dq", heads), dQ, live, live, dim);
+            });
+    BarrierOp::create(b, loc);
+    // Q has the sign of the scale by now.
+    ofKeys("dK", dS, p.Q, colsQk, b.getF64FloatAttr(std::abs(scale)), "dk", problem.getDimQk());
+    return finite;
+  }
+
+  void computeAtOnce(int64_t held) {
+    Places p = declare();
+    scope.head = h;
+    findKeys();
+    Value dQ = strip("dQ", rows(), problem.getDimQk(), false), pK = strip("pK", rows(), problem.getDimQk(), false);
+    Value weights = place("weights", SimtProbabilitiesType::get(b.getContext(), rows(), held, lanes));
+    fetchRows(p, 0, /*withDelta=*/false);
+    draws = findDropoutState();
+    Value dV = strip("dV", keys(), problem.getDimV(), false);
+    walkKeys(p, dQ, pK, 0, [&](Index k0) {
+      CacheProbabilitiesOp::create(b, loc, weights, p.weighted, p.dp, math.value(k0));
+      ClearOp::create(b, loc, dV);
+      addToValues(p, dV, 0, k0);
+      scaleKept(dV);
+      storeRows("dv", dv, dV, k0, scope.lenK, problem.getDimV());
+    });
+    Value dK = strip("dK", keys(), problem.getDimQk(), false);
+    loop("k0", 0, scope.lenK, keys(), [&](Index k0) {
+      CachedGradScoresOp::create(b, loc, p.dp, weights, p.row, math.value(k0));
+      ClearOp::create(b, loc, dK);
+      MmaAtbSimtOp::create(b, loc, dK, p.dp, p.Q);
+      ScaleOp::create(b, loc, dK, factor());
+      storeRows("dk", dk, dK, k0, scope.lenK, problem.getDimQk());
+    });
+  }
+
+  /// The query heads of the kv head, one after the other.
+  void eachHead(llvm::function_ref<void()> body) {
+    Index first = h;
+    if (group == 1) {
+      scope.head = h;
+      return body();
+    }
+    loop("member", 0, group, 1, [&](Index member) {
+      scope.head = h = math.named(math.add(first, member), "head");
+      body();
+    });
+    scope.head = h = first;
+  }
+
+  /// The kv heads of the tile, one after the other.
+  void eachKvHead(llvm::function_ref<void()> body) {
+    if (kvHeads == 1) {
+      findKeys();
+      return body();
+    }
+    Index first = kvHead, firstHead = h;
+    loop("side", 0, kvHeads, 1, [&](Index side) {
+      kvHead = math.named(math.add(first, side), "own_kv_head");
+      h = math.mul(kvHead, group);
+      findKeys();
+      body();
+    });
+    kvHead = first, h = firstHead;
+  }
+
+  void computeInTwo() {
+    Places p = declare();
+    eachHead([&] {
+      draws = findDropoutState();
+      loop("q0", 0, lenQ, rows(), [&](Index q0) {
+        Value dQ = strip("dQ", rows(), problem.getDimQk(), false), pK = strip("pK", rows(), problem.getDimQk(), false);
+        fetchRows(p, q0, /*withDelta=*/false);
+        walkKeys(p, dQ, pK, q0, [](Index) {});
+        StoreDeltaOp::create(b, loc, deltaPointer(math.add(firstQuery, q0)), p.row, math.value(math.sub(lenQ, q0)));
+      });
+    });
+    SyncWarpOp::create(b, loc);
+    loop("k0", 0, scope.lenK, keys(), [&](Index k0) {
+      Value dK = strip("dK", keys(), problem.getDimQk(), false), dV = strip("dV", keys(), problem.getDimV(), false);
+      fetchKeys(p, k0);
+      ClearOp::create(b, loc, dK);
+      ClearOp::create(b, loc, dV);
+      eachHead([&] {
+        draws = findDropoutState();
+        loop("q0", 0, lenQ, rows(), [&](Index q0) {
+          fetchRows(p, q0, /*withDelta=*/true);
+          weigh(p, q0, k0);
+          if (!dropout)
+            addToValues(p, dV, q0, k0);
+          GradScoresOp::create(b, loc, p.dp, p.weighted, p.row, /*slopes=*/Value(), /*by=*/FloatAttr(),
+                               /*turned=*/UnitAttr());
+          if (dropout)
+            addToValues(p, dV, q0, k0);
+          MmaAtbSimtOp::create(b, loc, dK, p.dp, p.Q);
+        });
+      });
+      ScaleOp::create(b, loc, dK, factor());
+      scaleKept(dV);
+      storeRows("dk", dk, dK, k0, scope.lenK, problem.getDimQk());
+      storeRows("dv", dv, dV, k0, scope.lenK, problem.getDimV());
+    });
+  }
+
+  CtaPerSequenceAttr tensorCores = dyn_cast<CtaPerSequenceAttr>(schedule); ///< null: rows are dealt to lanes
+  Value draws;                                                             ///< what pairs are dropped by, if any are
+};
+
+} // namespace
+
+void attn::writeSequenceBackward(BackwardOp backward, ProgramBuilder &program, StringRef name, StringRef target,
+                                 ScheduleInterface schedule, std::optional<ShortLimit> limit, int64_t classesOfDq) {
+  ProblemOp problem = backward.getProblemOp();
+  OpBuilder b(backward);
+  using program::Effect;
+  SmallVector<TensorUse> tensors = {{"q"},
+                                    {"k"},
+                                    {"v"},
+                                    {"lse"},
+                                    {"do"},
+                                    {"dq", Effect::write},
+                                    {"dk", Effect::write},
+                                    {"dv", Effect::write},
+                                    {"statistics", Effect::scratch}};
+  if (backward.getDlse())
+    tensors.push_back({"dlse"});
+  KernelGrid grid;
+  grid.packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
+  auto simt = dyn_cast<SimtRowsAttr>(schedule);
+  int64_t slots = simt ? 32 / simt.getLanes() : kvHeadsOf(problem, schedule);
+  grid.heads = llvm::divideCeil(int64_t(problem.getKvHeads()), slots * headLoopOf(schedule));
+  grid.tiles = b.getI64IntegerAttr(1);
+  grid.parts = limit ? 2 : 1;
+  grid.partOfDq = {0, classesOfDq};
+  auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/false, [](StringRef) { return 0; });
+  KernelOp kernel = arguments.makeKernel(program, b, backward.getLoc(), name, target, grid, schedule);
+  SequenceBackward(backward, kernel, limit).build();
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Gradients of short sequences on Hopper: a block has a sequence's and a head's rows and keys, and makes all three
+// results of them, so that nothing is added up in memory, and no kernel is ahead of this one or behind it
+// (docs/Schedules/single_pass_backward.md). Where pairs are one tile, it looks at all of them in one go, and delta is a
+// sum over a row in registers. Of more rows, warpgroups have all at rest, and keys pass by; what these get is complete
+// with each tile of them. Longer sequences have the kernels on tiles (SizeClasses.h).
+//
+#include "SequenceKernel.h"
+#include "SequenceTile.h"
+#include "ShortBackward.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+constexpr int64_t rowsOfGroup = 64; ///< of a warpgroup
+
+class SinglePassBackwardKernel : SequenceTile {
+public:
+  SinglePassBackwardKernel(BackwardOp backward, KernelOp kernel, ShortLimit limit)
+      : SequenceTile(backward.getProblemOp(), kernel, limit) {}
+
+  void build() {
+    declarePlaces();
+    findUnit();
+    scope.head = h;
+    findArrays();
+    Index writtenQ = findWritten(/*ofKeys=*/false), writtenKv = findWritten(/*ofKeys=*/true);
+    onlyIf(computes(), [&] { passes ? passBy(writtenQ, writtenKv) : lookAtOnce(writtenQ, writtenKv); });
+  }
+
+private:
+  /// Of fragments: those of the last warps may be nobody's.
+  int64_t rowsOfAll() { return 16 * schedule.getWarps(); }
+  int64_t keys() { return keysOfAll(schedule); }
+
+  void declarePlaces() {
+    MLIRContext *context = b.getContext();
+    int64_t rows = schedule.getQTile(), colsQk = llvm::alignTo(problem.getDimQk(), 16),
+            colsV = llvm::alignTo(problem.getDimV(), 16);
+    Q = shared("Q", rows, colsQk, /*isBox=*/true), dO = shared("dO", rows, colsV, /*isBox=*/true);
+    K = shared("K", int64_t(schedule.getKvTile()), colsQk, /*isBox=*/true),
+    V = shared("V", int64_t(schedule.getKvTile()), colsV, /*isBox=*/true);
+    if (!passes)
+      dO.getDefiningOp<AllocOp>().setSlots(roles.getStages());
+    if (passes && loadsOutputs(problem, schedule)) {
+      O = shared("O", rows, colsV, /*isBox=*/true);
+      O.getDefiningOp<AllocOp>().setSlots(1);
+    }
+    for (Value place : {K, V})
+      place.getDefiningOp<AllocOp>().setSlots(roles.getStages());
+    auto ring = [&](const char *name, int64_t slots, int64_t columns) {
+      return place(name,
+                   RingType::get(context, slots,
+                                 SharedType::get(context, rows, columns, problem.getDtype(), SharedType::swizzled)));
+    };
+    if (passes)
+      P = ring("P", 1, 64), dS = ring("dS", 1, 64);
+    else
+      turned = ring("turned", 2, rowsOfAll()); // a warpgroup has 64 keys of its transpose
+  }
+  /// In registers, declared where they are needed.
+  Value frag(const char *name, int64_t cols) {
+    return place(name, FragType::get(b.getContext(), rowsOfAll(), cols, schedule.getWarps()));
+  }
+
+  /// Are there rows and keys? Without either all results are 0, and a tensor without rows has none to bring.
+  Cond computes() { return math.logicalAnd(*isShort, math.logicalAnd(math.lt(0, lenQ), math.lt(0, scope.lenK))); }
+
+  /// Of a side, how many rows of the sequence's this block writes with what it computes: those that are there, and
+  /// padding behind them. Zeros beyond the tile, of rows or keys without the other, before the first sequence and
+  /// behind the last are written here.
+  Index findWritten(bool ofKeys) {
+    int64_t step = schedule.getQTile(); // of `tile.store_padding`, on both sides
+    Index rows = ofKeys ? Index(keys()) : Index(schedule.getQTile());
+    if (passes && ofKeys)
+      rows = math.mul(math.ceilDiv(scope.lenK, schedule.getKvTile()), schedule.getKvTile());
+    Index own = ofKeys ? firstKey : firstQuery, length = ofKeys ? scope.lenK : lenQ;
+    auto pad = [&](Index first, Index count) {
+      auto zeros = [&](StringRef tensor, Index head, int64_t dim) {
+        StorePaddingOp::create(b, loc, rowPointer(tensor, first, batch, head), stride(tensor), math.value(count), dim);
+      };
+      if (!ofKeys)
+        return zeros("dq", h, problem.getDimQk());
+      zeros("dk", kvHead, problem.getDimQk());
+      zeros("dv", kvHead, problem.getDimV());
+    };
+    auto share = [&](StringRef name, Index begin, Index end) {
+      sharePadding(name, begin, end, /*tiles=*/1, /*number=*/0, step, pad);
+    };
+    Index extent = length;
+    if (std::optional<Ends> ends = findEnds(ofKeys)) {
+      share("behind_all", ends->endAll, extentOf(ofKeys));
+      if (layoutOf(ofKeys).getPadded()) {
+        share("before", 0, ends->beginAll);
+        extent = math.sub(ends->behind, own);
+      }
+    }
+    extent = math.named(math.select(*isShort, extent, 0),
+                        ofKeys ? "extent_kv" : "extent_q"); // longer ones are other kernels'
+    loop("i", math.select(computes(), rows, 0), extent, step,
+         [&](Index i) { pad(math.add(own, i), math.min(math.sub(extent, i), step)); });
+    return math.min(extent, rows);
+  }
+
+  void wait(Value token) { WaitOp::create(b, loc, token); }
+
+  /// Of rows from `first` on. `dlse` ahead of the products: beside one, ptxas has no registers for it and a test.
+  Value loadStatistics(int64_t first = 0) {
+    Index row = math.add(firstQuery, first);
+    Value gradLse = args.contains("dlse") ? statisticPointer("dlse", row, batch, h) : Value();
+    Value stats = place("stats", SoftmaxStateType::get(b.getContext(), rowsOfAll(), schedule.getWarps()));
+    LoadRowStatisticsOp::create(b, loc, stats, statisticPointer("lse", row, batch, h), /*stride=*/Value(), gradLse,
+                                /*grad_stride=*/Value(),
+                                /*delta=*/Value(), math.value(math.sub(lenQ, first)));
+    return stats;
+  }
+  Value multiply(Value s, Value q, Value k, bool negated = false, IntegerAttr first = {}) {
+    return MmaAbtOp::create(b, loc, s, q, k, negated, /*late=*/false, first).getToken();
+  }
+  /// Scores of rows from `q0`, and keys from `k0` on, become probabilities. `seeAll`: rows see all keys that are there.
+  void becomeProbabilities(KeyWalk &walk, Value s, Value stats, int64_t q0, Index k0, int64_t keys, Cond seeAll) {
+    Cond tested = math.logicalOr(math.logicalNot(seeAll), math.lt(math.sub(scope.lenK, k0), keys));
+    auto test = [&] {
+      auto keep = ApplyMaskOp::create(b, loc, s, math.value(q0), math.value(k0), /*turned=*/false);
+      buildTests(walk, keep.getBody());
+    };
+    if (tested.isConstant())
+      test();
+    else
+      onlyIf(tested, test);
+    ProbabilitiesOp::create(b, loc, s, stats, math.value(q0), math.value(k0), /*weighted=*/Value(),
+                            b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(),
+                            /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
+    drop(s, math.value(q0), math.value(k0), findDropoutState(), /*scaled=*/false, /*turned=*/false, /*marks=*/true);
+  }
+  void becomeGradients(Value dp, Value s, Value stats, bool known) {
+    SinglePassGradsOp::create(b, loc, dp, s, stats, /*weighted=*/Value(),
+                              dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), known);
+  }
+
+  void lookAtOnce(Index writtenQ, Index writtenKv) {
+    Value s = frag("s", keys()), dp = frag("dp", keys());
+    // In the order in which their slots get free.
+    Value copiedQ = copyBox(Q, "q", firstQuery, h, lenQ), copiedV = copyBox(V, "v", firstKey, kvHead, scope.lenK);
+    Value copiedDo = copyBox(dO, "do", firstQuery, h, lenQ), copiedK = copyBox(K, "k", firstKey, kvHead, scope.lenK);
+    Value stats = loadStatistics();
+    wait(copiedQ);
+    wait(copiedK);
+    Value scores = multiply(s, Q, K, /*negated=*/problem.scaleOrDefault() < 0), grads;
+    auto beginGrads = [&] {
+      wait(copiedDo);
+      wait(copiedV);
+      grads = multiply(dp, dO, V);
+    };
+    if (!dropout) // to draw random numbers takes the registers that gradients have
+      beginGrads();
+    wait(scores);
+    KeyWalk walk(problem.getMask(), scope);
+    becomeProbabilities(walk, s, stats, 0, 0, keys(), Cond::of(!walk.hidesKeys()));
+    if (dropout)
+      beginGrads();
+    wait(grads);
+    becomeGradients(dp, s, stats, /*known=*/false);
+
+    // Each sum beside the stores of the one before.
+    Value weights = place("weights", RegisterOperandType::get(b.getContext(), rowsOfAll(), keys(), problem.getDtype(),
+                                                              schedule.getWarps()));
+    ConvertOp::create(b, loc, weights, s, /*at_once=*/true);
+    Value probabilities = StoreAndSyncOp::create(b, loc, turned, weights).getTile();
+    ConvertOp::create(b, loc, weights, dp, /*at_once=*/true);
+    Value dV = frag("dV", sumColumns(problem.getDimV()));
+    Value sumV = MmaAtbOp::create(b, loc, dV, probabilities, dO).getToken();
+    wait(sumV); // all are done with what was shared, before the next is
+    Value gradScores = StoreAndSyncOp::create(b, loc, turned, weights).getTile();
+    Value dQ = frag("dQ", llvm::alignTo(problem.getDimQk(), 16));
+    ClearOp::create(b, loc, dQ);
+    Value sumQ = MmaAbOp::create(b, loc, dQ, weights, K, /*guarded=*/false, Value()).getToken();
+    scaleKept(dV);
+    storeSum("dv", dV, firstKey, kvHead, scope.lenK, writtenKv, problem.getDimV());
+    wait(sumQ);
+    Value dK = frag("dK", sumColumns(problem.getDimQk()));
+    Value sumK = MmaAtbOp::create(b, loc, dK, gradScores, Q).getToken();
+    ScaleOp::create(b, loc, dQ, b.getF64FloatAttr(problem.scaleOrDefault()));
+    storeSum("dq", dQ, firstQuery, h, lenQ, writtenQ, problem.getDimQk());
+    wait(sumK);
+    ScaleOp::create(b, loc, dK, b.getF64FloatAttr(problem.scaleOrDefault()));
+    storeSum("dk", dK, firstKey, kvHead, scope.lenK, writtenKv, problem.getDimQk());
+  }
+
+  /// dV and dK of a tile of keys, which are 64 rows of each, from blocks of 64 queries: warpgroups deal out pieces of
+  /// their columns, and a tile later each has those of the one before it, so that what is left over is not the same
+  /// one's for good.
+  void sumPieces(Index tile, Interval blocks, Index firstRow, Index rows, Index written) {
+    // Wide ones read P and dS less often. With two blocks of rows, more registers for them cost as much as that wins.
+    int64_t groups = schedule.getWarps() / 4,
+            columns = groups == 3 && std::min(problem.getDimQk(), problem.getDimV()) > 64 ? 128 : 64;
+    int64_t pieces = llvm::divideCeil(problem.getDimV(), columns) + llvm::divideCeil(problem.getDimQk(), columns);
+    Value probabilities = ConsumerWaitOp::create(b, loc, P).getTile(),
+          gradScores = ConsumerWaitOp::create(b, loc, dS).getTile();
+    Index own = math.sub(Index(Value(WarpgroupIndexOp::create(b, loc))),
+                         math.sub(tile, math.mul(math.floorDiv(tile, groups), groups)));
+    own = math.select(math.lt(own, 0), math.add(own, groups), own);
+    loop("piece", own, pieces, groups, [&](Index piece) {
+      Value sum = place("sum", FragType::get(b.getContext(), 64, columns, 4));
+      wait(MmaAtbSliceOp::create(b, loc, sum, ValueRange{probabilities, gradScores}, ValueRange{dO, Q},
+                                 math.value(piece), math.value(blocks.lo), math.value(blocks.hi))
+               .getToken());
+      Value more = math.value(math.lt(math.add(piece, groups), pieces));
+      for (Value ring : {P, dS}) // what is stored is nobody else's business
+        ConsumerReleaseEarlyOp::create(b, loc, ring, more);
+      Value dv = rowPointer("dv", firstRow, batch, kvHead), dk = rowPointer("dk", firstRow, batch, kvHead);
+      StoreSliceOp::create(b, loc, ValueRange{dv, dk}, ValueRange{stride("dv"), stride("dk")}, sum, math.value(piece),
+                           math.value(rows), math.value(written),
+                           ArrayRef<double>{dropout ? dropout->factor() : 1, problem.scaleOrDefault()},
+                           ArrayRef<int64_t>{int64_t(problem.getDimV()), int64_t(problem.getDimQk())});
+    });
+    for (Value ring : {P, dS})
+      ConsumerReleaseOp::create(b, loc, ring);
+  }
+
+  /// As many rows as warps have at a time, from `first` on, and what stays with them.
+  struct Rows {
+    int64_t first;
+    Value stats, dQ;
+  };
+  void passBy(Index writtenQ, Index writtenKv) {
+    int64_t step = schedule.getKvTile();
+    Value copiedO = O ? copyBox(O, "o", firstQuery, h, lenQ)
+                      : Value(); // the first to be there, since its slot is the first to be free
+    Value copiedQ = copyBox(Q, "q", firstQuery, h, lenQ), copiedDo = copyBox(dO, "do", firstQuery, h, lenQ);
+    SmallVector<Rows> atRest;
+    SmallVector<Value> outputs; // under way while dO is
+    for (int64_t first = 0; first < schedule.getQTile(); first += rowsOfAll()) {
+      atRest.push_back({first, loadStatistics(first), Value()});
+      Value o = O;
+      if (!o) {
+        o = place("O", RegisterOperandType::get(b.getContext(), rowsOfAll(), llvm::alignTo(problem.getDimV(), 32),
+                                                problem.getDtype(), schedule.getWarps()));
+        LoadOperandRowsOp::create(b, loc, o, rowPointer("o", math.add(firstQuery, first), batch, h), stride("o"),
+                                  math.value(math.sub(lenQ, first)), problem.getDimV());
+      }
+      outputs.push_back(o);
+    }
+    auto firstOf = [&](const Rows &rows) {
+      return atRest.size() > 1 ? b.getI64IntegerAttr(rows.first) : IntegerAttr();
+    };
+    wait(copiedDo);
+    if (O)
+      wait(copiedO);
+    for (auto [rows, o] : llvm::zip(atRest, outputs))
+      AddDeltaOp::create(b, loc, rows.stats, o, dO, firstOf(rows));
+    for (Rows &rows : atRest) {
+      rows.dQ = frag("dQ", llvm::alignTo(problem.getDimQk(), 16));
+      ClearOp::create(b, loc, rows.dQ);
+    }
+    wait(copiedQ);
+    KeyWalk walk(problem.getMask(), scope);
+    loop("tile", 0, math.ceilDiv(scope.lenK, step), 1, [&](Index tile) {
+      Index k0 = math.named(math.mul(tile, step), "k0"), left = math.sub(scope.lenK, k0),
+            first = math.add(firstKey, k0);
+      for (Value copied : {copyBox(K, "k", first, kvHead, left), copyBox(V, "v", first, kvHead, left)})
+        wait(copied);
+      SmallVector<KeyRun> runs = walk.queryRuns(math, {k0, math.min(math.add(k0, step), scope.lenK)}, rowsOfGroup);
+      Interval some = hullOf(math, runs);
+      std::optional<Interval> all =
+          walk.hasLowerTest() ? std::nullopt : fullOf(runs); // with a lower end, as under a window, few do
+      Index group = Value(WarpgroupIndexOp::create(b, loc));
+      for (const Rows &rows : atRest) { // who is in none of `some` goes on to the pieces, which leave out its rows
+        Index block = math.add(group, rows.first / rowsOfGroup);
+        onlyIf(contains(math, some, block), [&] {
+          multiplyRows(rows, firstOf(rows), walk, k0, all ? contains(math, *all, block) : Cond::of(false));
+        });
+      }
+      for (Value ring : {P, dS})
+        ProducerCommitOp::create(b, loc, ring);
+      sumPieces(tile, some, first, left, math.min(math.sub(writtenKv, k0), step));
+    });
+    for (const Rows &rows : atRest) {
+      ScaleOp::create(b, loc, rows.dQ, b.getF64FloatAttr(problem.scaleOrDefault()));
+      storeSum("dq", rows.dQ, math.add(firstQuery, rows.first), h, math.sub(lenQ, rows.first),
+               math.sub(writtenQ, rows.first), problem.getDimQk());
+    }
+  }
+  /// Of rows and a tile of keys, from `k0` on: probabilities and gradients of scores are put where all can read them,
+  /// and dQ gets its part.
+  void multiplyRows(const Rows &rows, IntegerAttr first, KeyWalk &walk, Index k0, Cond seeAll) {
+    int64_t step = schedule.getKvTile();
+    Value s = frag("s", step), dp = frag("dp", step),
+          weights = place("weights", RegisterOperandType::get(b.getContext(), rowsOfAll(), step, problem.getDtype(),
+                                                              schedule.getWarps()));
+    Value scores = multiply(s, Q, K, /*negated=*/problem.scaleOrDefault() < 0, first), grads;
+    auto beginGrads = [&] { grads = multiply(dp, dO, V, /*negated=*/false, first); };
+    if (!dropout) // to draw random numbers takes the registers that gradients have
+      beginGrads();
+    wait(scores);
+    becomeProbabilities(walk, s, rows.stats, rows.first, k0, step, seeAll);
+    if (dropout)
+      beginGrads();
+    else // which puts signs on probabilities until gradients are there
+      ProducerStoreOp::create(b, loc, P, s, first);
+    wait(grads);
+    becomeGradients(dp, s, rows.stats, /*known=*/true);
+    if (dropout)
+      ProducerStoreOp::create(b, loc, P, s, first);
+    ConvertOp::create(b, loc, weights, dp, /*at_once=*/true);
+    ProducerStoreOp::create(b, loc, dS, weights, first);
+    // With its product under way, pieces would have no registers.
+    wait(MmaAbOp::create(b, loc, rows.dQ, weights, K, /*guarded=*/false, Value()).getToken());
+  }
+
+  void storeSum(StringRef tensor, Value acc, Index row, Index head, Index rows, Index written, int64_t dim) {
+    StoreOp::create(b, loc, rowPointer(tensor, row, batch, head), stride(tensor), acc, math.value(rows),
+                    math.value(written), dim);
+  }
+
+  Value Q, K, V, dO, O;
+  WarpSpecializedInterface roles = cast<WarpSpecializedInterface>(schedule);
+  bool passes = isa<StationaryQBackwardAttr>(schedule);
+  Value turned; ///< what rows made of keys, for products with its transpose
+  Value P, dS;  ///< the same, of keys that pass by
+};
+
+} // namespace
+
+void attn::writeSinglePassBackward(BackwardOp backward, ProgramBuilder &program, StringRef name,
+                                   ScheduleInterface schedule, ShortLimit limit, int64_t classesOfDq) {
+  ProblemOp problem = backward.getProblemOp();
+  OpBuilder b(backward);
+  using program::Effect;
+  SmallVector<TensorUse> tensors = {
+      {"q"}, {"k"}, {"v"}, {"lse"}, {"do"}, {"dq", Effect::write}, {"dk", Effect::write}, {"dv", Effect::write}};
+  if (isa<StationaryQBackwardAttr>(schedule))
+    tensors.push_back({"o"});
+  if (backward.getDlse())
+    tensors.push_back({"dlse"});
+  KernelGrid grid = {problem.getQLayout().isPacked(), int64_t(problem.getHeads())};
+  grid.tiles = b.getI64IntegerAttr(1);
+  grid.parts = 2;
+  grid.partOfDq = {0, classesOfDq};
+  auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/true, [&](StringRef tensor) {
+    if (tensor == "o" && !loadsOutputs(problem, schedule)) // by those who compute, from where it lies
+      return int64_t(0);
+    return tensor == "k" || tensor == "v" ? int64_t(schedule.getKvTile()) : schedule.getQTile();
+  });
+  SinglePassBackwardKernel(backward,
+                           arguments.makeKernel(program, b, backward.getLoc(), name, "sm_90a", grid, schedule), limit)
+      .build();
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Arrays of which a backward pass computes gradients, and the tensors that there are for it.
+//
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace attn;
+using T = ProblemTensor;
+
+std::string attn::gradientOf(const ScoreOperand &array) { return "d" + array.name; }
+std::string attn::partialGradientOf(const ScoreOperand &array) { return "partial_d" + array.name; }
+
+void attn::addGradients(BackwardOp backward, std::vector<ProblemTensor> &list) {
+  for (const ScoreOperand &array : backward.getDifferentiatedArrays()) {
+    T gradient = tensorOf(array); // contiguous, too
+    gradient.name = gradientOf(array);
+    gradient.role = T::Result;
+    list.push_back(std::move(gradient));
+  }
+}
+
+void attn::addPartialGradients(BackwardOp backward, std::vector<ProblemTensor> &list) {
+  for (const ScoreOperand &array : backward.getDifferentiatedArrays()) {
+    bool queries = array.has(ScoreOperand::Query), keys = array.has(ScoreOperand::Key);
+    bool sinks = backward.getProblemOp().isSinkArray(array);
+    if ((queries && keys) || sinks)
+      continue;
+    SmallVector<T::Axis, 4> axes = {T::Heads, keys ? T::TiledRowsKv : T::TiledRowsQ};
+    if (array.has(ScoreOperand::Table))
+      axes = {T::Two, T::Heads, T::Diagonals};
+    list.emplace_back(partialGradientOf(array), T::Result, T::Float32, axes);
+  }
+}
+
+SmallVector<ScoreOperand> BackwardOp::getDifferentiatedArrays() {
+  SmallVector<ScoreOperand> learned;
+  if (std::optional<ArrayAttr> names = getRequiresGrad())
+    for (ScoreOperand &array : scoreOperands(getProblemOp()))
+      if (llvm::is_contained(*names, StringAttr::get(getContext(), array.name)))
+        learned.push_back(std::move(array));
+  return learned;
+}
+
+LogicalResult attn::verifyDifferentiatedArrays(BackwardOp backward) {
+  if (!backward.getRequiresGrad())
+    return success();
+  ProblemOp problem = backward.getProblemOp();
+  auto refuse = [&](const char *expected, const auto &got) -> LogicalResult {
+    InFlightDiagnostic error = backward.emitOpError("expected ") << expected << ", got: " << got;
+    error.attachNote(problem.getLoc()) << "problem declared here";
+    return error;
+  };
+  llvm::StringSet<> asked;
+  for (auto name : backward.getRequiresGrad()->getAsRange<StringAttr>()) { // C6
+    bool known = llvm::any_of(scoreOperands(problem), [&](const ScoreOperand &array) { return array.name == name; });
+    if (!known || !asked.insert(name).second)
+      return refuse("names of arrays of score modifiers or sinks in `requires_grad`, each once", name);
+  }
+  llvm::StringSet<> taken;
+  for (auto &tensors : {tensorsOf(backward), scratchOf(backward)})
+    for (const ProblemTensor &tensor : tensors)
+      if (!taken.insert(tensor.name).second)
+        return refuse("another name for an array, of which no other tensor has a gradient's or a sum's", tensor.name);
+  return success();
+}

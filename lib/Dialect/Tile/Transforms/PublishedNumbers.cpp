@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "PublishedNumbers.h"
+#include "TileWalk.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+/// The numbers that follow from a program's block number, and that something else than such numbers is made of.
+static SmallVector<Value> scalarsToSend(PersistentLoopOp program) {
+  Block &body = program.getBody().front();
+  SetVector<Operation *> known;
+  auto isKnown = [&](Value value) { return value == body.getArgument(0) || known.contains(value.getDefiningOp()); };
+  DenseSet<Operation *> own; // what differs from one warpgroup to the next
+  for (Operation &op : body) {
+    if (op.getNumRegions() || op.getNumResults() == 0 || !isMemoryEffectFree(&op))
+      continue;
+    if (isa<WarpgroupIndexOp>(op) ||
+        llvm::any_of(op.getOperands(), [&](Value operand) { return own.contains(operand.getDefiningOp()); }))
+      own.insert(&op);
+    else if (llvm::any_of(op.getOperands(), isKnown))
+      known.insert(&op);
+  }
+  // A pointer or a truth is no word: who uses one makes it again.
+  auto isWord = [](Value value) { return value.getType().isInteger(32); };
+  DenseSet<Operation *> again;
+  auto isUsed = [&](Value value) {
+    return llvm::any_of(value.getUsers(),
+                        [&](Operation *user) { return !known.contains(user) || again.contains(user); });
+  };
+  for (Operation *op : llvm::reverse(known))
+    if (llvm::any_of(op->getResults(), [&](Value result) { return !isWord(result) && isUsed(result); }))
+      again.insert(op);
+  SmallVector<Value> sent;
+  for (Operation *op : known)
+    llvm::copy_if(op->getResults(), std::back_inserter(sent), [&](Value v) { return isWord(v) && isUsed(v); });
+  // A feed has 32 words, one of them the block's number. What does not fit each role computes for itself.
+  sent.resize(std::min<size_t>(sent.size(), 31));
+  return sent;
+}
+
+bool attn::tile::worksOutMuch(Block &block) {
+  constexpr int64_t much = 100;
+  return llvm::count_if(block, [](Operation &op) { return isa<arith::ArithDialect>(op.getDialect()); }) > much;
+}
+
+void attn::tile::hoistNumbers(PersistentLoopOp program, bool scarce) {
+  for (auto branch : program.getBody().getOps<scf::IfOp>())
+    if (Block *block = branch.thenBlock(); scarce || worksOutMuch(*block))
+      for (Operation &op : llvm::make_early_inc_range(*block))
+        if (isa<arith::ArithDialect>(op.getDialect()) && op.getResult(0).getType().getIntOrFloatBitWidth() <= 32 &&
+            llvm::none_of(op.getOperands(), [&](Value v) { return v.getParentBlock() == block; }))
+          op.moveBefore(branch);
+}
+
+void attn::tile::sendScalars(PersistentLoopOp producer, PersistentLoopOp consumer, const IRMapping &inProducer) {
+  SmallVector<Value> sent = scalarsToSend(consumer), words = {producer.getBody().getArgument(0)};
+  OpBuilder b(producer->getParentOfType<RolesOp>());
+  Value feed = AllocOp::create(b, producer.getLoc(), MailboxType::get(b.getContext(), sent.size() + 1), "feed");
+  // Sent before anything is brought: a producer that waits for a free slot with the
+  // message in hand waits for consumers who wait for the message.
+  Block &program = producer.getBody().front();
+  auto work = llvm::find_if(program, [](Operation &op) { return op.getNumRegions() || !isMemoryEffectFree(&op); });
+  for (Value value : sent) {
+    words.push_back(inProducer.lookup(value));
+    for (Operation *scalar : sliceOf(words.back().getDefiningOp()))
+      if (work != program.end() && !scalar->isBeforeInBlock(&*work))
+        scalar->moveBefore(&*work);
+    Location named = value.getLoc();
+    if (auto find = value.getDefiningOp<FindSequenceOp>())
+      named = NameLoc::get(b.getStringAttr(find.nameOf(cast<OpResult>(value))), consumer.getLoc());
+    value.replaceAllUsesWith(consumer.getBody().front().addArgument(value.getType(), named));
+  }
+  b.setInsertionPoint(&program, work);
+  PublishWorkOp::create(b, producer.getLoc(), feed, words);
+  producer.getMailboxMutable().assign(feed);
+  consumer.getMailboxMutable().assign(feed);
+  consumer.getQueueMutable().clear();
+}

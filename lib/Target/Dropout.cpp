@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What is printed for dropout only.
+//
+#include "Printer.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+void Printer::print(DropoutOp op) {
+  line() << "attn::" << (op.getMarks() ? "mark_dropped" : "drop") << (op.getTransposed() ? "_turned" : "") << "("
+         << names.of(op.getPlace()) << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", "
+         << expr(op.getDraws()) << ", " << op.getBelow();
+  os << (op.getFactor() ? ", " + literal(op.getFactor()->convertToDouble()) : "") << ");\n";
+}
+
+void Printer::print(DropoutBitsOp op) {
+  line() << "attn::draw(" << names.of(op.getKept()) << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", "
+         << expr(op.getDraws()) << ", " << op.getBelow() << ");\n";
+}
+
+void Printer::print(ApplyDropoutBitsOp op) {
+  line() << "attn::drop_drawn(" << names.of(op.getP()) << ", " << names.of(op.getKept()) << ");\n";
+}
+
+void Printer::print(DropoutGradScoresOp op) {
+  line() << "attn::drop_grads<" << (op.getTransposed() ? "true" : "false") << ">(" << names.of(op.getGrad()) << ", "
+         << names.of(op.getP()) << ", ";
+  os << (op.getWeighted() ? names.of(op.getWeighted()).str() + ", " : "") << names.of(op.getStatistics()) << ", "
+     << literal(op.getFactor().convertToDouble()) << ");\n";
+}
+
+std::string Printer::dropped(RecomputeRowsOp op) {
+  return "attn::Dropped{" + expr(op.getDraws()) + ", " + std::to_string(*op.getBelow()) + ", " +
+         literal(op.getFactor()->convertToDouble()) + "}";
+}
