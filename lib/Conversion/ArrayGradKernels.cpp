@@ -197,7 +197,7 @@ private:
         NegateOp::create(b, loc, Q);
       auto product = [&](Value to, Value rows, Value columns) {
         auto op = MmaAbtOp::create(b, loc, to, turned ? columns : rows, turned ? rows : columns, /*negated=*/false,
-                                   /*late=*/false);
+                                   /*recomputed=*/false);
         WaitOp::create(b, loc, op.getToken());
       };
       product(s, Q, K);

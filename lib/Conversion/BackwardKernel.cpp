@@ -215,14 +215,14 @@ private:
 
     bring(ofKeys ? Q : K, ofKeys ? "q" : "k", ofKeys ? h : kvHead);
     Value scores =
-        MmaAbtOp::create(b, loc, s, ofKeys ? K : Q, ofKeys ? Q : K, negated, /*late=*/results.sums()).getToken();
+        MmaAbtOp::create(b, loc, s, ofKeys ? K : Q, ofKeys ? Q : K, negated, /*recomputed=*/results.sums()).getToken();
     Value grads;
     auto beginGrads = [&] {
       bring(ofKeys ? dO : V, ofKeys ? "do" : "v", ofKeys ? h : kvHead);
       if (needsGrads())
-        grads =
-            MmaAbtOp::create(b, loc, dp, ofKeys ? V : dO, ofKeys ? dO : V, /*negated=*/false, /*late=*/results.sums())
-                .getToken();
+        grads = MmaAbtOp::create(b, loc, dp, ofKeys ? V : dO, ofKeys ? dO : V, /*negated=*/false,
+                                 /*recomputed=*/results.sums())
+                    .getToken();
     };
     if (reduces) // gradients come where scores are
       wait(scores);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What forward kernels have in common, on tiles or on strips: rows that may be pairs of a
+// What forward kernels have in common, on tiles or on SIMT tiles: rows that may be pairs of a
 // query and a head, and what score modifiers make of scores.
 //
 #ifndef ATTN_LIB_CONVERSION_FORWARDBODY_H

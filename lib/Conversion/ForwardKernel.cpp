@@ -364,7 +364,7 @@ private:
 
     wait(copy(K, "k", keys, problem.getDimQk()));
     bool negated = boxes && problem.scaleOrDefault() < 0;
-    wait(MmaAbtOp::create(b, loc, s, held ? held : Q, K, negated, /*late=*/false).getToken());
+    wait(MmaAbtOp::create(b, loc, s, held ? held : Q, K, negated, /*recomputed=*/false).getToken());
     double scale = modifyScores(loop, k0);
     auto keep = ApplyMaskOp::create(b, loc, s, origin, math.value(k0));
     bool rising = !backward &&
@@ -405,7 +405,7 @@ private:
     if (!there)
       loadAllTiles(K, "k");
     wait(MmaAbtOp::create(b, loc, allScores, held ? held : Q, K, /*negated=*/problem.scaleOrDefault() < 0,
-                          /*late=*/false)
+                          /*recomputed=*/false)
              .getToken());
     auto test = [&] {
       auto keep = ApplyMaskOp::create(b, loc, allScores, origin, math.value(0));

@@ -33,7 +33,7 @@ struct KernelGrid {
   bool packed = false;
   int64_t heads = 1;
   bool keys = false;              ///< tiles are of keys, heads are kv heads
-  mlir::IntegerAttr tiles;        ///< null but for kernels on strips
+  mlir::IntegerAttr tiles;        ///< null but for kernels on SIMT tiles
   mlir::IntegerAttr cluster;      ///< null but for rows
   bool ofIds = false;             ///< of rows: of ids; else there is one
   mlir::DenseI64ArrayAttr longer; ///< null: for all sequences

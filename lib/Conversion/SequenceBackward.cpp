@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A warp, or a block, has all rows and keys of a sequence for its kv heads, so nothing is
-// added up across them and the order of sums is fixed. Where one strip has all rows, keys
+// added up across them and the order of sums is fixed. Where one SIMT tile has all rows, keys
 // and values are read once: dV is written in the walk that makes dQ and delta, and dK
 // follows from what rows weighed their keys by, which lanes have held. Where one tile has
 // them (`by_sequence`), everything is: dV and dK are products with what rows made of keys,
@@ -51,7 +51,7 @@ private:
   }
 
   void compute() {
-    // By what is expected, one tile or one strip has all rows.
+    // By what is expected, one tile or one SIMT tile has all rows.
     bool tile = bool(tensorCores);
     if (!tile && !(group == 1 && problem.expectedQueries().value_or(1) <= schedule.getQTile())) {
       findKeys();
@@ -104,10 +104,10 @@ private:
   // Places
   //===------------------------------------------------------------------===//
 
-  // Of strips, which beside a tile are for what does not fit it.
+  // Of SIMT tiles, which beside a tile are for what does not fit it.
   int64_t rows() { return tensorCores ? 1 : schedule.getQTile(); }
   int64_t keys() { return tensorCores ? 1 : schedule.getKvTile(); }
-  Value strip(const char *name, int64_t rows, int64_t cols, bool data) {
+  Value simtTile(const char *name, int64_t rows, int64_t cols, bool data) {
     return place(
         name, SimtTileType::get(b.getContext(), rows, cols, data ? problem.getDtype() : Type(b.getF32Type()), lanes));
   }
@@ -121,11 +121,11 @@ private:
   };
   Places declare() {
     Places p;
-    p.Q = strip("Q", rows(), problem.getDimQk(), false);
-    p.dO = strip("dO", rows(), problem.getDimV(), false);
+    p.Q = simtTile("Q", rows(), problem.getDimQk(), false);
+    p.dO = simtTile("dO", rows(), problem.getDimV(), false);
     p.row = place("row", SimtSoftmaxStateType::get(b.getContext(), rows(), lanes));
-    p.K = strip("K", keys(), problem.getDimQk(), true);
-    p.V = strip("V", keys(), problem.getDimV(), true);
+    p.K = simtTile("K", keys(), problem.getDimQk(), true);
+    p.V = simtTile("V", keys(), problem.getDimV(), true);
     p.s = scores("s");
     p.dp = scores("dp");
     return p;
@@ -165,9 +165,10 @@ private:
   /// Probabilities, and gradients of them.
   void weigh(Places &p, Index q0, Index k0) {
     KeyWalk walk(problem.getMask(), scope);
+    WaitOp::create(
+        b, loc, MmaAbtOp::create(b, loc, p.s, p.Q, p.K, problem.scaleOrDefault() < 0, /*recomputed=*/false).getToken());
     WaitOp::create(b, loc,
-                   MmaAbtOp::create(b, loc, p.s, p.Q, p.K, problem.scaleOrDefault() < 0, /*late=*/false).getToken());
-    WaitOp::create(b, loc, MmaAbtOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*late=*/false).getToken());
+                   MmaAbtOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*recomputed=*/false).getToken());
     auto keep = ApplyMaskOp::create(b, loc, p.s, math.value(q0), math.value(k0), /*turned=*/false);
     buildTests(walk, keep.getBody());
     becomeProbabilities(p, p.row, math.value(q0), math.value(k0));
@@ -200,9 +201,9 @@ private:
   void accumulate(Value acc, Value weights, Value rows) {
     WaitOp::create(b, loc, MmaAbOp::create(b, loc, acc, weights, rows, /*guarded=*/false, Value()).getToken());
   }
-  void storeRows(StringRef tensor, Value base, Value strip, Index row, Index end, int64_t dim) {
+  void storeRows(StringRef tensor, Value base, Value tile, Index row, Index end, int64_t dim) {
     Value left = math.value(math.sub(end, row));
-    StoreOp::create(b, loc, at(tensor, base, row), stride(tensor), strip, left, left, dim);
+    StoreOp::create(b, loc, at(tensor, base, row), stride(tensor), tile, left, left, dim);
   }
   FloatAttr factor() { return b.getF64FloatAttr(problem.scaleOrDefault()); }
 
@@ -274,7 +275,7 @@ private:
       if (kvHeads > 1)
         own = math.logicalAnd(own, Cond::of(IsFiniteOp::create(b, loc, place).getFinite()));
     };
-    wait(MmaAbtOp::create(b, loc, p.s, p.Q, p.K, /*negated=*/false, /*late=*/false).getToken());
+    wait(MmaAbtOp::create(b, loc, p.s, p.Q, p.K, /*negated=*/false, /*recomputed=*/false).getToken());
     look(p.s);
     Value q0 = pairs(heads, math.value(0), math.value(h));
     KeyWalk walk(problem.getMask(), scope);
@@ -282,7 +283,7 @@ private:
     auto keep = ApplyMaskOp::create(b, loc, p.s, q0, k0, /*turned=*/false);
     buildTests(walk, keep.getBody());
     becomeProbabilities(p, p.row, q0, math.value(0));
-    wait(MmaAbtOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*late=*/false).getToken());
+    wait(MmaAbtOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*recomputed=*/false).getToken());
     look(p.dp);
     // Scores and gradients of them are done with here, so that the sums have registers.
     if (dropout) {
@@ -346,11 +347,12 @@ private:
     Places p = declare();
     scope.head = h;
     findKeys();
-    Value dQ = strip("dQ", rows(), problem.getDimQk(), false), pK = strip("pK", rows(), problem.getDimQk(), false);
+    Value dQ = simtTile("dQ", rows(), problem.getDimQk(), false),
+          pK = simtTile("pK", rows(), problem.getDimQk(), false);
     Value weights = place("weights", SimtProbabilitiesType::get(b.getContext(), rows(), held, lanes));
     fetchRows(p, 0, /*withDelta=*/false);
     draws = findDropoutState();
-    Value dV = strip("dV", keys(), problem.getDimV(), false);
+    Value dV = simtTile("dV", keys(), problem.getDimV(), false);
     walkKeys(p, dQ, pK, 0, [&](Index k0) {
       CacheProbabilitiesOp::create(b, loc, weights, p.weighted, p.dp, math.value(k0));
       ClearOp::create(b, loc, dV);
@@ -358,7 +360,7 @@ private:
       scaleKept(dV);
       storeRows("dv", dv, dV, k0, scope.lenK, problem.getDimV());
     });
-    Value dK = strip("dK", keys(), problem.getDimQk(), false);
+    Value dK = simtTile("dK", keys(), problem.getDimQk(), false);
     loop("k0", 0, scope.lenK, keys(), [&](Index k0) {
       CachedGradScoresOp::create(b, loc, p.dp, weights, p.row, math.value(k0));
       ClearOp::create(b, loc, dK);
@@ -403,7 +405,8 @@ private:
     eachHead([&] {
       draws = findDropoutState();
       loop("q0", 0, lenQ, rows(), [&](Index q0) {
-        Value dQ = strip("dQ", rows(), problem.getDimQk(), false), pK = strip("pK", rows(), problem.getDimQk(), false);
+        Value dQ = simtTile("dQ", rows(), problem.getDimQk(), false),
+              pK = simtTile("pK", rows(), problem.getDimQk(), false);
         fetchRows(p, q0, /*withDelta=*/false);
         walkKeys(p, dQ, pK, q0, [](Index) {});
         StoreDeltaOp::create(b, loc, deltaPointer(math.add(firstQuery, q0)), p.row, math.value(math.sub(lenQ, q0)));
@@ -411,7 +414,8 @@ private:
     });
     SyncWarpOp::create(b, loc);
     loop("k0", 0, scope.lenK, keys(), [&](Index k0) {
-      Value dK = strip("dK", keys(), problem.getDimQk(), false), dV = strip("dV", keys(), problem.getDimV(), false);
+      Value dK = simtTile("dK", keys(), problem.getDimQk(), false),
+            dV = simtTile("dV", keys(), problem.getDimV(), false);
       fetchKeys(p, k0);
       ClearOp::create(b, loc, dK);
       ClearOp::create(b, loc, dV);

@@ -208,7 +208,7 @@ private:
   }
 
   void attendToAll(Index row0, Index rows, Index writeRows) {
-    auto product = MmaAbtOp::create(b, loc, s, Q, K, /*negated=*/false, /*late=*/false);
+    auto product = MmaAbtOp::create(b, loc, s, Q, K, /*negated=*/false, /*recomputed=*/false);
     WaitOp::create(b, loc, product.getToken());
     double scale = modifyScores(product, 0);
     KeyWalk walk(problem.getMask(), scope);
@@ -279,7 +279,7 @@ private:
   // The walk over keys
   //===------------------------------------------------------------------===//
 
-  /// Rows of the strip for so many queries; none in a slot without a head.
+  /// Rows of the SIMT tile for so many queries; none in a slot without a head.
   Value rowsToDo(Index queries) {
     Index rows = math.mul(queries, schedule.getPackHeads());
     return math.value(live ? math.select(*live, rows, 0) : rows);
@@ -328,7 +328,7 @@ private:
     else
       fetch(V, "v", values, problem.getDimV()); // both under way before anything is computed
     bool negated = !tensorCores && problem.scaleOrDefault() < 0;
-    WaitOp::create(b, loc, MmaAbtOp::create(b, loc, s, Q, K, negated, /*late=*/false).getToken());
+    WaitOp::create(b, loc, MmaAbtOp::create(b, loc, s, Q, K, negated, /*recomputed=*/false).getToken());
     double scale = modifyScores(loop, k0);
     Value column0 = pairs(kvHeads, math.value(k0), math.value(0));
     auto keep = ApplyMaskOp::create(b, loc, s, origin, column0);

@@ -35,7 +35,7 @@ protected:
   int64_t groups;  ///< of kv heads, one a warp or block
   int64_t kvHeads; ///< side by side in a tile
   int64_t group;   ///< query heads of a kv head
-  int64_t lanes;   ///< of a strip
+  int64_t lanes;   ///< of a SIMT tile
   Index sequences = 0;
   std::optional<Ends> endsQ, endsKv; ///< once they are known to all heads of the block
   mlir::Value k, v, dk, dv;          ///< the sequence's first

@@ -119,7 +119,7 @@ private:
     return stats;
   }
   Value multiply(Value s, Value q, Value k, bool negated = false, IntegerAttr first = {}) {
-    return MmaAbtOp::create(b, loc, s, q, k, negated, /*late=*/false, first).getToken();
+    return MmaAbtOp::create(b, loc, s, q, k, negated, /*recomputed=*/false, first).getToken();
   }
   /// Scores of rows from `q0`, and keys from `k0` on, become probabilities. `seeAll`: rows see all keys that are there.
   void becomeProbabilities(KeyWalk &walk, Value s, Value stats, int64_t q0, Index k0, int64_t keys, Cond seeAll) {

@@ -10,8 +10,8 @@ using namespace attn;
 using namespace attn::tile;
 
 // Measured on an H200 (docs/Schedules/by_length.md). A turn of a block of one warp takes a sixteenth of what the other
-// kernels take for a tile of 128 rows and keys, a pair of a row and a key on strips a thousandth: so there may be four
-// turns over rows and four over keys, or a thousand pairs. Beyond 64 rows the others are ahead in any case.
+// kernels take for a tile of 128 rows and keys, a pair of a row and a key on SIMT tiles a thousandth: so there may be
+// four turns over rows and four over keys, or a thousand pairs. Beyond 64 rows the others are ahead in any case.
 ShortLimit attn::shortLimit(ProblemOp problem, ScheduleInterface schedule) {
   if (auto tiles = dyn_cast<CtaPerSequenceAttr>(schedule)) {
     int64_t queries = tiles.getFragmentRows() / schedule.getPackHeads(), keys = llvm::alignTo(schedule.getKvTile(), 16);
@@ -21,7 +21,8 @@ ShortLimit attn::shortLimit(ProblemOp problem, ScheduleInterface schedule) {
   return problem.expectedKeys().value_or(1) <= 128 ? ShortLimit{8, 128} : ShortLimit{4, 1023};
 }
 
-// What does not fit a tile is on strips, where a pair takes 0.13 ns and the other kernels 60 ns a sequence and head.
+// What does not fit a tile is on SIMT tiles, where a pair takes 0.13 ns and the other kernels 60 ns a sequence and
+// head.
 ShortLimit attn::shortLimit(BackwardOp backward, ScheduleInterface schedule) {
   ProblemOp problem = backward.getProblemOp();
   if (warpSpecializationOf(schedule))

@@ -23,7 +23,7 @@ static bool isWritten(Value pointer) {
 static bool isMutable(KernelOp kernel, BlockArgument arg, StringRef name) {
   bool ofRows = kernel.hasRows() && !llvm::all_of(arg.getUsers(), llvm::IsaPred<TokensOp>);
   return isWritten(arg) || ofRows || llvm::is_contained({"partial_o", "partial_max", "partial_sum"}, name) ||
-         (name == "statistics" && kernel.isPerSequence());
+         (name == "statistics" && kernel.isPerSequenceWithoutRoles());
 }
 
 std::string attn::entryOf(KernelOp kernel) {
@@ -85,7 +85,7 @@ void Printer::printProductWidths(KernelOp kernel) {
 
 void Printer::print(KernelOp kernel) {
   hopper = kernel.isPersistent();
-  rolled = hopper || (kernel.isPerSequence() && kernel.getTarget() != "cpu");
+  rolled = hopper || (kernel.isPerSequenceWithoutRoles() && kernel.getTarget() != "cpu");
   bool numbers = kernel.walk([](NumberTreeOp) { return WalkResult::interrupt(); }).wasInterrupted();
   bool sinks = kernel.walk([](StoreSinkLseOp) { return WalkResult::interrupt(); }).wasInterrupted();
   os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << "\n#include \""
@@ -93,7 +93,7 @@ void Printer::print(KernelOp kernel) {
          : numbers                                 ? "attn/trees.h"
          : sinks                                   ? "attn/sinks.h"
          : isa<SimtRowsAttr>(kernel.getSchedule()) ? "attn/strip.h"
-         : kernel.isPerSequence()                  ? "attn/short.h"
+         : kernel.isPerSequenceWithoutRoles()      ? "attn/short.h"
          : hopper                                  ? "attn/hopper.h"
                                                    : "attn/tile.h")
      << "\"\n";

@@ -106,8 +106,8 @@ LogicalResult KernelOp::verify() {
   if (getKeys() && !isa<AuxiliaryAttr>(schedule) && schedule.getKvTile() % (16 * schedule.getWarps())) // C4
     return emitOpError("expected a kv_tile in multiples of 16 * warps in a grid of key tiles, got: ") << schedule;
   bool isSinglePass = isa<SinglePassAttr, SinglePassBackwardAttr, StationaryQBackwardAttr>(schedule);
-  bool mayHave = isPerSequence() || ((getPacked() || isSinglePass) && !getKeys() && !hasRows());
-  if (getTiles() ? !mayHave || int64_t(*getTiles()) < 1 : isPerSequence()) // C5
+  bool mayHave = isPerSequenceWithoutRoles() || ((getPacked() || isSinglePass) && !getKeys() && !hasRows());
+  if (getTiles() ? !mayHave || int64_t(*getTiles()) < 1 : isPerSequenceWithoutRoles()) // C5
     return emitOpError("expected positive `tiles` with a schedule of a CTA or a warp for each sequence, and without "
                        "one only with a "
                        "single-pass schedule or in a packed grid of query tiles, got: ")
@@ -136,7 +136,7 @@ double KernelOp::getSoftmaxScale() {
   return scale;
 }
 
-bool KernelOp::isPerSequence() {
+bool KernelOp::isPerSequenceWithoutRoles() {
   if (auto auxiliary = dyn_cast<AuxiliaryAttr>(getSchedule()))
     return auxiliary.getPerSequence();
   return isa<SimtRowsAttr, CtaPerSequenceAttr>(getSchedule());

@@ -249,14 +249,14 @@ LogicalResult MmaAtbOp::verify() {
 /// Is there a number for each query?
 static LogicalResult verifyStatistics(Operation *op, Type scores, Type statistics, bool turned) {
   auto frag = dyn_cast<FragType>(scores);
-  auto strip = dyn_cast<SimtScoresType>(scores);
+  auto simt = dyn_cast<SimtScoresType>(scores);
   bool fits = false;
   if (auto tile = dyn_cast<RowStatisticsType>(statistics))
     fits = frag && tile.getRows() == (turned ? frag.getCols() : frag.getRows());
   else if (auto rows = dyn_cast<SoftmaxStateType>(statistics))
     fits = frag && !turned && rows.getRows() == frag.getRows() && rows.getWarps() == frag.getWarps();
-  else if (auto rows = cast<SimtSoftmaxStateType>(statistics); strip && !turned)
-    fits = rows.getRows() == strip.getRows() && rows.getLanes() == strip.getLanes();
+  else if (auto rows = cast<SimtSoftmaxStateType>(statistics); simt && !turned)
+    fits = rows.getRows() == simt.getRows() && rows.getLanes() == simt.getLanes();
   if (!fits)
     return op->emitOpError("expected row statistics of all ")
            << (turned ? "columns" : "rows") << " of " << scores << ", got: " << statistics;
@@ -365,8 +365,8 @@ static TileShape shapeOf(Type type) {
   Type f32 = Float32Type::get(type.getContext());
   if (auto held = dyn_cast<RegisterOperandType>(type))
     return {held.getRows(), held.getCols(), held.getElement()};
-  if (auto strip = dyn_cast<SimtTileType>(type))
-    return {strip.getRows(), strip.getCols(), strip.getElement()};
+  if (auto simt = dyn_cast<SimtTileType>(type))
+    return {simt.getRows(), simt.getCols(), simt.getElement()};
   if (auto frag = dyn_cast<FragType>(type))
     return {frag.getRows(), frag.getCols(), f32};
   if (auto scores = dyn_cast<SimtScoresType>(type))
@@ -466,8 +466,8 @@ static bool hasDepth(Type type, int64_t rows) {
 
 LogicalResult MmaAbtOp::verify() {
   TileShape s = shapeOf(getS().getType()), q = shapeOf(getQ().getType()), k = shapeOf(getK().getType());
-  bool strips = isa<SimtTileType>(getQ().getType());
-  Type element = strips ? Float32Type::get(getContext()) : k.element; // of Q
+  bool simt = isa<SimtTileType>(getQ().getType());
+  Type element = simt ? Float32Type::get(getContext()) : k.element; // of Q
   auto frag = dyn_cast<FragType>(getS().getType());
   int64_t first = getFirst().value_or(0), there = getFirst() ? std::min<int64_t>(q.rows - first, s.rows) : q.rows;
   bool rows = frag && isa<SharedType>(getQ().getType())
@@ -479,7 +479,7 @@ LogicalResult MmaAbtOp::verify() {
   return verifyLanesOf(*this, getOperands()); // C2
 }
 
-/// The warps that share a place's rows; 0 of a strip.
+/// The warps that share a place's rows; 0 of a SIMT tile.
 static int64_t warpsOf(Type type) {
   if (auto held = dyn_cast<RegisterOperandType>(type))
     return held.getWarps();
@@ -499,11 +499,11 @@ LogicalResult MmaAbOp::verify() {
 }
 
 LogicalResult StoreOp::verify() {
-  auto strip = dyn_cast<SimtTileType>(getAcc().getType());
-  if (strip && (!strip.getElement().isF32() || strip.getCols() != int64_t(getDim()) ||
-                !isDataType(*this, getDst().getType().getElement()))) // C1
+  auto simt = dyn_cast<SimtTileType>(getAcc().getType());
+  if (simt && (!simt.getElement().isF32() || simt.getCols() != int64_t(getDim()) ||
+               !isDataType(*this, getDst().getType().getElement()))) // C1
     return emitOpError("expected a SIMT tile of f32 and `dim` columns into ")
-           << textOfDataTypes(*this) << ", got: " << strip << " into " << getDst().getType() << ", dim "
+           << textOfDataTypes(*this) << ", got: " << simt << " into " << getDst().getType() << ", dim "
            << int64_t(getDim());
   return success();
 }

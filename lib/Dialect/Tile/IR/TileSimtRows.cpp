@@ -34,11 +34,11 @@ LogicalResult StorePaddingRowsOp::verify() {
   return success();
 }
 
-/// The lanes of a place of a strip, 0 of one of fragments.
+/// The lanes of a SIMT tile, 0 of one of fragments.
 static int64_t lanesOf(Value place) {
   Type type = place.getType();
-  if (auto strip = dyn_cast<SimtTileType>(type))
-    return strip.getLanes();
+  if (auto tile = dyn_cast<SimtTileType>(type))
+    return tile.getLanes();
   if (auto scores = dyn_cast<SimtScoresType>(type))
     return scores.getLanes();
   if (auto weights = dyn_cast<SimtProbabilitiesType>(type))

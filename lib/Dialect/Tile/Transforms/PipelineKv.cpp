@@ -148,7 +148,7 @@ struct PipelineKvPass : attn::tile::impl::PipelineKvBase<PipelineKvPass> {
         loop.emitError("expected one product with K and one with V, each behind its copy and waits");
         return WalkResult::interrupt();
       }
-      kernel.isPerSequence() ? loadTogether(loop, *body) : pipeline(loop, *body);
+      kernel.isPerSequenceWithoutRoles() ? loadTogether(loop, *body) : pipeline(loop, *body);
       return WalkResult::advance();
     });
     if (result.wasInterrupted())

@@ -45,7 +45,7 @@ WarpSpecializedInterface warpSpecializationOf(mlir::Attribute schedule);
 namespace attn::tile {
 /// Can so many lanes be a group of a warp?
 bool isLaneCount(int64_t lanes);
-/// Are these places all of fragments, or all of strips of as many lanes?
+/// Are these places all of fragments, or all of SIMT tiles of as many lanes?
 mlir::LogicalResult verifyLanesOf(mlir::Operation *op, mlir::ValueRange places);
 /// A region that yields the score of a sink, of rows that begin at `q0`.
 mlir::LogicalResult verifySink(mlir::Operation *op, mlir::Region &body, mlir::Value q0);

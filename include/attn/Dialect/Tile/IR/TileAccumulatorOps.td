@@ -60,8 +60,7 @@ def Tile_AddGlobalOp : Tile_ComputeOp<"add_global", [AttrSizedOperandSegments]> 
     $sum `,` $acc `left` `(` $left `)` (`through` `(` $staging^ `:` qualified(type($staging)) `)`)? (`turns` `(` $turn^
         `of` $tile `)`)? (`after_first` $after_first^)?
     (`sole_writer` `(` $sole_writer^ `)` `to` `(` $dst `:` qualified(type($dst)) `stride` $stride `rows` $rows `by`
-        $factor `dim`
-        $dim `)`)?
+        $factor `dim` $dim `)`)?
     attr-dict `:` qualified(type($acc)) ($adds^)?
   }];
   let hasVerifier = 1;

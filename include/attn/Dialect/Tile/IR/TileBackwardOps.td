@@ -7,7 +7,7 @@
 include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 
-/// What is known of query rows: of a tile's, or in the registers of a kernel on strips.
+/// What is known of query rows: of a tile's, or in the registers of a kernel on SIMT tiles.
 def Tile_AnyStatistics : AnyTypeOf<[Tile_RowStatistics, Tile_SimtSoftmaxState]>;
 
 def Tile_PreprocessOp : Tile_ComputeOp<"preprocess", [AllTypesMatch<["o", "grad_o"]>, AttrSizedOperandSegments]> {
@@ -238,15 +238,14 @@ def Tile_GradScoresOp : Tile_ComputeOp<"grad_scores"> {
       UnitAttr:$transposed);
   let assemblyFormat = [{
     $grad `,` $p (`slopes` `(` $slopes^ `:` qualified(type($slopes)) `)`)? `,` $statistics (`by` $factor^)?
-        (`transposed`
-        $transposed^)? attr-dict
+        (`transposed` $transposed^)? attr-dict
     `:` qualified(type($grad)) `,` qualified(type($p)) `,` qualified(type($statistics))
   }];
   let hasVerifier = 1;
 }
 
 def Tile_ScaleOp : Tile_ComputeOp<"scale"> {
-  let summary = "multiplies a fragment, or a strip, by a number";
+  let summary = "multiplies a fragment, or a SIMT tile, by a number";
   let description = [{
     ```mlir
     tile.scale %acc by 8.838835e-02 : !tile.frag<128x128, 8>

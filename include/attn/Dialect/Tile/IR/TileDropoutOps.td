@@ -106,8 +106,7 @@ def Tile_DropoutGradScoresOp : Tile_ComputeOp<"dropout_grad_scores"> {
       F64Attr:$factor, UnitAttr:$transposed);
   let assemblyFormat = [{
     $grad `,` $p `,` $statistics (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)? `by` $factor
-        (`transposed`
-        $transposed^)? attr-dict
+        (`transposed` $transposed^)? attr-dict
     `:` qualified(type($grad)) `,` qualified(type($p)) `,` qualified(type($statistics))
   }];
   let hasVerifier = 1;

@@ -83,8 +83,7 @@ def Tile_ApplyMaskOp
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `` custom<Origin>(type($k0)) `)` (`transposed` $transposed^)?
-        `:`
-        qualified(type($s)) $body attr-dict
+    `:` qualified(type($s)) $body attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -105,7 +104,7 @@ def Tile_OnlineSoftmaxOp : Tile_ComputeOp<"online_softmax"> {
 
     Constraints:
     - C1: scale is positive (`tile.negate` takes a sign, the least float stands for 0).
-    - C2: all places are fragments, or all are strips of as many lanes.
+    - C2: all places are fragments, or all are SIMT tiles of as many lanes.
 
     ```mlir
     tile.online_softmax %s, %row, %acc scale 8.838835e-02
@@ -283,7 +282,7 @@ def Tile_AddSinkOp
     rows are pairs of a query and a head. One of -inf changes nothing.
 
     Constraints:
-    - C1: both places are of fragments, or both of strips of as many lanes.
+    - C1: both places are of fragments, or both of SIMT tiles of as many lanes.
     - C2: the region yields a number of type f32; it gets a head (i32) where rows are pairs, else nothing.
 
     ```mlir
@@ -308,7 +307,7 @@ def Tile_NormalizeOp : Tile_ComputeOp<"normalize"> {
     computes it again.
 
     Constraints:
-    - C1: both are of fragments, or both of strips of as many lanes.
+    - C1: both are of fragments, or both of SIMT tiles of as many lanes.
     - C2: `repaired` is for fragments, in a kernel with a `tile.recompute_rows`.
 
     ```mlir

@@ -78,10 +78,10 @@ def Tile_KernelOp
     /// The part of its schedule that speaks of roles; null where all warps do the same.
     ::attn::tile::WarpSpecializedInterface getRoles() { return ::attn::tile::warpSpecializationOf(getSchedule()); }
     /// Is a block or a warp a sequence's, with neither tiles of a grid nor roles?
-    bool isPerSequence();
+    bool isPerSequenceWithoutRoles();
     /// Is a cluster for each row of the batch?
     bool hasRows() { return getCluster().has_value(); }
-    /// Do rows of a sequence stay with their threads while keys pass by? That leaves few registers.
+    /// Do query rows stay in registers while K/V tiles are streamed past them? That leaves few registers.
     bool hasStationaryRows();
     /// The scale of its softmax ops, all of which have one; 1 in a kernel without any.
     double getSoftmaxScale();
@@ -469,7 +469,7 @@ def Tile_MmaAbtOp : Tile_ComputeOp<"mma_abt"> {
     Constraints:
     - C1: s has Q's rows, rounded up to 16 of each warp, and as many columns as K has rows, or those of its first rows
       if K is swizzled; Q (in shared memory, or held in registers) and K have equal columns and element types.
-    - C2: of strips, all have as many lanes, and q has elements of f32.
+    - C2: of SIMT tiles, all have as many lanes, and q has elements of f32.
 
     `negated`: -Q K^T, where a scale is negative and Q cannot be rewritten. `recomputed`: where Q's
     parts lie is worked out where they are read, and not kept in registers from tile to tile. `first`: of a swizzled Q,
@@ -507,7 +507,7 @@ def Tile_MmaAbOp : Tile_ComputeOp<"mma_ab"> {
     Constraints:
     - C1: acc has p's rows and V's columns; p has as many columns as V has rows, or as many as its first rows if V is
       swizzled.
-    - C2: of strips, all have as many lanes, and acc has elements of f32.
+    - C2: of SIMT tiles, all have as many lanes, and acc has elements of f32.
 
     ```mlir
     %t = tile.mma_ab %acc, %s, %V {guarded}

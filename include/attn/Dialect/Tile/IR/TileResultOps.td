@@ -14,7 +14,7 @@ def Tile_StoreOp : Tile_ComputeOp<"store"> {
     that is f32), rows from there to `write_rows` are written as 0; `dim` columns each.
 
     Constraints:
-    - C1: a strip has elements of f32 and `dim` columns, and results of bf16 or f16 (of the target `cpu` also f32).
+    - C1: a SIMT tile has elements of f32 and `dim` columns, and results of bf16 or f16 (of the target `cpu` also f32).
 
     ```mlir
     tile.store %dst stride(%o_row), %acc rows(%rows, %write_rows) dim 128 : !tile.ptr<bf16>, !tile.frag<128x128, 4>

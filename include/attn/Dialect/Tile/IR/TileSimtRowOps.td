@@ -42,14 +42,15 @@ def Tile_LaneGroupIndexOp
 }
 
 def Tile_LoadRowsOp : Tile_ComputeOp<"load_rows"> {
-  let summary = "reads rows from global memory into a strip";
+  let summary = "reads rows from global memory into a SIMT tile";
   let description = [{
     Rows below `rows`, which lie `stride` elements apart; all others become 0 and are
-    not read. A strip of f32 gets them converted. What is fetched is under way until it is
-    first used, and so may be any number of strips.
+    not read. A SIMT tile of f32 gets them converted. What is fetched is under way until it is
+    first used, and so may be any number of SIMT tiles.
 
     Constraints:
-    - C1: the pointer's elements are bf16 or f16 (of the target `cpu` also f32), and those of the strip the same or f32.
+    - C1: the pointer's elements are bf16 or f16 (of the target `cpu` also f32), and those of the SIMT tile the same or
+      f32.
 
     ```mlir
     tile.load_rows %K, %src stride(%k_row) rows(%n) : !tile.simt_tile<4x128xbf16, 16>, !tile.ptr<bf16>
@@ -130,7 +131,7 @@ def Tile_AccumulateDeltaOp : Tile_ComputeOp<"accumulate_delta", [AllTypesMatch<[
     becomes that place's number times x.
 
     Constraints:
-    - C1: places of strips of as many lanes; weighted has the type of p.
+    - C1: places of SIMT tiles of as many lanes; weighted has the type of p.
 
     ```mlir
     tile.accumulate_delta %dp, %p, %row : !tile.simt_scores<1x4, 16>, !tile.simt_softmax_state<1, 16>
@@ -151,7 +152,7 @@ def Tile_SubtractDeltaOp : Tile_ComputeOp<"subtract_delta", [AllTypesMatch<["acc
     With the sums of p * dp * K and of p * K, that is dQ: so dQ and delta come from one walk.
 
     Constraints:
-    - C1: places of strips of as many lanes.
+    - C1: places of SIMT tiles of as many lanes.
 
     ```mlir
     tile.subtract_delta %dQ, %pK, %row by 0.125 : !tile.simt_tile<1x128xf32, 16>, !tile.simt_softmax_state<1, 16>
@@ -165,13 +166,13 @@ def Tile_SubtractDeltaOp : Tile_ComputeOp<"subtract_delta", [AllTypesMatch<["acc
 }
 
 def Tile_MmaAtbSimtOp : Tile_ComputeOp<"mma_atb_simt"> {
-  let summary = "acc += P^T V, on strips";
+  let summary = "acc += P^T V, on SIMT tiles";
   let description = [{
     Sums of keys over the rows of queries: of dV (P and dO) and of dK (dS and Q).
 
     Constraints:
     - C1: acc has p's columns as rows and V's columns; V has p's rows; elements of both are f32.
-    - C2: places of strips of as many lanes.
+    - C2: places of SIMT tiles of as many lanes.
 
     ```mlir
     tile.mma_atb_simt %dV, %p, %dO : !tile.simt_tile<4x128xf32, 16>, !tile.simt_scores<1x4, 16>,
@@ -189,7 +190,7 @@ def Tile_CacheProbabilitiesOp : Tile_ComputeOp<"cache_probabilities", [AllTypesM
   let summary = "keeps probabilities and what `tile.accumulate_delta` left, of the keys from `k0` on";
   let description = [{
     Constraints:
-    - C1: places of strips of as many lanes.
+    - C1: places of SIMT tiles of as many lanes.
 
     ```mlir
     tile.cache_probabilities %held, %p, %dp at(%k0) : !tile.simt_probabilities<1x16, 16>, !tile.simt_scores<1x4, 16>
@@ -206,7 +207,7 @@ def Tile_CachedGradScoresOp : Tile_ComputeOp<"cached_grad_scores"> {
   let summary = "gradients of scores of the keys from `k0` on, from what is held and delta";
   let description = [{
     Constraints:
-    - C1: places of strips of as many lanes.
+    - C1: places of SIMT tiles of as many lanes.
 
     ```mlir
     tile.cached_grad_scores %ds, %held, %row at(%k0) : !tile.simt_scores<1x4, 16>, !tile.simt_probabilities<1x16, 16>,

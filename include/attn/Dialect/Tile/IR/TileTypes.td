@@ -260,7 +260,7 @@ def Tile_SimtTile : Tile_Type<"SimtTile", "simt_tile"> {
   let description = [{
     rows x cols elements, each row dealt to `lanes` lanes in chunks of eight. Of bf16 or
     f16: as they were in memory; of f32: to compute with. A warp has 32 / lanes such
-    groups (`tile.lane_group_index`), each with a strip of its own.
+    groups (`tile.lane_group_index`), each with a SIMT tile of its own.
 
     Constraints:
     - C1: rows is positive, cols a positive multiple of 8, elements are bf16, f16 or f32.
@@ -274,7 +274,7 @@ def Tile_SimtTile : Tile_Type<"SimtTile", "simt_tile"> {
 }
 
 def Tile_SimtScores : Tile_Type<"SimtScores", "simt_scores"> {
-  let summary = "a place: the scores of a strip of queries and one of keys";
+  let summary = "a place: the scores of a SIMT tile of queries and one of keys";
   let description = [{
     rows x cols float32 values, known to all `lanes` lanes of a group.
 
@@ -289,7 +289,7 @@ def Tile_SimtScores : Tile_Type<"SimtScores", "simt_scores"> {
 }
 
 def Tile_SimtSoftmaxState : Tile_Type<"SimtSoftmaxState", "simt_softmax_state"> {
-  let summary = "a place: running maximum and sum of each row of a strip";
+  let summary = "a place: running maximum and sum of each row of a SIMT tile";
   let description = [{
     Constraints:
     - C1: rows is positive; lanes is 1, 2, 4, 8, 16 or 32.
@@ -302,7 +302,7 @@ def Tile_SimtSoftmaxState : Tile_Type<"SimtSoftmaxState", "simt_softmax_state"> 
 }
 
 def Tile_SimtProbabilities : Tile_Type<"SimtProbabilities", "simt_probabilities"> {
-  let summary = "a place: what the rows of a strip weigh their keys by, and the gradients of that";
+  let summary = "a place: what the rows of a SIMT tile weigh their keys by, and the gradients of that";
   let description = [{
     For `cols` keys, which are dealt to the lanes of a group: what was read once need not
     be read again.
@@ -395,7 +395,7 @@ class Tile_TokenOf<string kind>
 def Tile_CopyToken : Tile_TokenOf<"copy">;
 def Tile_ProductToken : Tile_TokenOf<"product">;
 
-/// The places of a kernel on tiles, or those of a kernel on strips.
+/// The places of a kernel on tiles, or those of a kernel on SIMT tiles.
 def Tile_AnyScores : AnyTypeOf<[Tile_Frag, Tile_SimtScores]>;
 def Tile_AnySum : AnyTypeOf<[Tile_Frag, Tile_SimtTile]>;
 def Tile_AnyRows : AnyTypeOf<[Tile_SoftmaxState, Tile_SimtSoftmaxState]>;
