@@ -78,7 +78,8 @@ frameworks = subprocess.run([os.path.join(source, "test", "Python", "frameworks.
                             text=True, check=False).stdout.strip()
 config.substitutions.append(("%frameworks_python", os.path.join(frameworks, "venv", "bin", "python")))
 config.substitutions.append(("%frameworks", frameworks))
-config.available_features.update(name for name in ("torch", "jax", "transformers") if os.path.exists(os.path.join(frameworks, name + ".done")))
+config.available_features.update(name for name in ("torch", "jax", "transformers")
+                                 if os.path.exists(os.path.join(frameworks, name + ".done")))
 
 
 def nvrtc_is_here():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""attnc beside other libraries, from one recorded run of test/Device/bench_peers.py: for the performance page and for the
-README. Text in, text out; performance-page.py reads and writes files."""
+"""attnc beside other libraries, from one recorded run of test/Device/bench_peers.py: for the performance page and for
+the README. Text in, text out; performance-page.py reads and writes files."""
 import math
 
 from tflops import CELLS, DIMS, LENGTHS, MASKS, cell_name, plot
@@ -169,10 +169,11 @@ def how(run, file):
     return " ".join([
         f"{env['gpu']}, {versions(env)}, {env['date']}, commit `{env['commit']}`; raw lines: [{file}](results/{file}); "
         "`test/Device/bench_peers.py`.",
-        f"All libraries ran in this one run, bf16, and took turns; a figure is the median of {env['rounds']} rounds{matmul}.",
+        f"All libraries ran in this one run, bf16, and took turns; a figure is the median of {env['rounds']} "
+        f"rounds{matmul}.",
         "Calls that the host could not enqueue fast enough were replayed from CUDA graphs.",
-        *([f"Each result was compared with float64 before it was timed: errors are at most {max(errors):.4f} (relative, 2-norm)."]
-          if errors else []),
+        *([f"Each result was compared with float64 before it was timed: errors are at most {max(errors):.4f} "
+           "(relative, 2-norm)."] if errors else []),
         "cuDNN runs through torch's `scaled_dot_product_attention`.",
         "The wheel of FlashAttention-3 has no backward pass and no windows.",
         "cudnn.flex_attention makes a plan of the mask ahead of its kernels, which is not in its time."])
@@ -192,11 +193,13 @@ def page(run, file, table):
 
 def plots(run):
     """By the pass."""
-    names = {"attnc": "attnc", DETERMINISTIC: "attnc, deterministic", **{p: n for p, n in PEERS.items() if p != "cudnn flex"}}
+    names = {"attnc": "attnc", DETERMINISTIC: "attnc, deterministic",
+             **{p: n for p, n in PEERS.items() if p != "cudnn flex"}}
     for which in PASSES:
         rates = run.rates(which)
         drawn = {peer: name for peer, name in names.items() if any(of == peer for _, of in rates)}
-        yield which, plot(rates, drawn, f"{run.env['gpu']}, {run.env['date']}, commit {run.env['commit']}") if drawn else None
+        measured = f"{run.env['gpu']}, {run.env['date']}, commit {run.env['commit']}"
+        yield which, plot(rates, drawn, measured) if drawn else None
 
 
 def readme(run, table):
@@ -206,12 +209,14 @@ def readme(run, table):
         if not ours:
             return ""
         return f"{ours['tf']:.0f}" + (f" ({f'**{ratio:.2f}**' if behind(ratio) else f'{ratio:.2f}'})" if ratio else "")
-    rows = [[f"d {d}, {m}", *(cell(which, cell_name(d, s, m)) for which in PASSES for s in LENGTHS)] for d in DIMS for m in MASKS]
+    rows = [[f"d {d}, {m}", *(cell(which, cell_name(d, s, m)) for which in PASSES for s in LENGTHS)]
+            for d in DIMS for m in MASKS]
     gpu = run.env["gpu"].removeprefix("NVIDIA ")
-    return ["", f"On an {gpu}, bf16: TFLOP/s, and in brackets how many times as fast as the best of FlashAttention-3 (forward), "
-            "FlashAttention-4 and cuDNN in the same run; bold where one of them is ahead.", "",
+    return ["",
+            f"On an {gpu}, bf16: TFLOP/s, and in brackets how many times as fast as the best of FlashAttention-3 "
+            "(forward), FlashAttention-4 and cuDNN in the same run; bold where one of them is ahead.", "",
             *table(["", *(f"{which}, s {s}" for which in PASSES for s in LENGTHS)], rows), "",
             "All cases by groups; cudnn.flex_attention runs beside the others for masks:", "",
             *table(SUMMARY, summary_rows(run)), "",
-            f"Measured {run.env['date']} at `{run.env['commit']}`, written by `tools/performance-page.py`; every case, and how: "
-            "[docs/Performance.md](docs/Performance.md).", ""]
+            f"Measured {run.env['date']} at `{run.env['commit']}`, written by `tools/performance-page.py`; every case, "
+            "and how: [docs/Performance.md](docs/Performance.md).", ""]

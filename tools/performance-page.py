@@ -31,7 +31,8 @@ def read(path):
     for line in lines:
         for key, most in WRONG_BEYOND.items():
             if key in line and not (isinstance(line[key], (int, float)) and line[key] <= most):
-                sys.exit(f"{os.path.basename(path)}: expected {key} of at most {most}, got: {line[key]} of {line['case']}")
+                sys.exit(f"{os.path.basename(path)}: expected {key} of at most {most}, got: {line[key]} of "
+                         f"{line['case']}")
     return lines
 
 
@@ -99,10 +100,11 @@ def few_queries_page():
                      f"{best / us['attnc']:.2f}"])
     return ["## Hopper, few queries", "",
             f"{env['gpu']}, torch {env['torch']}, cuDNN {env['cudnn']}, CUDA {env['cuda']}, {env['date']}; raw lines: "
-            f"[{os.path.basename(path)}](results/{os.path.basename(path)}). bf16, full mask, microseconds, in CUDA graphs "
-            "that go through several sets of tensors (150 MB or more); TB/s of K and V, each once. With "
+            f"[{os.path.basename(path)}](results/{os.path.basename(path)}). bf16, full mask, microseconds, in CUDA "
+            "graphs that go through several sets of tensors (150 MB or more); TB/s of K and V, each once. With "
             "`expected_seqlen(queries, keys)` attnc packs heads and shares out keys "
-            "([split_kv.md](Schedules/split_kv.md)); without, it did not when this was run (now the sizes of a launch say it).", "",
+            "([split_kv.md](Schedules/split_kv.md)); without, it did not when this was run (now the sizes of a launch "
+            "say it).", "",
             *table(["case", *peers, "TB/s", "faster than the better peer by"], rows), ""]
 
 
@@ -112,8 +114,10 @@ def device_page():
         rows = []
         for line in read(path):
             facts = {k: v for k, v in line.items() if k not in ("check", "ok", "all_ms", "message") and v != ""}
-            rows.append([line["check"], "yes" if line["ok"] else "**no**", ", ".join(f"{k} {v}" for k, v in facts.items())])
-        page += [f"[{os.path.basename(path)}](results/{os.path.basename(path)})", "", *table(["check", "ok", ""], rows), ""]
+            rows.append([line["check"], "yes" if line["ok"] else "**no**",
+                         ", ".join(f"{k} {v}" for k, v in facts.items())])
+        page += [f"[{os.path.basename(path)}](results/{os.path.basename(path)})", "",
+                 *table(["check", "ok", ""], rows), ""]
     return ["## Checks that need a GPU", "", *page] if page else []
 
 
@@ -138,7 +142,8 @@ def cpu_page():
     env = lines[0]
     ours = {line["case"]: line for line in lines if line["peer"] == "attnc"}
     rows = [[line["case"], f'{ours[line["case"]]["fwd_ms"]:.1f}', f'{line["fwd_ms"]:.1f}',
-             f'{line["fwd_ms"] / ours[line["case"]]["fwd_ms"]:.1f}'] for line in lines if line["peer"].startswith("plain")]
+             f'{line["fwd_ms"] / ours[line["case"]]["fwd_ms"]:.1f}']
+            for line in lines if line["peer"].startswith("plain")]
     return ["## CPU, forward", "",
             f"{env['cpu']}, {env['threads']} threads, {env['date']}, commit `{env['commit']}`; raw lines: "
             f"[{os.path.basename(path)}](results/{os.path.basename(path)}). Milliseconds; the plain loop is float, "
@@ -161,7 +166,8 @@ def masks_page():
         return []
     lines = read(path)
     env, file = lines[0], os.path.basename(path)
-    commits = " and ".join(f"`{line['commit']}`" for line in lines if line["peer"] == "env")  # a run may have been cut in two
+    # A run may have been cut in two.
+    commits = " and ".join(f"`{line['commit']}`" for line in lines if line["peer"] == "env")
     rates = {(line["peer"], line["case"]): line for line in lines if "fwd_tf" in line}
     rows = []
     for (peer, case), ours in rates.items():
@@ -174,21 +180,27 @@ def masks_page():
     made = [line for line in read(metadata) if line["peer"] == "env"][-1]
     ahead = [[line["case"].removeprefix("metadata, "),
               *(f'{next((us for name, us in line["kernels_us"].items() if name.endswith(end)), 0):.1f}'
-                for end in ("_blocks", "_tree", "_ranges", "_visits")), f'{line["ahead_us"]:.1f}', f'{line["visited_tiles"] / line["query_tiles"]:.0f}',
-              f'{line["workspace_bytes"] / 1e6:.2f}', f'{(64 * line["query_tiles"] + 8 * line["visited_tiles"]) / 1e6:.2f}']
+                for end in ("_blocks", "_tree", "_ranges", "_visits")),
+              f'{line["ahead_us"]:.1f}', f'{line["visited_tiles"] / line["query_tiles"]:.0f}',
+              f'{line["workspace_bytes"] / 1e6:.2f}',
+              f'{(64 * line["query_tiles"] + 8 * line["visited_tiles"]) / 1e6:.2f}']
              for line in read(metadata) if "kernels_us" in line]
     return ["## Masks and score modifiers, beside FlexAttention", "",
             f"{env['gpu']}, torch {env['torch']}, {env['date']}, commit {commits}; raw lines: "
-            f"[{file}](results/{file}); `test/Device/bench_masks.py`. The `sm_90a` target, bf16, d 128, 16 heads, 16384 tokens "
-            "(documents 32768; the tree's rows are 4096 drafts), forward, TFLOP/s on visible pairs; the two take turns. A launch "
-            "of attnc has its kernels that look at ids, bounds and trees in it; FlexAttention's block mask, made before, stands "
-            "apart (the first one is the first thing that torch compiles), and is made anew when ids change. Results differ by at most "
+            f"[{file}](results/{file}); `test/Device/bench_masks.py`. The `sm_90a` target, bf16, d 128, 16 heads, "
+            "16384 tokens (documents 32768; the tree's rows are 4096 drafts), forward, TFLOP/s on visible pairs; the "
+            "two take turns. A launch of attnc has its kernels that look at ids, bounds and trees in it; "
+            "FlexAttention's block mask, made before, stands apart (the first one is the first thing that torch "
+            "compiles), and is made anew when ids change. Results differ by at most "
             f"{max(line.get('rel_err_vs_flex', 0) for line in lines):.4f} (relative, 2-norm).", "",
-            *table(["case", "attnc", "FlexAttention", "ratio", "attnc, ms", "FlexAttention, ms", "block mask, ms"], rows), "",
-            f"The kernels ahead of attention at a million tokens ({made['date']}, commit `{made['commit']}`; raw lines: "
-            f"[{os.path.basename(metadata)}](results/{os.path.basename(metadata)})), causal too, d 64, one head: microseconds (goal: 50 together), visited tiles of a query "
-            "tile, and the workspace, MB (goal: 64 bytes for each query tile and 8 for each visited tile):", "",
-            *table(["", "block map", "numbers of a tree", "ranges of key tiles", "lists", "together", "tiles", "workspace", "goal"], ahead), ""]
+            *table(["case", "attnc", "FlexAttention", "ratio", "attnc, ms", "FlexAttention, ms", "block mask, ms"],
+                   rows), "",
+            f"The kernels ahead of attention at a million tokens ({made['date']}, commit `{made['commit']}`; raw "
+            f"lines: [{os.path.basename(metadata)}](results/{os.path.basename(metadata)})), causal too, d 64, one "
+            "head: microseconds (goal: 50 together), visited tiles of a query tile, and the workspace, MB (goal: 64 "
+            "bytes for each query tile and 8 for each visited tile):", "",
+            *table(["", "block map", "numbers of a tree", "ranges of key tiles", "lists", "together", "tiles",
+                    "workspace", "goal"], ahead), ""]
 
 
 def zoo_page():
@@ -202,23 +214,24 @@ def zoo_page():
         if "fwd_ratio" in line and "text" in line:
             prepared = [f'{line[key]:.1f}' if key in line else "" for key in ("prep_ms", "flex_prep_ms")]
             first = line.get("flex_prep_first_s")
-            rows.append([f'`{line["check"]}`', f'{line["fwd_ms"]:.3f}', f'{line["flex_fwd_ms"]:.3f}', f'{line["fwd_ratio"]:.2f}',
-                         f'{line["bwd_ms"]:.3f}', f'{line["flex_bwd_ms"]:.3f}', f'{line["bwd_ratio"]:.2f}', *prepared,
-                         f'{first:.1f}' if first else ""])
+            rows.append([f'`{line["check"]}`',
+                         f'{line["fwd_ms"]:.3f}', f'{line["flex_fwd_ms"]:.3f}', f'{line["fwd_ratio"]:.2f}',
+                         f'{line["bwd_ms"]:.3f}', f'{line["flex_bwd_ms"]:.3f}', f'{line["bwd_ratio"]:.2f}',
+                         *prepared, f'{first:.1f}' if first else ""])
     means = [f'{line["check"].split(", ")[1]}: forward {line["fwd_ratio"]:.2f}, backward {line["bwd_ratio"]:.2f}'
              for line in lines if line["check"].startswith("geometric")]
     failed = [line["check"] for line in lines if "flex_error" in line]
     return ["## attention-gym's functions, beside compiled flex_attention", "",
-            f"{env['gpu']}, torch {env['torch']}, {env['date']}, commit `{env['commit']}`; raw lines: [{file}](results/{file}); "
-            "`test/Python/gpu_zoo.py`. Through PyTorch: Python functions as masks and score modifiers, bf16, d 128, 16 heads, 8192 "
-            "positions, batch 1 (2 where a function reads the batch); kernels alone, in ms, forward and backward. Preparation: what a "
-            "new function costs before its first launch without compilation, in ms (tracing and arrays; the block mask); what "
-            "FlexAttention's first block mask of a function takes to compile, beside that of others, stands apart, in s. Geometric means of "
-            "ratios: "
+            f"{env['gpu']}, torch {env['torch']}, {env['date']}, commit `{env['commit']}`; raw lines: "
+            f"[{file}](results/{file}); `test/Python/gpu_zoo.py`. Through PyTorch: Python functions as masks and score "
+            "modifiers, bf16, d 128, 16 heads, 8192 positions, batch 1 (2 where a function reads the batch); kernels "
+            "alone, in ms, forward and backward. Preparation: what a new function costs before its first launch "
+            "without compilation, in ms (tracing and arrays; the block mask); what FlexAttention's first block mask of "
+            "a function takes to compile, beside that of others, stands apart, in s. Geometric means of ratios: "
             f"{'; '.join(means)}. Refused, with the reason: {', '.join(f'`{name}`' for name in refused)}"
             + (f". FlexAttention fails: {', '.join(f'`{name}`' for name in failed)}" if failed else "") + ".", "",
-            *table(["function", "attnc", "flex", "ratio", "attnc, backward", "flex, backward", "ratio", "attnc prepares", "flex prepares",
-                    "flex, first, s"], rows), ""]
+            *table(["function", "attnc", "flex", "ratio", "attnc, backward", "flex, backward", "ratio",
+                    "attnc prepares", "flex prepares", "flex, first, s"], rows), ""]
 
 
 def short_page():
@@ -233,7 +246,8 @@ def contents():
     page = ["# Performance", "",
             "Written by `tools/performance-page.py` from the recorded runs in [results/](results); do not edit.", "",
             *(peer_figures.page(peers, os.path.basename(path), table) if peers else []),
-            *masks_page(), *zoo_page(), *few_queries_page(), *short_page(), *segments_page(), *gpu_page(), *device_page(), *fuzz_page(), *cpu_page()]
+            *masks_page(), *zoo_page(), *few_queries_page(), *short_page(), *segments_page(), *gpu_page(),
+            *device_page(), *fuzz_page(), *cpu_page()]
     yield "docs/Performance.md", "\n".join(page).rstrip() + "\n"
     for name, plot in peer_figures.plots(peers) if peers else ((which, None) for which in peer_figures.PASSES):
         yield f"docs/plots/hopper-{name}.svg", plot

@@ -45,16 +45,18 @@ def against_te(run, te, table):
         for mask, line in by_mask.items():
             peers = [by_case.get((t, s, TE_MASKS[mask], peer)) for peer in te["peers"]]
             if b == 1 and any(peers):
-                rows.append([t, s, MASKS[mask], f"{line['us']:.1f}", *(f"{p['us_pipelined']:.0f}" if p else "" for p in peers),
+                rows.append([t, s, MASKS[mask], f"{line['us']:.1f}",
+                             *(f"{p['us_pipelined']:.0f}" if p else "" for p in peers),
                              f"{line['call_us']:.0f}", *(f"{p['us']:.0f}" if p else "" for p in peers)])
     if not rows:
         return []
     names = [f"TE {what}" for what in ("exact", "fast")]
     all_us = [line["us_pipelined"] for line in te["lines"]]
-    return ["Beside TransformerEngine's JAX helpers, one row of self attention. Ours is GPU time in a CUDA graph; theirs is a call "
-            f"of many in a row, {min(all_us):.0f} to {max(all_us):.0f} us, launches included (an empty call takes "
-            f"{te['empty_call_us']['us_pipelined']} us so). The columns of one call have the wait for it in both. {te['gpu']}, "
-            f"{te['date']}, another run than ours: [te-segments.json](results/te-segments.json).", "",
+    return ["Beside TransformerEngine's JAX helpers, one row of self attention. Ours is GPU time in a CUDA graph; "
+            f"theirs is a call of many in a row, {min(all_us):.0f} to {max(all_us):.0f} us, launches included (an "
+            f"empty call takes {te['empty_call_us']['us_pipelined']} us so). The columns of one call have the wait for "
+            f"it in both. {te['gpu']}, {te['date']}, another run than ours: "
+            "[te-segments.json](results/te-segments.json).", "",
             *table(["T", "S", "mask", "us", *(f"{name}, us" for name in names), "one call, us",
                     *(f"{name}, one call" for name in names)], rows), ""]
 
@@ -65,16 +67,18 @@ def page(run, name, te, table):
     lines = [line for cells in run.cells.values() for by_mask in cells.values() for line in by_mask.values()] + run.rest
     kernels, workspace = (sorted({line[key] for line in lines}) for key in ("kernels", "workspace_bytes"))
     out = ["## Segment metadata", "",
-           f"`attn.segments` ([Thd.md](Thd.md)): lengths and offsets from ids and positions. {env + '; raw' if env else 'Raw'} lines: "
-           f"[{name}](results/{name}). T tokens in each of B rows, S segments; medians of GPU time a launch in a CUDA graph, in "
-           f"microseconds, in brackets the 10th and 90th percentile. Kernels a launch: {', '.join(map(str, kernels))}; bytes "
-           f"of workspace: {', '.join(map(str, workspace))}.", ""]
+           "`attn.segments` ([Thd.md](Thd.md)): lengths and offsets from ids and positions. "
+           f"{env + '; raw' if env else 'Raw'} lines: [{name}](results/{name}). T tokens in each of B rows, S "
+           "segments; medians of GPU time a launch in a CUDA graph, in microseconds, in brackets the 10th and 90th "
+           f"percentile. Kernels a launch: {', '.join(map(str, kernels))}; bytes of workspace: "
+           f"{', '.join(map(str, workspace))}.", ""]
     rows = []
     for batch, tokens, target in TARGETS:
         row = [f"B {batch}, T {tokens}", target]
         for kind in ("self", "cross"):
             most = run.most(kind, batch, tokens)
-            row += ["" if most is None else f"{most:.1f}", "" if most is None else "yes" if most <= target else "**no**"]
+            row += ["" if most is None else f"{most:.1f}",
+                    "" if most is None else "yes" if most <= target else "**no**"]
         rows.append(row)
     out += ["The slowest of all masks and S, beside what the project set out to reach:", "",
             *table(["rows", "at most, us", "self", "met", "cross", "met"], rows), ""]
@@ -83,16 +87,18 @@ def page(run, name, te, table):
         cells = run.cells.get(kind, {})
         masks = [mask for mask in MASKS if any(mask in by_mask for by_mask in cells.values())]
         if cells:
-            out += [f"{title}:", "", *table(["T", "B", "S", *(f"{MASKS[mask]}, us" for mask in masks)],
-                                            [[t, b, s, *(shown(by_mask.get(mask)) for mask in masks)]
-                                             for (b, t, s), by_mask in sorted(cells.items(), key=lambda x: (x[0][1], x[0]))]), ""]
+            rows = [[t, b, s, *(shown(by_mask.get(mask)) for mask in masks)]
+                    for (b, t, s), by_mask in sorted(cells.items(), key=lambda x: (x[0][1], x[0]))]
+            out += [f"{title}:", "", *table(["T", "B", "S", *(f"{MASKS[mask]}, us" for mask in masks)], rows), ""]
     if run.rest:
         rest = [[line["case"], shown(line), line["workspace_bytes"]] for line in run.rest]
         one = run.cells.get("self", {}).get((1, 8192, 16), {}).get("causal")
         if one:
-            rest.append(["8 calls of one row each: 8 times what the self case takes", f"{8 * one['us']:.1f}", one["workspace_bytes"]])
+            rest.append(["8 calls of one row each: 8 times what the self case takes", f"{8 * one['us']:.1f}",
+                         one["workspace_bytes"]])
         out += ["Leading dimensions, with positions for each row or one row of them for all, which is not copied:", "",
                 *table(["case", "us", "bytes of workspace"], rest), ""]
     if run.errors:
-        out += ["Cases that failed:", "", *table(["case", "error"], [[line["case"], line["error"]] for line in run.errors]), ""]
+        out += ["Cases that failed:", "",
+                *table(["case", "error"], [[line["case"], line["error"]] for line in run.errors]), ""]
     return out

@@ -19,12 +19,13 @@ def text(x, y, what, size=12, anchor="middle", fill=INK, weight="normal"):
 
 
 def box(x, y, fill, size=CELL, stroke=LINE, width=1):
-    return f'<rect x="{x:g}" y="{y:g}" width="{size}" height="{size}" fill="{fill}" stroke="{stroke}" stroke-width="{width}"/>'
+    return (f'<rect x="{x:g}" y="{y:g}" width="{size}" height="{size}" fill="{fill}" stroke="{stroke}" '
+            f'stroke-width="{width}"/>')
 
 
 def svg(width, height, parts):
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" '
-            'font-family="sans-serif">\n' + "\n".join(parts) + "\n</svg>\n")
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
+            f'height="{height:g}" font-family="sans-serif">\n' + "\n".join(parts) + "\n</svg>\n")
 
 
 def colour(segment):
@@ -86,7 +87,8 @@ def mask(x, y, case, title):
     for what, dx, dy in (("ids", 22, -22), ("positions", 4, -6)):
         for side, ids in (("q", ids_q), ("kv", ids_kv)):
             for i, (value, segment) in enumerate(zip(of(case, what, side), ids)):
-                at = (left - 36 + dx + 8, top + i * size + 11) if side == "q" else (left + i * size + size / 2, top + dy)
+                at = ((left - 36 + dx + 8, top + i * size + 11) if side == "q" else
+                      (left + i * size + size / 2, top + dy))
                 parts.append(text(*at, value, 10, fill=COLOURS[segment - 1] if segment else INK,
                                   weight="bold" if what == "ids" else "normal"))
     for t, own in enumerate(ids_q):
@@ -129,8 +131,9 @@ def diagonal():
         parts.append(f'<circle cx="{left + k * size + size / 2:g}" cy="{top + q * size + size / 2:g}" r="6" '
                      f'fill="{"#ffffff" if k <= q + d else COLOURS[1]}" stroke="{INK}"/>')
     x = left + m * size + 24
-    for i, (fill, what) in enumerate(((COLOURS[0], "position(k) at or before position(q) + shift: claimed of all of these"),
-                                      (NONE, "behind it: claimed of all of these"))):
+    legend = ((COLOURS[0], "position(k) at or before position(q) + shift: claimed of all of these"),
+              (NONE, "behind it: claimed of all of these"))
+    for i, (fill, what) in enumerate(legend):
         parts += [box(x, top + 30 * i, fill, 18), text(x + 28, top + 30 * i + 14, what, 12, "start")]
     parts += [f'<circle cx="{x + 9}" cy="{top + 69}" r="6" fill="{COLOURS[1]}" stroke="{INK}"/>',
               text(x + 28, top + 73, "looked at: neighbours of the diagonal", 12, "start")]

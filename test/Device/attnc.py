@@ -27,7 +27,8 @@ class Library:
             raise RuntimeError(self.c.attnLastError().decode())
 
     def compile(self, text, target=None, general=False):
-        """`general`: launches are not specialised for their shapes. `target`: by default what $ATTN_TEST_TARGET says (`sm_80:90` is the older schedule on a Hopper GPU), else this machine's."""
+        """`general`: launches are not specialised for their shapes. `target`: by default what $ATTN_TEST_TARGET says
+        (`sm_80:90` is the older schedule on a Hopper GPU), else this machine's."""
         return Kernel(self, text, target or os.environ.get("ATTN_TEST_TARGET"), general)
 
     def explain(self, text, target=None):

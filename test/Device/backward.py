@@ -15,7 +15,8 @@ def poisoned(like):
 
 def slopes(heads):
     power = 2 ** int(math.log2(heads))
-    return [2.0 ** (-8 * (h + 1) / power) if h < power else 2.0 ** (-4 * (2 * (h - power) + 1) / power) for h in range(heads)]
+    return [2.0 ** (-8 * (h + 1) / power) if h < power else 2.0 ** (-4 * (2 * (h - power) + 1) / power)
+            for h in range(heads)]
 
 
 def reference(q, k, v, do, visible, scale, softcap=0, alibi=False, dlse=None):
@@ -46,7 +47,8 @@ def reference(q, k, v, do, visible, scale, softcap=0, alibi=False, dlse=None):
 class Dense:
     """Tensors of both passes; layout bshd."""
 
-    def __init__(self, library, mask, b, s, sk, h, g, d, e=None, dtype="bf16", score="", options="", target=None, arrays=None):
+    def __init__(self, library, mask, b, s, sk, h, g, d, e=None, dtype="bf16", score="", options="", target=None,
+                 arrays=None):
         """`arrays`: what the mask and score modifiers read, by name, and the gradients of those that are learned."""
         e = e or d
         self.scale, self.dtype = d ** -0.5, torch.bfloat16 if dtype == "bf16" else torch.float16
@@ -75,7 +77,8 @@ class Dense:
         worst = [0.0, 0.0, 0.0]
         for i in range(self.q.shape[0]):
             dlse = None if self.dlse is None else self.dlse[i]
-            want = reference(self.q[i], self.k[i], self.v[i], self.do[i], visible, self.scale, dlse=dlse, **modifiers)[2:]
+            want = reference(self.q[i], self.k[i], self.v[i], self.do[i], visible, self.scale, dlse=dlse,
+                             **modifiers)[2:]
             for n, (got, w) in enumerate(zip((self.dq[i], self.dk[i], self.dv[i]), want)):
                 size = w.norm().item()
                 error = (got.double() - w).norm().item() / size if size else got.double().norm().item()
@@ -90,7 +93,8 @@ def largest_error(got, wanted):
 
 
 class Packed:
-    """Padded packed sequences whose lengths change, both passes; causal, 8 heads that share `g` heads of keys. `left`: under a window of so many keys and one more."""
+    """Padded packed sequences whose lengths change, both passes; causal, 8 heads that share `g` heads of keys. `left`:
+    under a window of so many keys and one more."""
 
     def __init__(self, library, tokens, batch, d=128, options="", left=None, g=2):
         self.tokens, self.batch, self.d, self.left = tokens, batch, d, left
@@ -98,12 +102,12 @@ class Packed:
         text = f"attn.problem @p mask({mask}) layout(thd padded) heads(8, {g}) dims({d}) dtype(bf16)\n"
         self.forward = library.compile(text)
         self.backward = library.compile(text + f"attn.backward @grads of(@p) {options}")
-        self.q, self.k, self.v, self.do = randn(tokens, 8, d), randn(tokens, g, d), randn(tokens, g, d), randn(tokens, 8, d)
+        self.q, self.k, self.v, self.do = (randn(tokens, heads, d) for heads in (8, g, g, 8))
         self.o, self.lse = poisoned(self.q), torch.full((8, tokens), math.nan, device="cuda")
         self.dq, self.dk, self.dv = poisoned(self.q), poisoned(self.k), poisoned(self.v)
         self.cu, self.at = (torch.zeros(batch + 1, device="cuda", dtype=torch.int32) for _ in range(2))
-        tensors = dict(q=self.q, k=self.k, v=self.v, o=self.o, lse=self.lse, cu_seqlens_q=self.cu, cu_seqlens_kv=self.cu,
-                       padded_offsets_q=self.at, padded_offsets_kv=self.at)
+        tensors = dict(q=self.q, k=self.k, v=self.v, o=self.o, lse=self.lse, cu_seqlens_q=self.cu,
+                       cu_seqlens_kv=self.cu, padded_offsets_q=self.at, padded_offsets_kv=self.at)
         self.of_forward = self.forward.bind(**tensors)
         self.of_backward = self.backward.bind(**tensors, do=self.do, dq=self.dq, dk=self.dk, dv=self.dv)
 
@@ -151,14 +155,16 @@ class Documents:
     @staticmethod
     def texts(d, heads, options="", mask="#attn.causal", hints=""):
         """Of the forward and of the backward pass."""
-        problem = f"attn.problem @p mask({mask}) layout(thd) heads({heads}, {heads}) dims({d}, {d}) dtype(bf16) {hints}\n"
+        problem = (f"attn.problem @p mask({mask}) layout(thd) heads({heads}, {heads}) dims({d}, {d}) "
+                   f"dtype(bf16) {hints}\n")
         return problem, problem + f"attn.backward @grads of(@p) {options}"
 
     def __init__(self, library, lengths, d, heads, options="", mask="#attn.causal", keys=None, hints=""):
         """`keys`: of each sequence, if there are not as many as queries. `hints`: what the problem says of lengths."""
         self.lengths, self.keys, self.d = lengths, keys or lengths, d
         self.forward, self.backward = (library.compile(text) for text in self.texts(d, heads, options, mask, hints))
-        self.q, self.k, self.v, self.do = (randn(sum(rows), heads, d) for rows in (lengths, self.keys, self.keys, lengths))
+        self.q, self.k, self.v, self.do = (randn(sum(rows), heads, d)
+                                           for rows in (lengths, self.keys, self.keys, lengths))
         self.o, self.lse = poisoned(self.q), torch.full((heads, sum(lengths)), math.nan, device="cuda")
         self.dq, self.dk, self.dv = poisoned(self.q), poisoned(self.k), poisoned(self.v)
         self.cu, cu_kv = (torch.tensor([0, *rows]).cumsum(0).int().cuda() for rows in (lengths, self.keys))
@@ -172,7 +178,8 @@ class Documents:
         self.backward.launch(self.of_backward, stream)
 
     def error(self, visible):
-        """Relative, of the three gradients, the largest; `visible` is of queries and keys of one sequence, tensors of numbers, and how many there are."""
+        """Relative, of the three gradients, the largest; `visible` is of queries and keys of one sequence, tensors of
+        numbers, and how many there are."""
         wanted = [torch.zeros_like(t, dtype=torch.float64) for t in (self.dq, self.dk, self.dv)]
         row = key = 0
         for rows, keys in zip(self.lengths, self.keys):
@@ -180,7 +187,8 @@ class Documents:
             row, key = row + rows, key + keys
             if rows and keys:
                 i, j = torch.arange(rows, device="cuda")[:, None], torch.arange(keys, device="cuda")[None]
-                grads = reference(self.q[of_q], self.k[of_k], self.v[of_k], self.do[of_q], visible(i, j, rows, keys), self.d ** -0.5)[2:]
+                grads = reference(self.q[of_q], self.k[of_k], self.v[of_k], self.do[of_q], visible(i, j, rows, keys),
+                                  self.d ** -0.5)[2:]
                 for whole, own, part in zip(wanted, (of_q, of_k, of_k), grads):
                     whole[own] = part
         return largest_error((self.dq, self.dk, self.dv), wanted)

@@ -40,7 +40,8 @@ def emit(**line):
 
 
 def judged(name, error):
-    """An error for a line of results, by its name there. What is too far off lets the run fail at its end: a wrong kernel has no speed."""
+    """An error for a line of results, by its name there. What is too far off lets the run fail at its end: a wrong
+    kernel has no speed."""
     global wrong
     if not error <= WRONG_BEYOND[name]:
         wrong += 1

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Problems that say nothing of lengths, whose launches have many short sequences: the kernel specialised for their shapes, the general one, `typical`, and
-kernels on tiles, both passes; and few queries on many keys, forward.
+"""Problems that say nothing of lengths, whose launches have many short sequences: the kernel specialised for their
+shapes, the general one, `typical`, and kernels on tiles, both passes; and few queries on many keys, forward.
 
   bench_hints.py BUILD [--out FILE.jsonl] [--commit HASH] [--filter TEXT] [--choices specialized,general,typical,tiles]
 
-One JSON line a case and choice: `ms` of a launch, `apart` from the first choice's results (relative), bytes of `workspace`, `bind_ms` of what made the program
-and the workspace (kernels lie in the cache, if some choice has the same), and the `schedule` of the launch. L2 is flushed where tensors are fewer than 200 MB."""
+One JSON line a case and choice: `ms` of a launch, `apart` from the first choice's results (relative), bytes of
+`workspace`, `bind_ms` of what made the program and the workspace (kernels lie in the cache, if some choice has the
+same), and the `schedule` of the launch. L2 is flushed where tensors are fewer than 200 MB."""
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,8 @@ import torch
 
 from bench import end, parser
 
-parser.add_argument("--choices", default="specialized,general,typical,tiles")  # ahead of bench_short, which reads the arguments
+# Ahead of bench_short, which reads the arguments.
+parser.add_argument("--choices", default="specialized,general,typical,tiles")
 import bench_short  # noqa: E402
 from bench_short import Case, emit, library, mixed_cases, sample
 args = parser.parse_args()
@@ -51,9 +53,10 @@ def dense_cases():
 
 
 def few_cases():
-    for batch, heads, kv_heads, queries, keys in ((1, 32, 8, 1, 32768), (1, 32, 32, 1, 8192), (8, 32, 8, 1, 8192), (64, 32, 8, 1, 8192), (1, 16, 16, 16, 16384),
-                                                  (16, 16, 16, 16, 4096), (1, 16, 16, 128, 8192), (16, 16, 16, 128, 4096), (1, 16, 16, 256, 4096),
-                                                  (8, 16, 16, 256, 4096), (32, 16, 16, 256, 4096)):
+    for batch, heads, kv_heads, queries, keys in (
+            (1, 32, 8, 1, 32768), (1, 32, 32, 1, 8192), (8, 32, 8, 1, 8192), (64, 32, 8, 1, 8192),
+            (1, 16, 16, 16, 16384), (16, 16, 16, 16, 4096), (1, 16, 16, 128, 8192), (16, 16, 16, 128, 4096),
+            (1, 16, 16, 256, 4096), (8, 16, 16, 256, 4096), (32, 16, 16, 256, 4096)):
         yield f"few d128 b{batch} h{heads}/{kv_heads} q{queries} kv{keys}", batch, heads, kv_heads, queries, keys
 
 
@@ -74,7 +77,8 @@ def run(name, tensors, texts, results):
         text = texts[choice]
         torch.cuda.empty_cache()
         kernel = library.compile(text, general=choice.endswith("general"))
-        own = dict(tensors, **{r: torch.full_like(tensors[r.removeprefix("d") if len(r) == 2 else r], math.nan) for r in results})
+        own = dict(tensors, **{r: torch.full_like(tensors[r.removeprefix("d") if len(r) == 2 else r], math.nan)
+                               for r in results})
         began = time.perf_counter()
         try:
             bound = kernel.bind(**{n: own[n] for n in kernel.names})
@@ -90,20 +94,23 @@ def run(name, tensors, texts, results):
         apart = max(norm(own[r] - e) / norm(e) for r, e in zip(results, reference))
         workspace = sum(t.numel() for t in bound[1] if getattr(t, "dtype", None) == torch.uint8)
         schedule = kernel.schedule(bound)
-        emit(peer=choice, case=name, ms=round(sample(launch, 10, flush)[0], 4), apart=round(apart, 5), workspace=workspace, bind_ms=round(bind_ms, 1),
-             schedule=schedule)
+        emit(peer=choice, case=name, ms=round(sample(launch, 10, flush)[0], 4), apart=round(apart, 5),
+             workspace=workspace, bind_ms=round(bind_ms, 1), schedule=schedule)
         del bound, own
 
 
 def both(name, tensors, texts, fixed=False):
-    """`texts` by choice, of the forward pass. `fixed`: gradients with `deterministic` beside it, without a hint and on tiles."""
+    """`texts` by choice, of the forward pass. `fixed`: gradients with `deterministic` beside it, without a hint and on
+    tiles."""
     tensors["do"] = torch.randn_like(tensors["q"])
     run(name + " fwd", tensors, texts, ["o", "lse"])
     forward = library.compile(texts["tiles"])  # gradients take what it leaves
     forward.launch(forward.bind(**{n: tensors[n] for n in forward.names}), torch.cuda.current_stream().cuda_stream)
-    gradients = {choice: text + "\nattn.backward @g of(@p)".replace("@p", "@bench" if "@bench" in text else "@p") for choice, text in texts.items()}
+    gradients = {choice: text + "\nattn.backward @g of(@p)".replace("@p", "@bench" if "@bench" in text else "@p")
+                 for choice, text in texts.items()}
     if fixed:
-        gradients.update({f"deterministic, {choice}": gradients[choice] + " deterministic" for choice in ("specialized", "tiles") if "typical" in CHOICES})
+        gradients.update({f"deterministic, {choice}": gradients[choice] + " deterministic"
+                          for choice in ("specialized", "tiles") if "typical" in CHOICES})
     run(name + " bwd", tensors, gradients, ["dq", "dk", "dv"])
 
 
@@ -112,15 +119,19 @@ def main():
     y = torch.empty_like(x)
     copy = 2 * x.numel() / sample(lambda: y.copy_(x), 20)[0] / 1e6
     del x, y
-    emit(peer="env", commit=args.commit, gpu=torch.cuda.get_device_name(), torch=torch.__version__, date=time.strftime("%Y-%m-%d"), copy_gb_s=round(copy))
-    packed = [(case, {"specialized": case.text(hint=""), "typical": case.text(hint="typical"), "tiles": case.text(hint="tiles")})
+    emit(peer="env", commit=args.commit, gpu=torch.cuda.get_device_name(), torch=torch.__version__,
+         date=time.strftime("%Y-%m-%d"), copy_gb_s=round(copy))
+    packed = [(case, {"specialized": case.text(hint=""), "typical": case.text(hint="typical"),
+                      "tiles": case.text(hint="tiles")})
               for case in packed_cases() if args.filter in case.name]
     dense = [(f"dense d{d} {mask} b{batch} " + (f"s{q}" if q == k else f"q{q} kv{k}"), d, batch, q, k,
-              {"specialized": dense_text(d, mask, ""), "typical": dense_text(d, mask, f" expected_seqlen({q}, {k})"), "tiles": dense_text(d, mask, bench_short.TILES)})
+              {"specialized": dense_text(d, mask, ""), "typical": dense_text(d, mask, f" expected_seqlen({q}, {k})"),
+               "tiles": dense_text(d, mask, bench_short.TILES)})
              for d, mask, q, k, batch in dense_cases()]
     dense = [case for case in dense if args.filter in case[0]]
     texts = {text for case in packed + dense for text in case[-1].values()}
-    texts |= {text + "\nattn.backward @g of(@bench)" if "@bench" in text else text + "\nattn.backward @g of(@p)" for text in texts}
+    texts |= {text + "\nattn.backward @g of(@bench)" if "@bench" in text else text + "\nattn.backward @g of(@p)"
+              for text in texts}
     few = [(case[0], *case[1:], few_texts(*case[2:])) for case in few_cases() if args.filter in case[0]]
     texts |= {text for case in few for text in case[-1].values()}
     with ThreadPoolExecutor() as pool:
@@ -129,12 +140,14 @@ def main():
         both(case.name, case.tensors(), choices)
         torch.cuda.empty_cache()
     for name, d, batch, q, k, choices in dense:
-        rows = {n: torch.randn(batch, k if n in "kv" else q, 16, d, device="cuda", dtype=torch.bfloat16) for n in ("q", "k", "v", "o")}
+        rows = {n: torch.randn(batch, k if n in "kv" else q, 16, d, device="cuda", dtype=torch.bfloat16)
+                for n in ("q", "k", "v", "o")}
         both(name, dict(rows, lse=torch.empty(batch, 16, q, device="cuda")), choices, fixed=True)
     for name, batch, heads, kv_heads, queries, keys, choices in few:
         q, o = (torch.randn(batch, queries, heads, 128, device="cuda", dtype=torch.bfloat16) for _ in range(2))
         k, v = (torch.randn(batch, keys, kv_heads, 128, device="cuda", dtype=torch.bfloat16) for _ in range(2))
-        run(name + " fwd", dict(q=q, k=k, v=v, o=o, lse=torch.empty(batch, heads, queries, device="cuda")), choices, ["o", "lse"])
+        run(name + " fwd", dict(q=q, k=k, v=v, o=o, lse=torch.empty(batch, heads, queries, device="cuda")), choices,
+            ["o", "lse"])
 
 
 main()

@@ -43,8 +43,8 @@ def documents(tokens, count, seed):
 
 
 def draft_tree(nodes, prompt, back=64):
-    """`nodes` drafts behind a prompt that all see: first[k] <= node[q] < end[k], numbered as a walk visits them, and each key's
-    parent. A draft's is one of so many before it."""
+    """`nodes` drafts behind a prompt that all see: first[k] <= node[q] < end[k], numbered as a walk visits them, and
+    each key's parent. A draft's is one of so many before it."""
     after = np.arange(1, nodes)
     parents = [-1] + rng.integers(np.maximum(0, after - back), after).tolist()
     children = [[] for _ in range(nodes)]
@@ -81,8 +81,8 @@ cases = []
 
 def case(name, mask, mod, arrays=None, queries=S, keys=None, score="", score_mod=None, lists=None):
     if wanted(name):
-        cases.append(dict(name=name, mask=mask, mod=mod, arrays=arrays or {}, lists=lists or {}, queries=queries, keys=keys or queries,
-                          score=score, score_mod=score_mod))
+        cases.append(dict(name=name, mask=mask, mod=mod, arrays=arrays or {}, lists=lists or {}, queries=queries,
+                          keys=keys or queries, score=score, score_mod=score_mod))
 
 
 causal = lambda b, h, q, k: k <= q  # noqa: E731
@@ -101,7 +101,8 @@ case("32 documents, window 1024", "#attn.and<#attn.document, #attn.band<left = 1
      {"segment_ids_q": ids32, "segment_ids_kv": ids32}, 32768)
 case("prefix 4096", "#attn.or<#attn.prefix<4096>, #attn.causal>", lambda b, h, q, k: (k <= q) | (k < 4096))
 case("chunk 8192", "#attn.and<#attn.chunk<8192>, #attn.causal>", lambda b, h, q, k: (k <= q) & (q // 8192 == k // 8192))
-case("dilated 4", "#attn.and<#attn.strided<stride = 4>, #attn.causal>", lambda b, h, q, k: (k <= q) & ((q - k) % 4 == 0))
+case("dilated 4", "#attn.and<#attn.strided<stride = 4>, #attn.causal>",
+     lambda b, h, q, k: (k <= q) & ((q - k) % 4 == 0))
 ends = np.minimum(np.arange(S) + rng.integers(256, 4096, S), S)
 te = cuda(ends)
 case("column intervals", "#attn.and<#attn.causal, #attn.column_interval<end = \"hidden_from\">>",
@@ -200,8 +201,9 @@ def run_case(c, compiled):
 
 
 def rows_of_lists(text, workspace, n):
-    """The kernel's schedule, how many query tiles have lists, how many tiles these have, and whether the lists were full. At the
-    workspace's end are a row of eight numbers for each query tile, and four numbers (`tile.select_tiles`)."""
+    """The kernel's schedule, how many query tiles have lists, how many tiles these have, and whether the lists were
+    full. At the workspace's end are a row of eight numbers for each query tile, and four numbers
+    (`tile.select_tiles`)."""
     explained = library.explain(text, args.target)
     schedule = re.search(r"^kernel .*?: (#tile.*)$", explained["text"], re.M).group(1)
     words, tile = workspace.view(torch.int32), explained["tile"]["rows"]
@@ -214,22 +216,27 @@ def metadata():
     n = 1 << 20
     def tree(back):
         node, first, end, _ = draft_tree(n, 0, back)
-        return "#attn.and<#attn.tree<\"node\", \"first\", \"end\">, #attn.causal>", {"node": node, "first": first, "end": end}, {}
+        mask = "#attn.and<#attn.tree<\"node\", \"first\", \"end\">, #attn.causal>"
+        return mask, {"node": node, "first": first, "end": end}, {}
     ids, (_, offsets, columns) = documents(n, 1024, 1), block_lists(n // 128, n // 128)
     # A quarter is read by 1023 continuations; and any key follows any of 64 before it.
     forks = np.arange(-1, n - 1)
     forks[n // 4::3 * n // 4096] = n // 4 - 1
     *_, random_parents = draft_tree(n, 0)
     ancestors = "#attn.ancestors<\"parent\">"
-    given = {"documents": ("#attn.and<#attn.document, #attn.causal>", {"segment_ids_q": ids, "segment_ids_kv": ids}, {}),
+    given = {"documents": ("#attn.and<#attn.document, #attn.causal>",
+                           {"segment_ids_q": ids, "segment_ids_kv": ids}, {}),
              "tree": tree(n), "tree, deep": tree(64),
-             "block map of 128, 10 %": ("#attn.and<#attn.block_map<\"offsets\", \"columns\", q = 128, kv = 128>, #attn.causal>",
-                                        {}, {"offsets": offsets, "columns": columns}),
+             "block map of 128, 10 %": (
+                 "#attn.and<#attn.block_map<\"offsets\", \"columns\", q = 128, kv = 128>, #attn.causal>", {},
+                 {"offsets": offsets, "columns": columns}),
              "one text continued 1024 times, by parents": (ancestors, {"parent": forks}, {}),
              "tree, deep, by parents": (ancestors, {"parent": random_parents}, {})}
     for name, (mask, arrays, lists) in given.items():
         c = dict(mask=mask, score="", arrays=arrays, lists=lists, queries=n, keys=n)
-        room = " kv_list_capacity(160000)" if "deep, by" in name else " kv_list_capacity(110000)" if "deep" in name else " kv_list_capacity(266240)" if "continued" in name else ""
+        room = (" kv_list_capacity(160000)" if "deep, by" in name else
+                " kv_list_capacity(110000)" if "deep" in name else
+                " kv_list_capacity(266240)" if "continued" in name else "")
         problem = text(c, 1, 64) + room
         kernel = library.compile(problem, args.target)
         tensors = tensors_of(c, 1, 64)
@@ -244,8 +251,9 @@ def metadata():
                  if e.count and e.key.startswith("bench")}
         schedule, tiles, visited, overflown = rows_of_lists(problem, bound[1][-1], n)
         emit(peer="attnc", case=f"metadata, 2^20 tokens, {name}", kernels_us=times,
-             ahead_us=round(sum(us for key, us in times.items() if key != "bench"), 1), workspace_bytes=bound[1][-1].numel(),
-             schedule=schedule, query_tiles=tiles, visited_tiles=visited, lists_full=overflown)
+             ahead_us=round(sum(us for key, us in times.items() if key != "bench"), 1),
+             workspace_bytes=bound[1][-1].numel(), schedule=schedule, query_tiles=tiles, visited_tiles=visited,
+             lists_full=overflown)
 
 
 emit(peer="env", commit=args.commit, gpu=torch.cuda.get_device_name(), torch=torch.__version__, cuda=torch.version.cuda,
@@ -268,5 +276,6 @@ except Exception as e:
     emit(peer="attnc", case="metadata", error=short(e))
 print(f"{'case':32} {'attnc':>7} {'flex':>7}  ratio")
 for name, rates in table.items():
-    print(f"{name:32} {rates['attnc']:7.1f} {rates.get('flex', math.nan):7.1f} {rates['attnc'] / rates.get('flex', math.nan):6.2f}")
+    print(f"{name:32} {rates['attnc']:7.1f} {rates.get('flex', math.nan):7.1f} "
+          f"{rates['attnc'] / rates.get('flex', math.nan):6.2f}")
 bench.end()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""attnc beside FlashAttention-3, FlashAttention-4, cuDNN (torch SDPA) and cudnn.flex_attention, both passes, in one run.
+"""attnc beside FlashAttention-3, FlashAttention-4, cuDNN (torch SDPA) and cudnn.flex_attention, both passes, in one
+run.
 
   bench_peers.py BUILD [--out FILE.jsonl] [--commit HASH] [--groups dense,masks,scores,models] [--filter TEXT]
                  [--peers cudnn,fa3,fa4,"cudnn flex"] [--target T] [--quick] [--limit SECONDS] [--kernels FOLDER]
@@ -10,9 +11,9 @@ pass's operations), how far the middle half of the rounds spreads, and the relat
 has no kernel for a case, cannot be imported, fails or is wrong has a line with the reason. The peers of a case take
 turns; calls that are bound by the host are captured in CUDA graphs (`graph`).
 
-The work is done by processes of peer_worker.py. This one starts them, records their lines, and starts another one without
-the peer that hung or took the CUDA context with it. FlashAttention-4 and cudnn.flex_attention compile their kernels at
-run time; several processes do so first, into caches on disk (`--kernels`, kept if given)."""
+The work is done by processes of peer_worker.py. This one starts them, records their lines, and starts another one
+without the peer that hung or took the CUDA context with it. FlashAttention-4 and cudnn.flex_attention compile their
+kernels at run time; several processes do so first, into caches on disk (`--kernels`, kept if given)."""
 import argparse
 import json
 import math
@@ -63,10 +64,13 @@ class Record:
 
 
 def environment(args, plan, kernels):
-    return {**os.environ, "ATTNC_PEERS": json.dumps(plan), "PYTHONUNBUFFERED": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    return {**os.environ, "ATTNC_PEERS": json.dumps(plan), "PYTHONUNBUFFERED": "1",
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",
             "ATTN_CACHE_DIR": os.environ.get("ATTN_CACHE_DIR") or os.path.join(kernels, "attnc"),
-            "FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED": "1", "FLASH_ATTENTION_CUTE_DSL_CACHE_DIR": os.path.join(kernels, "fa4"),
-            "FLEX_ATTENTION_CUTE_DSL_CACHE_ENABLED": "1", "FLEX_ATTENTION_CUTE_DSL_CACHE_DIR": os.path.join(kernels, "cudnn_flex")}
+            "FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED": "1",
+            "FLASH_ATTENTION_CUTE_DSL_CACHE_DIR": os.path.join(kernels, "fa4"),
+            "FLEX_ATTENTION_CUTE_DSL_CACHE_ENABLED": "1",
+            "FLEX_ATTENTION_CUTE_DSL_CACHE_DIR": os.path.join(kernels, "cudnn_flex")}
 
 
 def start(args, plan, kernels, *what, **more):
@@ -136,14 +140,16 @@ def run(args, record):
     limit = args.limit or (210 if args.quick else 480)
     plan = {"groups": args.groups.split(","), "filter": args.filter, "peers": [p for p in args.peers.split(",") if p],
             "target": args.target, "commit": args.commit, "rounds": args.rounds or (3 if args.quick else 9),
-            "slices": 1 if args.quick else 2, "until": began + limit, "began": began, "done": [], "without": [], "uncaptured": []}
+            "slices": 1 if args.quick else 2, "until": began + limit, "began": began, "done": [], "without": [],
+            "uncaptured": []}
     with tempfile.TemporaryDirectory(prefix="attnc-peers-") as scratch:
         kernels = os.path.abspath(args.kernels or scratch)
         os.makedirs(os.path.join(kernels, "attnc"), exist_ok=True)
         compilers = [start(args, plan, kernels, "compile", part, args.compilers, stdout=subprocess.DEVNULL)
                      for part in range(args.compilers)]
         for attempt in range(MOST_STARTS):
-            process = start(args, plan, kernels, "bench", args.build, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            process = start(args, plan, kernels, "bench", args.build, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            text=True)
             end = follow(process, record, plan, compilers, began + limit + 25)
             if end is None:
                 break
@@ -196,8 +202,8 @@ def summary(lines):
     print(f"\n{'attnc / best peer':20} {'cases':>5} {'mean':>6} {'least':>6} {'most':>6}")
     for (which, group), ratios in groups.items():
         least = min(ratios, key=ratios.get)
-        print(f"{which + ', ' + group:20} {len(ratios):5} {mean(ratios.values()):6.3f} {ratios[least]:6.3f} {max(ratios.values()):6.3f}"
-              f"  least: {least}")
+        print(f"{which + ', ' + group:20} {len(ratios):5} {mean(ratios.values()):6.3f} {ratios[least]:6.3f} "
+              f"{max(ratios.values()):6.3f}  least: {least}")
     for line in faults:
         print(f"error: {line['peer']}, {line.get('case', '')}, {line.get('pass', '')}: {line['error']}")
     return [line for line in faults if line["peer"].startswith("attnc") or line.get("case") == "start"]

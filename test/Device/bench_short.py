@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Short sequences: attnc beside a copy, cuDNN, FlashAttention-2 and torch.compile in one run, the same timer for all.
 
-  bench_short.py BUILD [--out FILE.jsonl] [--commit HASH] [--filter TEXT] [--rounds N] [--crossover] [--mixed] [--no-peers]
+  bench_short.py BUILD [--out FILE.jsonl] [--commit HASH] [--filter TEXT] [--rounds N] [--crossover] [--mixed]
+                 [--no-peers]
                  [--backward]
 
 One JSON line a case and peer. Bytes are those that have to move: q, k, v and o of all rows once, and LSE; `of_copy` is
@@ -10,8 +11,9 @@ their rate over that of a copy of 2 GB (read and written) in the same run. A sam
 `fwd_ms` the median, `fwd_ms_min` the least; `graph` replays the launch. L2 is flushed before each sample where the
 bytes of a case are fewer than 200 MB. Peers get padded [b, h, s, d] tensors, which is what they do best; with
 --crossover there are none, but the schedule that is not chosen by itself; with --mixed batches of short and long
-sequences, by what is `typical` (two kernels share them out), by bounds (all streamed), without either (what their sizes say) and on tiles. With --backward the gradients are timed: q, k,
-v, do and LSE are read and dq, dk and dv written once each; peers' are torch.autograd.grad of their forward pass."""
+sequences, by what is `typical` (two kernels share them out), by bounds (all streamed), without either (what their sizes
+say) and on tiles. With --backward the gradients are timed: q, k, v, do and LSE are read and dq, dk and dv written once
+each; peers' are torch.autograd.grad of their forward pass."""
 import contextlib
 import json
 import math
@@ -65,7 +67,8 @@ TILES = " expected_seqlen(4096)"  # what says that sequences are long
 
 
 class Case:
-    def __init__(self, name, heads, dim, lengths_q, lengths_kv, kv_heads=None, mask="#attn.full", bounds=None, typical=None):
+    def __init__(self, name, heads, dim, lengths_q, lengths_kv, kv_heads=None, mask="#attn.full", bounds=None,
+                 typical=None):
         self.name, self.heads, self.dim, self.mask = name, heads, dim, mask
         self.kv_heads = kv_heads or heads
         self.lengths_q, self.lengths_kv = torch.as_tensor(lengths_q), torch.as_tensor(lengths_kv)
@@ -79,7 +82,8 @@ class Case:
     def text(self, hint="bounds", schedule="", backward=False):
         lengths = self.typical or self.bounds
         return (f"attn.problem @bench mask({self.mask}) layout(thd) heads({self.heads}, {self.kv_heads}) "
-                f"dims({self.dim}) dtype(bf16)" + (TILES if hint == "tiles" else " {}({}, {})".format(hint, *lengths) if hint else "") +
+                f"dims({self.dim}) dtype(bf16)" +
+                (TILES if hint == "tiles" else " {}({}, {})".format(hint, *lengths) if hint else "") +
                 (f" schedule({schedule})" if schedule and not backward else "") +
                 ("\nattn.backward @grads of(@bench)" if backward else "") +
                 (f" schedule({schedule})" if schedule and backward else ""))
@@ -168,7 +172,8 @@ def peers(case, copy, flush):
         grad = torch.randn_like(o)
         return run(case, peer, lambda: torch.autograd.grad(o, (q, k, v), grad, retain_graph=True), copy, flush)
     # FlashAttention-2's backward pass of these shapes ends in an illegal access, and the process with it.
-    for peer, backend in (("cudnn", SDPBackend.CUDNN_ATTENTION), ("fa2", SDPBackend.FLASH_ATTENTION))[:2 - args.backward]:
+    for peer, backend in (("cudnn", SDPBackend.CUDNN_ATTENTION),
+                          ("fa2", SDPBackend.FLASH_ATTENTION))[:2 - args.backward]:
         with contextlib.suppress(Exception), sdpa_kernel(backend):
             measured(peer, F.scaled_dot_product_attention, q, k, v)
     q, k, v = (x.detach().transpose(1, 2).contiguous().requires_grad_(args.backward) for x in (q, k, v))
@@ -215,7 +220,8 @@ def small_cases():
 def compile_ahead(cases):
     """What the cases need, side by side, into the cache."""
     texts = {case.text(backward=back, hint=hint) for case in cases for back in {False, args.backward}
-             for hint in ("bounds", *(("tiles",) if args.crossover or args.mixed else ()), *(("typical", "") if args.mixed else ()))}
+             for hint in ("bounds", *(("tiles",) if args.crossover or args.mixed else ()),
+                          *(("typical", "") if args.mixed else ()))}
     texts |= {case.text(backward=args.backward, schedule=simt_rows(case)) for case in cases if args.crossover}
 
     def compiled(text):
@@ -238,7 +244,8 @@ def crossover_cases():
             b = min(30720, (1 << 19) // (s_q + s_kv))
             ones = torch.ones(b, dtype=torch.int64)
             yield Case(f"d128 b{b} h16 sq{s_q} skv{s_kv}", 16, 128, s_q * ones, s_kv * ones)
-    for s in (4, 8, 9, 12, 16, 17, 20, 24, 32, 33, 40, 48, 49, 56, 64, 65, 72, 80, 81, 88, 90, 91, 96, 97, 104, 112, 120, 128, 129, 160, 161, 192, 193, 256):
+    for s in (4, 8, 9, 12, 16, 17, 20, 24, 32, 33, 40, 48, 49, 56, 64, 65, 72, 80, 81, 88, 90, 91, 96, 97, 104, 112,
+              120, 128, 129, 160, 161, 192, 193, 256):
         b = (1 << 18) // s
         ones = torch.ones(b, dtype=torch.int64)
         yield Case(f"d128 b{b} h16 self {s}", 16, 128, s * ones, s * ones)

@@ -4,8 +4,8 @@
 
   compare_builds.py BUILD --before LIBRARY [--out FILE.jsonl] [--rounds 11] [--quick]
 
-One JSON line a case and pass: the median of `before / now` over the rounds (above 1: the new build is faster), and both times
-in milliseconds. Passes are plain, with a bias and with ALiBi; head dims 64, 128 and 256; 4096 and 16384 rows."""
+One JSON line a case and pass: the median of `before / now` over the rounds (above 1: the new build is faster), and both
+times in milliseconds. Passes are plain, with a bias and with ALiBi; head dims 64, 128 and 256; 4096 and 16384 rows."""
 import statistics
 from concurrent.futures import ThreadPoolExecutor
 
@@ -42,7 +42,8 @@ def make(library, d, s, mask, score):
 def compile_all(work):
     library, (d, s, mask, score) = work
     h = 2048 // d
-    text = f"attn.problem @p mask(#attn.{mask}) layout(bshd) heads({h}, {h}) dims({d}, {d}) dtype(bf16) {SCORES[score]}\n"
+    text = (f"attn.problem @p mask(#attn.{mask}) layout(bshd) heads({h}, {h}) dims({d}, {d}) "
+            f"dtype(bf16) {SCORES[score]}\n")
     for source in (text, text + "attn.backward @grads of(@p) "):
         library.compile(source, None)
 
@@ -58,13 +59,15 @@ for case in cases():
         x.run()
     torch.cuda.synchronize()
     for which in ("forward", "backward"):
-        launches = {library: lambda x=x: getattr(x, which).launch(getattr(x, f"of_{which}"), stream) for library, x in pair.items()}
+        launches = {library: lambda x=x: getattr(x, which).launch(getattr(x, f"of_{which}"), stream)
+                    for library, x in pair.items()}
         count = max(2, int(10 / bench.elapsed_ms(launches[now], 3)))
         times = {library: [] for library in pair}
         for turn in range(args.rounds):
             for library in list(pair)[:: 1 if turn % 2 else -1]:
                 times[library].append(bench.elapsed_ms(launches[library], count))
         ratios = [b / n for b, n in zip(times[before], times[now])]
-        bench.emit(case=f"d{d} b{16384 // s} h{2048 // d} s{s} {mask} {score}", which=which, ratio=round(statistics.median(ratios), 4),
-                   before_ms=round(statistics.median(times[before]), 4), now_ms=round(statistics.median(times[now]), 4))
+        bench.emit(case=f"d{d} b{16384 // s} h{2048 // d} s{s} {mask} {score}", which=which,
+                   ratio=round(statistics.median(ratios), 4), before_ms=round(statistics.median(times[before]), 4),
+                   now_ms=round(statistics.median(times[now]), 4))
 bench.end()

@@ -170,7 +170,8 @@ def test_graph_replay_with_changed_ids():
         torch.cuda.synchronize()
         for tensor, clean in zip((q, k, v), kept):
             tensor.copy_(clean)
-        visible = (ids[:, :, None] == ids[:, None, :]) & (ids[:, :, None] > 0) & (positions[:, :, None] >= positions[:, None, :])
+        visible = ((ids[:, :, None] == ids[:, None, :]) & (ids[:, :, None] > 0) &
+                   (positions[:, :, None] >= positions[:, None, :]))
         shaped = [x.reshape(rows, tokens, heads, dim).double() for x in (q, k, v)]
         scores = torch.einsum("bqhd,bkhd->bhqk", shaped[0], shaped[1]) / math.sqrt(dim)
         weights = torch.nan_to_num(scores.masked_fill(~visible[:, None], -math.inf).softmax(-1))
@@ -243,7 +244,8 @@ def test_beyond_2_31_elements():
 
 
 def strided(buffer, like, offset, row):
-    """A view of `buffer` shaped as `like`, [rows, batch, heads, dim], whose rows are `row` elements apart, backwards too."""
+    """A view of `buffer` shaped as `like`, [rows, batch, heads, dim], whose rows are `row` elements apart, backwards
+    too."""
     class View:
         shape, dtype, device = like.shape, like.dtype, like.device
         dim, stride = like.dim, lambda self: (row, *like.stride()[1:])
@@ -260,32 +262,39 @@ def strided(buffer, like, offset, row):
 
 
 def test_row_strides():
-    """Both passes on rows up to 2^32 elements apart, and backwards, give the same bits as on contiguous rows, and those are right."""
+    """Both passes on rows up to 2^32 elements apart, and backwards, give the same bits as on contiguous rows, and those
+    are right."""
     d, heads, batch = 64, 4, 2
     for target in ("sm_90a", "sm_80:90"):
-        for row, rows in ((2 ** 23 - 8, 150), (2 ** 23, 70), (2 ** 24, 70), (2 ** 24 + 8, 129), (2 ** 32 + 8, 7), (-4096, 200), (-2 ** 24, 70)):
+        for row, rows in ((2 ** 23 - 8, 150), (2 ** 23, 70), (2 ** 24, 70), (2 ** 24 + 8, 129), (2 ** 32 + 8, 7),
+                          (-4096, 200), (-2 ** 24, 70)):
             if row < 0 and target == "sm_90a":
                 continue  # refused there: tensor maps have no such strides
-            text = DENSE.format(mask="#attn.causal", layout="sbhd", h=heads, g=heads, d=d, dtype="bf16") + "\nattn.backward @g of(@d) deterministic"
+            text = DENSE.format(mask="#attn.causal", layout="sbhd", h=heads, g=heads, d=d, dtype="bf16")
+            text += "\nattn.backward @g of(@d) deterministic"
             forward, gradients = library.compile(text.split("\n")[0], target), library.compile(text, target)
             inputs = {name: randn(rows, batch, heads, d) for name in ("q", "k", "v", "do")}
             results = {name: torch.full_like(inputs["q"], math.nan) for name in ("o", "dq", "dk", "dv")}
             buffer = torch.empty((rows - 1) * abs(row) + 8 * batch * heads * d, device="cuda", dtype=torch.bfloat16)
-            views = {name: strided(buffer, x, i * batch * heads * d, row) for i, (name, x) in enumerate({**inputs, **results}.items())}
+            views = {name: strided(buffer, x, i * batch * heads * d, row)
+                     for i, (name, x) in enumerate({**inputs, **results}.items())}
             for name, x in {**inputs, **results}.items():
                 views[name].write(x)
             for tensors in ({**inputs, **results}, views):
                 lse = torch.full((batch, heads, rows), math.nan, device="cuda")
                 for kernel in (forward, gradients):
-                    kernel.launch(kernel.bind(**{n: lse if n == "lse" else tensors[n] for n in kernel.names}), torch.cuda.current_stream().cuda_stream)
+                    kernel.launch(kernel.bind(**{n: lse if n == "lse" else tensors[n] for n in kernel.names}),
+                                  torch.cuda.current_stream().cuda_stream)
                     torch.cuda.synchronize()
             visible = torch.ones(rows, rows, device="cuda", dtype=torch.bool).tril()
             worst = 0.0
             for b in range(batch):
                 want = backward.reference(*(inputs[n][:, b] for n in ("q", "k", "v", "do")), visible, d ** -0.5)
-                worst = max(worst, backward.largest_error([results[n][:, b] for n in ("o", "dq", "dk", "dv")], (want[0], *want[2:])))
+                got = [results[n][:, b] for n in ("o", "dq", "dk", "dv")]
+                worst = max(worst, backward.largest_error(got, (want[0], *want[2:])))
             same = all(torch.equal(results[name], views[name].read()) for name in results)
-            report(f"rows {row} elements apart, {target}", worst < 0.01 and same, rel_err=worst, same_bits=same, rows=rows)
+            report(f"rows {row} elements apart, {target}", worst < 0.01 and same, rel_err=worst, same_bits=same,
+                   rows=rows)
             del buffer, views
             torch.cuda.empty_cache()
 
@@ -304,11 +313,14 @@ def test_packed_qkv_view():
 
 
 def test_sinks_above_all_scores():
-    """Probabilities of which float16 has few bits, or none, beside the sink's; short sequences and long ones, both schedules."""
+    """Probabilities of which float16 has few bits, or none, beside the sink's; short sequences and long ones, both
+    schedules."""
     for target in (None, "sm_80:90"):
-        for s, hint in ((15, "max_seqlen(15, 15)"), (64, "max_seqlen(64, 64)"), (200, "max_seqlen(256, 256)"), (384, "")):
+        for s, hint in ((15, "max_seqlen(15, 15)"), (64, "max_seqlen(64, 64)"), (200, "max_seqlen(256, 256)"),
+                        (384, "")):
             for sink in ("14.0", "20.0", "-1000.0"):
-                text = DENSE.format(mask="#attn.full", layout="bshd", h=4, g=4, d=64, dtype="f16") + f" sink({sink}) {hint}"
+                text = DENSE.format(mask="#attn.full", layout="bshd", h=4, g=4, d=64, dtype="f16")
+                text += f" sink({sink}) {hint}"
                 kernel = library.compile(text, target)
                 q, k, v = (randn(40, s, 4, 64, dtype=torch.float16) for _ in range(3))
                 v += 30
@@ -316,18 +328,22 @@ def test_sinks_above_all_scores():
                 kernel.launch(kernel.bind(q=q, k=k, v=v, o=o, lse=lse), torch.cuda.current_stream().cuda_stream)
                 torch.cuda.synchronize()
                 scores = torch.einsum("bqhd,bkhd->bhqk", q.double(), k.double()) / 8
-                all_lse = torch.logaddexp(torch.logsumexp(scores, -1), torch.tensor(float(sink), device="cuda", dtype=torch.double))
+                all_lse = torch.logaddexp(torch.logsumexp(scores, -1),
+                                          torch.tensor(float(sink), device="cuda", dtype=torch.double))
                 wanted = torch.einsum("bhqk,bkhd->bqhd", torch.exp(scores - all_lse[..., None]), v.double())
                 least, got = error(wanted.half(), wanted), error(o, wanted)
-                report(f"a sink of {sink} among {s} keys, {target or 'default'}", got < 2 * least + 1e-3 and (lse - all_lse).abs().max() < 1e-4, rel_err=got, of_rounding_o=least)
+                report(f"a sink of {sink} among {s} keys, {target or 'default'}",
+                       got < 2 * least + 1e-3 and (lse - all_lse).abs().max() < 1e-4, rel_err=got, of_rounding_o=least)
 
 
 def test_few_queries():
-    """Heads packed and keys shared out: right, the same bits every time, in a CUDA graph too, whatever the workspace held."""
+    """Heads packed and keys shared out: right, the same bits every time, in a CUDA graph too, whatever the workspace
+    held."""
     side = torch.cuda.Stream()
     noise = randn(4096, 4096)
     for rows, keys, mask in ((1, 30000, "#attn.full"), (13, 9001, "#attn.causal<bottom_right>"),
-                             (70, 5000, "#attn.band<left = 2999, right = 0, bottom_right>"), (30, 20, "#attn.causal<bottom_right>")):
+                             (70, 5000, "#attn.band<left = 2999, right = 0, bottom_right>"),
+                             (30, 20, "#attn.causal<bottom_right>")):
         b, h, g, d = 2, 12, 2, 128
         kernel = library.compile(f"attn.problem @few mask({mask}) layout(bshd) heads({h}, {g}) dims({d}) dtype(bf16) "
                                  f"expected_seqlen({rows}, 32768)")
@@ -360,7 +376,8 @@ def test_few_queries():
             graph.replay() if repeat % 2 else kernel.launch(bound, torch.cuda.current_stream().cuda_stream)
             torch.cuda.synchronize()
             same &= torch.equal(o, first[0]) and torch.equal(lse, first[1])
-        report(f"few queries: {rows} of {keys} keys, {mask}", worst < 0.01 and empty and same, rel_err=worst, same_bits=same)
+        report(f"few queries: {rows} of {keys} keys, {mask}", worst < 0.01 and empty and same, rel_err=worst,
+               same_bits=same)
 
 
 def test_a_million_tokens():
@@ -395,9 +412,14 @@ def test_backward_masks():
     for d, e in ((64, 64), (128, 128), (192, 128), (256, 256), (72, 40)):
         cases = [(mask, 4, 2, "bf16", "", order) for mask in masks for order in ("", "deterministic")]
         if d <= 128:  # without shared keys warpgroups walk query tiles of their own
-            cases += [(mask, 4, 4, "bf16", "", "") for mask in ("#attn.full", "#attn.causal", "#attn.causal<bottom_right>")]
-        cases += [("#attn.band<left = 100, right = 0>", 4, 4, "bf16", "", ""), ("#attn.causal", 3, 3, "f16", "", "dlse"), ("#attn.causal", 6, 2, "bf16", "score([#attn.softcap<2.0>])", ""), ("#attn.causal", 3, 3, "f16", "score([#attn.softcap<2.0>])", ""),
-                  ("#attn.full", 4, 2, "bf16", "score([#attn.alibi])", "deterministic"), ("#attn.causal", 4, 2, "bf16", "", "deterministic")]
+            cases += [(mask, 4, 4, "bf16", "", "")
+                      for mask in ("#attn.full", "#attn.causal", "#attn.causal<bottom_right>")]
+        cases += [("#attn.band<left = 100, right = 0>", 4, 4, "bf16", "", ""),
+                  ("#attn.causal", 3, 3, "f16", "", "dlse"),
+                  ("#attn.causal", 6, 2, "bf16", "score([#attn.softcap<2.0>])", ""),
+                  ("#attn.causal", 3, 3, "f16", "score([#attn.softcap<2.0>])", ""),
+                  ("#attn.full", 4, 2, "bf16", "score([#attn.alibi])", "deterministic"),
+                  ("#attn.causal", 4, 2, "bf16", "", "deterministic")]
         for mask, h, g, dtype, score, options in cases:
             x = backward.Dense(library, mask, 2, 300, 421, h, g, d, e, dtype, score, options)
             x.run()
@@ -411,8 +433,10 @@ def test_backward_masks():
 
 
 def test_backward_packed():
-    """Padded packed sequences, of other lengths at each replay of a graph; padding is NaN in inputs and 0 in gradients."""
-    for options, left, g in (("", None, 2), ("deterministic", None, 2), ("", None, 8), ("deterministic", None, 8), ("", 100, 8)):
+    """Padded packed sequences, of other lengths at each replay of a graph; padding is NaN in inputs and 0 in
+    gradients."""
+    for options, left, g in (("", None, 2), ("deterministic", None, 2), ("", None, 8), ("deterministic", None, 8),
+                             ("", 100, 8)):
         packed = backward.Packed(library, 3000, 9, options=options, left=left, g=g)
         generator = torch.Generator().manual_seed(4)
         packed.set_lengths(generator)
@@ -426,12 +450,16 @@ def test_backward_packed():
             graph.replay()
             torch.cuda.synchronize()
             worst = max(worst, packed.error())
-        report(f"packed backward pass in a CUDA graph, 8 sets of lengths {options} {'' if left is None else f'window of {left + 1}'} {g} heads of keys".replace("  ", " "), worst < 0.01, rel_err=worst)
+        window = "" if left is None else f"window of {left + 1}"
+        what = f"packed backward pass in a CUDA graph, 8 sets of lengths {options} {window} {g} heads of keys"
+        report(what.replace("  ", " "), worst < 0.01, rel_err=worst)
 
 
 def test_backward_packed_masks():
-    """Short sequences among others: query tiles that one key tile sees have no sum, under any mask whose walk is one run. Heads of 96 columns take turns."""
-    masks = {"#attn.full": lambda q, k, rows, keys: (q >= 0) & (k >= 0), "#attn.band<left = 99, right = 20>": lambda q, k, rows, keys: (k >= q - 99) & (k <= q + 20),
+    """Short sequences among others: query tiles that one key tile sees have no sum, under any mask whose walk is one
+    run. Heads of 96 columns take turns."""
+    masks = {"#attn.full": lambda q, k, rows, keys: (q >= 0) & (k >= 0),
+             "#attn.band<left = 99, right = 20>": lambda q, k, rows, keys: (k >= q - 99) & (k <= q + 20),
              "#attn.causal<bottom_right>": lambda q, k, rows, keys: k <= q + keys - rows,
              # other key tiles come by query tiles that see the first one only
              '#attn.predicate<"q < 100 || k >= q">': lambda q, k, rows, keys: (q < 100) | (k >= q)}
@@ -462,13 +490,16 @@ def test_gradients_of_a_million_tokens():
         worst = 0.0
         for lo in (0, 123456, n - 400):  # rows whose keys, and keys whose rows, are all within
             begin, end = max(0, lo - left), min(n, lo + 400 + left)
-            i, j = torch.arange(begin, end, device="cuda")[:, None], torch.arange(max(0, begin - left), end, device="cuda")[None]
             keys = slice(max(0, begin - left), end)
-            want = backward.reference(x.q[0, begin:end], x.k[0, keys], x.v[0, keys], x.do[0, begin:end], (j <= i) & (j >= i - left), x.scale)[2:]
+            i = torch.arange(begin, end, device="cuda")[:, None]
+            j = torch.arange(keys.start, end, device="cuda")[None]
+            want = backward.reference(x.q[0, begin:end], x.k[0, keys], x.v[0, keys], x.do[0, begin:end],
+                                      (j <= i) & (j >= i - left), x.scale)[2:]
             rows, cols = slice(lo - begin, lo - begin + 400), slice(lo - keys.start, lo - keys.start + 400)
             got = (x.dq[0, lo:lo + 400], x.dk[0, lo:lo + 400], x.dv[0, lo:lo + 400])
             worst = max(worst, backward.largest_error(got, (want[0][rows], want[1][cols], want[2][cols])))
-        report(f"gradients of 2^20 tokens under a window {options}".rstrip(), worst < 0.01 and not any(t.isnan().any() for t in (x.dq, x.dk, x.dv)), rel_err=worst)
+        report(f"gradients of 2^20 tokens under a window {options}".rstrip(),
+               worst < 0.01 and not any(t.isnan().any() for t in (x.dq, x.dk, x.dv)), rel_err=worst)
 
 
 def test_refusals():

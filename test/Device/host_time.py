@@ -4,8 +4,9 @@
 
   host_time.py BUILD --before LIBRARY [--out FILE.jsonl] [--rounds 15]
 
-One JSON line a call: the median of `now / before` over the rounds, and both medians in microseconds, ctypes included. Calls: launches of
-a forward pass and of gradients (three kernels), packed and dense, and the workspace query of each. Tensors are small, so that the GPU is never waited for."""
+One JSON line a call: the median of `now / before` over the rounds, and both medians in microseconds, ctypes included.
+Calls: launches of a forward pass and of gradients (three kernels), packed and dense, and the workspace query of each.
+Tensors are small, so that the GPU is never waited for."""
 import ctypes
 import statistics
 import time
@@ -35,7 +36,8 @@ def passes(library):
 
 
 def launching(kernel, bound):
-    launch, handle, pointer = kernel.library.c.attnLaunch, bound[3], ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+    launch, handle = kernel.library.c.attnLaunch, bound[3]
+    pointer = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
     return lambda: launch(handle, bound[0], bound[2], pointer)
 
 
@@ -61,4 +63,5 @@ for (name, *new), (_, *old) in zip(list(passes(now)), list(passes(before))):
             assert call() == 0
         times = [[time_of(call) for call in calls] for _ in range(args.rounds)]
         bench.emit(call=f"{name}: {what}", ratio=round(statistics.median(a / b for a, b in times), 4),
-                   now_us=round(statistics.median(a for a, _ in times), 3), before_us=round(statistics.median(b for _, b in times), 3))
+                   now_us=round(statistics.median(a for a, _ in times), 3),
+                   before_us=round(statistics.median(b for _, b in times), 3))

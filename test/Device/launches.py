@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks on a GPU of what problem and shapes decide together: gradients of a part of the keys (`partial_kv`) under any hint, and launches without one.
+"""Checks on a GPU of what problem and shapes decide together: gradients of a part of the keys (`partial_kv`) under any
+hint, and launches without one.
 
   launches.py BUILD [--out FILE.jsonl]
 
-o and lse of all keys, gradients of half of them, against double; a CUDA graph of a launch that gets its program by its shapes, replayed with other lengths, one
-sequence with nearly all rows among them. One JSON line a check; exit 1 if one fails."""
+o and lse of all keys, gradients of half of them, against double; a CUDA graph of a launch that gets its program by its
+shapes, replayed with other lengths, one sequence with nearly all rows among them. One JSON line a check; exit 1 if one
+fails."""
 import json
 import math
 import sys
@@ -46,17 +48,22 @@ def merged(dim, rows, batch, hint, layout, heads=4):
     P, K, V = P[..., :rows], K[..., :rows, :], V[..., :rows, :]
     dS = P * (dO @ V.transpose(-1, -2) - (dO * o.double().transpose(1, 2)).sum(-1, keepdim=True))
     want = dict(dq=dS @ K * dim**-0.5, dk=dS.transpose(-1, -2) @ Q * dim**-0.5, dv=P.transpose(-1, -2) @ dO)
-    kernel = library.compile(f"attn.problem @p mask(#attn.full) layout({layout}) heads({heads}) dims({dim}) dtype(bf16){hint}\nattn.backward @g of(@p) merged")
+    kernel = library.compile(f"attn.problem @p mask(#attn.full) layout({layout}) heads({heads}) dims({dim}) "
+                             f"dtype(bf16){hint}\nattn.backward @g of(@p) merged")
     tensors = dict(q=q, do=do, o=o, k=k[:, :rows].contiguous(), v=v[:, :rows].contiguous())
     tensors.update({name: torch.full_like(q, math.nan) for name in want}, lse=lse.float().contiguous())
     if layout == "thd":
-        tensors = {name: x.reshape(-1, heads, dim) for name, x in tensors.items() if name != "lse"} | dict(lse=lse.float().transpose(0, 1).reshape(heads, -1).contiguous())
-        tensors["cu_seqlens_q"] = tensors["cu_seqlens_kv"] = torch.arange(batch + 1, device="cuda", dtype=torch.int32) * rows
+        tensors = {name: x.reshape(-1, heads, dim) for name, x in tensors.items() if name != "lse"}
+        tensors["lse"] = lse.float().transpose(0, 1).reshape(heads, -1).contiguous()
+        cu_seqlens = torch.arange(batch + 1, device="cuda", dtype=torch.int32) * rows
+        tensors["cu_seqlens_q"] = tensors["cu_seqlens_kv"] = cu_seqlens
     bound = kernel.bind(**tensors)
     kernel.launch(bound, stream())
     torch.cuda.synchronize()
-    error = max(((tensors[n].double().reshape(batch, rows, heads, dim).transpose(1, 2) - w).norm() / w.norm()).item() for n, w in want.items())
-    report("gradients of half of the keys", error, 6e-3, dim=dim, rows=rows, batch=batch, hint=hint.strip(), layout=layout, schedule=schedule(kernel, bound))
+    error = max(((tensors[n].double().reshape(batch, rows, heads, dim).transpose(1, 2) - w).norm() / w.norm()).item()
+                for n, w in want.items())
+    report("gradients of half of the keys", error, 6e-3, dim=dim, rows=rows, batch=batch, hint=hint.strip(),
+           layout=layout, schedule=schedule(kernel, bound))
 
 
 def causal(tensors, lengths, dim):
@@ -64,7 +71,8 @@ def causal(tensors, lengths, dim):
     for rows in filter(None, lengths):
         own, begin = slice(begin, begin + rows), begin + rows
         q, k, v = (tensors[n][own] for n in "qkv")
-        wanted[own] = backward.reference(q, k, v, torch.zeros_like(q), torch.ones(rows, rows, device="cuda").tril().bool(), dim**-0.5)[0]
+        visible = torch.ones(rows, rows, device="cuda").tril().bool()
+        wanted[own] = backward.reference(q, k, v, torch.zeros_like(q), visible, dim**-0.5)[0]
     return wanted
 
 
@@ -92,7 +100,8 @@ def replays(batch=600, each=9, heads=8, dim=128):
         torch.cuda.synchronize()
         wanted = causal(tensors, lengths.tolist(), dim)
         error = ((tensors["o"].double() - wanted).norm() / wanted.norm()).item()
-        report("a graph of a launch without a hint, other lengths", error, 5e-3, longest=int(lengths.max()), schedule=schedule(kernel, bound))
+        report("a graph of a launch without a hint, other lengths", error, 5e-3, longest=int(lengths.max()),
+               schedule=schedule(kernel, bound))
 
 
 for dim in (64, 128):

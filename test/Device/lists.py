@@ -41,7 +41,8 @@ def columns(end):
 
 
 def blocks(offsets, entries, q, kv, wrong):
-    """As many entries, of other blocks, some twice; `wrong`: some of blocks that are none, and offsets that lead out."""
+    """As many entries, of other blocks, some twice; `wrong`: some of blocks that are none, and offsets that lead
+    out."""
     rows = offsets.numel() - 1
     def change(turn):
         cuts = torch.sort(torch.randint(0, entries.numel() + 1, (rows - 1,), device="cuda")).values
@@ -63,7 +64,8 @@ def blocks(offsets, entries, q, kv, wrong):
                 own = entries[int(offsets[row]):int(offsets[row + 1])]
                 seen[row, own[(own >= 0) & (own < -(-S // kv))].long()] = True
         at = torch.arange(S, device="cuda")
-        of_row = torch.cat([seen, torch.zeros_like(seen[:1])])[(at // q).clamp(max=rows)]  # rows beyond the last see nothing
+        # Rows beyond the last see nothing.
+        of_row = torch.cat([seen, torch.zeros_like(seen[:1])])[(at // q).clamp(max=rows)]
         return of_row[:, at // kv]
     return change
 
@@ -79,7 +81,8 @@ def far_runs(ids_q, ids_kv):
 
 
 def trees(parents, cuts):
-    """Of each sequence: a text with continuations, keys that follow one of some before them, all the first one, any at all."""
+    """Of each sequence: a text with continuations, keys that follow one of some before them, all the first one, any at
+    all."""
     def change(turn):
         visible = torch.zeros(S, S, dtype=torch.bool, device="cuda")
         for begin, end in zip(cuts, cuts[1:]):
@@ -98,7 +101,8 @@ def trees(parents, cuts):
 def check(name, mask, arrays, change, queries=S, keys=S, more="", poisoned=(), dim=DIM, layout="bshd"):
     """`poisoned`: keys whose V is NaN, which is nothing to rows that do not see them."""
     global failures
-    text = f"attn.problem @lists mask({mask}) layout({layout}) heads({HEADS}) dims({dim}) dtype(bf16) outputs(o, lse){more}"
+    text = (f"attn.problem @lists mask({mask}) layout({layout}) heads({HEADS}) dims({dim}) dtype(bf16) "
+            f"outputs(o, lse){more}")
     kernel = library.compile(text)
     q, k, v = (torch.randn(1, rows, HEADS, dim, device="cuda", dtype=torch.bfloat16) for rows in (queries, keys, keys))
     v[:, list(poisoned)] = math.nan
@@ -128,8 +132,10 @@ def check(name, mask, arrays, change, queries=S, keys=S, more="", poisoned=(), d
             error = (o[0, :, h].float() - want)[~spoilt].norm() / want[~spoilt].norm().clamp(min=1e-6)
             empty = torch.isneginf(want_lse)
             off = (lse[0, h] - want_lse)[~empty].abs().amax() if (~empty).any() else torch.zeros(())
-            right = torch.isneginf(lse[0, h][empty]).all() and (o[0, :, h][empty] == 0).all() and o[0, :, h][spoilt].isnan().all()
-            worst = max(worst, error.item() if right else math.inf, off.item()) if not math.isnan(error + off) else math.inf
+            right = (torch.isneginf(lse[0, h][empty]).all() and (o[0, :, h][empty] == 0).all() and
+                     o[0, :, h][spoilt].isnan().all())
+            worst = (max(worst, error.item() if right else math.inf, off.item()) if not math.isnan(error + off) else
+                     math.inf)
             del s, p
     ok = worst < 0.01
     failures += not ok
@@ -139,11 +145,12 @@ def check(name, mask, arrays, change, queries=S, keys=S, more="", poisoned=(), d
 torch.backends.cuda.matmul.allow_tf32 = False
 ids = randint(0, 3, 1, S)
 for room in ("", " kv_list_capacity(64)"): # or hardly any
-    check("documents" + room, "#attn.and<#attn.document, #attn.causal>", dict(segment_ids_q=ids, segment_ids_kv=ids), documents(ids),
-          more=room)
+    check("documents" + room, "#attn.and<#attn.document, #attn.causal>", dict(segment_ids_q=ids, segment_ids_kv=ids),
+          documents(ids), more=room)
 FAR = 2_200_000
 near, far = randint(0, 3, 1, 100), randint(0, 3, 1, FAR)
-check("2.2 million keys", "#attn.document", dict(segment_ids_q=near, segment_ids_kv=far), far_runs(near, far), 100, FAR, " kv_list_capacity(2200000)")
+check("2.2 million keys", "#attn.document", dict(segment_ids_q=near, segment_ids_kv=far), far_runs(near, far), 100, FAR,
+      " kv_list_capacity(2200000)")
 end = randint(0, S, 1, S)
 check("column intervals", '#attn.and<#attn.causal, #attn.column_interval<end = "end">>', dict(end=end), columns(end))
 for q, kv, rows, wrong in ((128, 128, S // 128, False), (100, 70, S // 100 - 3, False), (256, 64, S // 256 + 2, True),
@@ -157,13 +164,14 @@ for q, kv, rows, wrong in ((128, 128, S // 128, False), (100, 70, S // 100 - 3, 
         check(name + " kv_list_capacity(64)", mask, arrays, change, more=" kv_list_capacity(64)")
     if (q, kv) == (128, 128):
         check(name + ", d 128", mask, arrays, change, dim=128)
-        check(name + ", causal, NaN in V", f"#attn.and<{mask}, #attn.causal>", arrays, lambda turn: change(turn) & (k_at <= q_at),
-              poisoned=(5, 4000, 4001, 20000))
+        check(name + ", causal, NaN in V", f"#attn.and<{mask}, #attn.causal>", arrays,
+              lambda turn: change(turn) & (k_at <= q_at), poisoned=(5, 4000, 4001, 20000))
 # Few long sequences, which all blocks number together, among others.
 for layout, cuts in (("bshd", [0, S]), ("thd", [0, 480, 480, 8000, S - 4000, S])):
     parents = randint(0, 1, *((1, S) if layout == "bshd" else (S,)))
     arrays = dict(parents=parents)
     if layout == "thd":
         arrays |= {f"cu_seqlens_{side}": torch.tensor(cuts, dtype=torch.int32, device="cuda") for side in ("q", "kv")}
-    check(f"trees by parents, {layout}", '#attn.ancestors<"parents">', arrays, trees(parents, cuts), layout=layout, more=" kv_list_capacity(60000)")
+    check(f"trees by parents, {layout}", '#attn.ancestors<"parents">', arrays, trees(parents, cuts), layout=layout,
+          more=" kv_list_capacity(60000)")
 sys.exit(failures > 0)

@@ -97,7 +97,8 @@ class Case:
     def tensors(self, device):
         def draw(*shape):
             return torch.randn(*shape, device=device, dtype=torch.bfloat16)
-        t = {"q": draw(self.batch, self.queries, self.heads, self.dim), "k": draw(self.batch, self.keys, self.kv_heads, self.dim),
+        t = {"q": draw(self.batch, self.queries, self.heads, self.dim),
+             "k": draw(self.batch, self.keys, self.kv_heads, self.dim),
              "v": draw(self.batch, self.keys, self.kv_heads, self.dim_v),
              "do": draw(self.batch, self.queries, self.heads, self.dim_v)}
         t["lse"] = torch.full((self.batch, self.heads, self.queries), float("nan"), device=device)
@@ -116,13 +117,14 @@ def dense_name(d, s, what):
 
 def dense(group, d, s, what, mask, kind, rows, score="", **more):
     h = 2048 // d
-    return Case(group, dense_name(d, s, what), mask, kind, rows, h, h, d, d, 16384 // s, s, s, score=score, typical=str(s), **more)
+    return Case(group, dense_name(d, s, what), mask, kind, rows, h, h, d, d, 16384 // s, s, s, score=score,
+                typical=str(s), **more)
 
 
 def packed(d, what, lengths):
     h, tokens = 2048 // d, sum(lengths)
-    return Case("masks", f"d{d} h{h} {what}", "#attn.causal", "causal", documents(lengths), h, h, d, d, 1, tokens, tokens,
-                lengths=tuple(lengths), packed=True, typical=str(round(tokens / len(lengths))))
+    return Case("masks", f"d{d} h{h} {what}", "#attn.causal", "causal", documents(lengths), h, h, d, d, 1,
+                tokens, tokens, lengths=tuple(lengths), packed=True, typical=str(round(tokens / len(lengths))))
 
 
 def model(name, b, sq, sk, h, g, d, dv=None, kind="causal", backward=True, typical=""):
@@ -160,11 +162,12 @@ def all_cases():
         yield packed(128, f"T32768 docs{count} causal", random_documents(count))
     for d in (128, 64):
         yield dense("masks", d, n, "window1024 or 64 sinks", some_keys_or_window(64, 1023), "other", sinks(n, 1023, 64))
-    yield dense("masks", 128, n, "window512 or 1024 global keys", some_keys_or_window(1024, 511), "other", sinks(n, 511, 1024))
+    yield dense("masks", 128, n, "window512 or 1024 global keys", some_keys_or_window(1024, 511), "other",
+                sinks(n, 511, 1024))
     yield dense("masks", 128, n, "prefix4096 or causal", "#attn.or<#attn.prefix<4096>, #attn.causal>", "other",
                 intervals(torch.zeros(n, dtype=torch.int64), (i(n) + 1).clamp(min=4096)))
-    yield dense("masks", 128, n, "chunk4096 causal", "#attn.and<#attn.chunk<4096>, #attn.causal>", "causal", documents([4096] * 4),
-                lengths=(4096,) * 4)
+    yield dense("masks", 128, n, "chunk4096 causal", "#attn.and<#attn.chunk<4096>, #attn.causal>", "causal",
+                documents([4096] * 4), lengths=(4096,) * 4)
     yield dense("scores", 128, n, "causal softcap", "#attn.causal", "causal", causal(n, n), f"#attn.softcap<{SOFTCAP}>")
     yield dense("scores", 128, n, "causal alibi", "#attn.causal", "causal", causal(n, n), "#attn.alibi")
     yield model("gqa 32/8 d128 b4 s4096 causal", 4, 4096, 4096, 32, 8, 128)
@@ -178,7 +181,8 @@ def all_cases():
     yield model("mha 24 d128 b2 s4250 full", 2, 4250, 4250, 24, 24, 128, kind="full")
     yield model("cross 24 d128 b2 q4096 kv512 full", 2, 4096, 512, 24, 24, 128, kind="full")
     for b, sq, sk in ((1, 1, 65536), (16, 1, 8192), (64, 1, 4096), (128, 1, 2048), (16, 4, 16384)):
-        yield model(f"decode 32/8 d128 b{b} q{sq} kv{sk}", b, sq, sk, 32, 8, 128, kind="full", backward=False, typical=f"{sq}, {sk}")
+        yield model(f"decode 32/8 d128 b{b} q{sq} kv{sk}", b, sq, sk, 32, 8, 128, kind="full", backward=False,
+                    typical=f"{sq}, {sk}")
     yield model("prefill 32/8 d128 b1 q2048 kv32768 causal", 1, 2048, 32768, 32, 8, 128, backward=False)
     yield model("gqa 32/8 d128 b1 s65536 causal", 1, 65536, 65536, 32, 8, 128)
 

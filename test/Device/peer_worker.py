@@ -2,7 +2,8 @@
 """What bench_peers.py runs as processes of their own: attnc and its peers, checked and timed by turns.
 
   peer_worker.py bench BUILD     times cases; what to do is a JSON object in $ATTNC_PEERS (see bench_peers.py)
-  peer_worker.py compile I N     compiles every N-th kernel of the peers that compile at run time into their caches on disk
+  peer_worker.py compile I N     compiles every N-th kernel of the peers that compile at run time into their caches on
+                                 disk
 
 Lines of JSON go to stdout: results, and where the process is, so that the one that started it can go on without a
 peer that hangs or takes the CUDA context with it."""
@@ -65,7 +66,8 @@ class Judge:
             return {"rel_err_vs_float64": round(error, 5)}
         distance = self.distance(results)
         if distance is not None and not distance <= WRONG:
-            raise RuntimeError(f"differs from attnc by {distance:.3g}, though both are right in the heads compared with float64")
+            raise RuntimeError(f"differs from attnc by {distance:.3g}, though both are right in the heads compared "
+                               "with float64")
         return {"rel_err_vs_float64": round(error, 5)}
 
 
@@ -104,7 +106,8 @@ def captured(peer, case, t, which, expected):
 
 
 def take_turns(calls, rounds):
-    """Milliseconds by peer: a median of rounds, and how far apart the middle half of them is. Each round begins with another peer."""
+    """Milliseconds by peer: a median of rounds, and how far apart the middle half of them is. Each round begins with
+    another peer."""
     counts = {name: max(1, round(SAMPLE_MS / max(elapsed_ms(call, 2), 0.005))) for name, call in calls.items()}
     samples, names = {name: [] for name in calls}, list(calls)
     for turn in range(rounds):
@@ -159,10 +162,12 @@ class Bench:
             kernels = dict(zip(texts, pool.map(one, texts.values())))
         for name in ("attnc", "attnc deterministic"):
             self.peers[name] = Ours(kernels, name)
-        emit(peer="attnc", case="compile all", kernels=len(set(texts.values())), s=round(time.perf_counter() - start, 1))
+        emit(peer="attnc", case="compile all", kernels=len(set(texts.values())),
+             s=round(time.perf_counter() - start, 1))
 
     def ready(self, name, case, t, which, judge):
-        """The call of a peer, checked, and facts for its line; None if it cannot be timed, of which there is a line then."""
+        """The call of a peer, checked, and facts for its line; None if it cannot be timed, of which there is a line
+        then."""
         facts = {"peer": name, "case": case.name, "group": case.group, "pass": which}
         emit(at=[case.name, which, name])
         if [case.name, which, name] in plan.get("without", []):
@@ -177,7 +182,8 @@ class Bench:
             facts.update(judge.facts(name, results))
             ms = elapsed_ms(call, 2)
             if ms < LONG_MS and host_share(call, ms) > HOST_BOUND:
-                uncaptured = next((why for *call_of, why in plan.get("uncaptured", []) if call_of == [name, which]), None)
+                uncaptured = next((why for *call_of, why in plan.get("uncaptured", []) if call_of == [name, which]),
+                                  None)
                 if uncaptured:
                     facts["host_bound"] = uncaptured
                 else:
@@ -238,7 +244,8 @@ class Bench:
                     t = case.tensors(DEVICE)
                     wanted = {of: reference(case, t, *of) for of in slices(case, plan["slices"])}
                 if which == "backward":
-                    with contextlib.suppress(Exception):  # o and lse, which our backward pass reads: it is wrong without them
+                    # Our backward pass reads o and lse: it is wrong without them.
+                    with contextlib.suppress(Exception):
                         prepared(self.peers["attnc"], case, t, "forward")()
                 self.run_pass(case, t, which, Judge(case, t, which, wanted))
             except Exception as e:
@@ -256,8 +263,9 @@ def bench(build):
     it = Bench(attnc.Library(os.path.join(build, "lib", "libattnc.so")), cases)
     it.compile()
     versions = it.import_peers()
-    emit(peer="env", commit=plan["commit"], gpu=torch.cuda.get_device_name(), torch=torch.__version__, cudnn=versions.pop("cudnn", None),
-         cuda=torch.version.cuda, date=time.strftime("%Y-%m-%d"), rounds=plan["rounds"], versions=versions)
+    emit(peer="env", commit=plan["commit"], gpu=torch.cuda.get_device_name(), torch=torch.__version__,
+         cudnn=versions.pop("cudnn", None), cuda=torch.version.cuda, date=time.strftime("%Y-%m-%d"),
+         rounds=plan["rounds"], versions=versions)
     emit(ready=True)
     sys.stdin.readline()  # until kernels of peers are compiled: what is timed has the machine to itself
     a, b = (torch.randn(8192, 8192, device=DEVICE, dtype=torch.bfloat16) for _ in "ab")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """attnc and its peers: what to call for the passes of a case of peer_cases.py.
 
-Each peer has `forward` and `backward`, which return what to call; the call returns o, or dq, dk and dv, in our layout."""
+Each peer has `forward` and `backward`, which return what to call; the call returns o, or dq, dk and dv, in our
+layout."""
 import importlib
 import importlib.metadata
 
@@ -45,7 +46,8 @@ class Cudnn:
             raise Unsupported("torch's attention through cuDNN has no such mask or score modifier")
         if case.kind == "causal" and case.queries != case.keys:
             raise Unsupported("torch's causal mask begins at the upper left corner")
-        return F.scaled_dot_product_attention(q, k, v, is_causal=case.kind == "causal", enable_gqa=case.heads != case.kv_heads)
+        return F.scaled_dot_product_attention(q, k, v, is_causal=case.kind == "causal",
+                                              enable_gqa=case.heads != case.kv_heads)
 
     def forward(self, case, t):
         q, k, v = (t[x].transpose(1, 2) for x in "qkv")
@@ -97,8 +99,9 @@ class FlashAttention4:
         if case.lengths:
             q, k, v = (batched(x)[0] for x in (q, k, v))
             most = max(case.lengths)
-            return first(self.m.flash_attn_varlen_func(q, k, v, cu_seqlens_q=t["cu"], cu_seqlens_k=t["cu"], max_seqlen_q=most,
-                                                       max_seqlen_k=most, return_lse=True, **options))
+            return first(self.m.flash_attn_varlen_func(q, k, v, cu_seqlens_q=t["cu"], cu_seqlens_k=t["cu"],
+                                                       max_seqlen_q=most, max_seqlen_k=most, return_lse=True,
+                                                       **options))
         return first(self.m.flash_attn_func(q, k, v, return_lse=True, **options))
 
     def forward(self, case, t):
@@ -112,8 +115,8 @@ class FlashAttention4:
 
 
 class CudnnFlex:
-    """cudnn.flex_attention: masks of two intervals, of which it makes a plan ahead of its kernels. Packed sequences are one
-    sequence with a mask of documents."""
+    """cudnn.flex_attention: masks of two intervals, of which it makes a plan ahead of its kernels. Packed sequences are
+    one sequence with a mask of documents."""
 
     def __init__(self):
         self.m = importlib.import_module("cudnn.flex_attention")

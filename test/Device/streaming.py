@@ -33,18 +33,20 @@ failed = 0
 def report(check, ok, **facts):
     global failed
     failed += not ok
-    line = json.dumps(dict(check=check, ok=bool(ok), **{k: round(v, 4) if isinstance(v, float) else v for k, v in facts.items()}))
+    line = json.dumps(dict(check=check, ok=bool(ok),
+                           **{k: round(v, 4) if isinstance(v, float) else v for k, v in facts.items()}))
     print(line, file=out or sys.stdout, flush=True)
 
 
 class Batch:
     """A padded packed batch: `gap` rows of NaN before, between and behind sequences."""
 
-    def __init__(self, heads, kv_heads, dim, bounds, mask="#attn.full", dtype=torch.bfloat16, score="", rows=0, hint="bounds"):
+    def __init__(self, heads, kv_heads, dim, bounds, mask="#attn.full", dtype=torch.bfloat16, score="", rows=0,
+                 hint="bounds"):
         self.heads, self.kv_heads, self.dim, self.dtype, self.mask, self.rows = heads, kv_heads, dim, dtype, mask, rows
         name = {torch.bfloat16: "bf16", torch.float16: "f16"}[dtype]
-        self.text = (f"attn.problem @p mask({mask}) layout(thd padded) heads({heads}, {kv_heads}) dims({dim}) dtype({name})"
-                     f"{score} {hint}({bounds[0]}, {bounds[1]})")
+        self.text = (f"attn.problem @p mask({mask}) layout(thd padded) heads({heads}, {kv_heads}) dims({dim}) "
+                     f"dtype({name}){score} {hint}({bounds[0]}, {bounds[1]})")
         self.both = self.text + "\nattn.backward @g of(@p)"
 
     def fill(self, lengths_q, lengths_kv, gap=3, scale=1.0):
@@ -62,7 +64,8 @@ class Batch:
             t[x] = torch.full((n, h, self.dim), math.nan, device="cuda", dtype=self.dtype)
             begin, lengths = (starts[0], lengths_q) if n == total[0] and x in ("q", "do") else (starts[1], lengths_kv)
             for i, length in enumerate(lengths):
-                t[x][begin[i]:begin[i] + length] = (torch.randn(length, h, self.dim, device="cuda") * scale).to(self.dtype)
+                numbers = torch.randn(length, h, self.dim, device="cuda") * scale
+                t[x][begin[i]:begin[i] + length] = numbers.to(self.dtype)
         t["o"], t["lse"] = torch.empty_like(t["q"]), torch.empty(self.heads, total[0], device="cuda")
         for x in "qkv":
             t["d" + x] = torch.empty_like(t[x])
@@ -80,7 +83,8 @@ class Batch:
             self.t[x].fill_(math.nan)
 
     def check(self, only=None):
-        """Worst ratio of the error's norm to that of rounding exact results; inf where padding is not what it should be."""
+        """Worst ratio of the error's norm to that of rounding exact results; inf where padding is not what it should
+        be."""
         t, apart, floor = self.t, 0.0, 0.0
         for x, side, lengths in (("o", 0, self.lengths[0]), ("dq", 0, self.lengths[0]), ("dk", 1, self.lengths[1]),
                                  ("dv", 1, self.lengths[1])):
@@ -108,7 +112,8 @@ class Batch:
             if ((mine == -math.inf) != (lse == -math.inf)).any() or ((mine - lse).abs() > 1e-4 * (1 + lse.abs())).any():
                 return math.inf, "lse"
             grads = torch.autograd.grad(exact, (q, k, v), t["do"][a:a + n].double(), allow_unused=True)
-            for x, c, s, want in (("o", a, n, exact.detach()), ("dq", a, n, grads[0]), ("dk", b, m, grads[1]), ("dv", b, m, grads[2])):
+            for x, c, s, want in (("o", a, n, exact.detach()), ("dq", a, n, grads[0]), ("dk", b, m, grads[1]),
+                                  ("dv", b, m, grads[2])):
                 got = t[x][c:c + s].double()
                 want = torch.zeros_like(got) if want is None else torch.nan_to_num(want)
                 apart += (got - want).square().sum().item()
@@ -133,10 +138,11 @@ def main():
     cases["d 512"] = Batch(2, 2, 512, (1, 16))
     # What a tile or two of tensor cores' rows are, all of whose keys may be looked at in one go.
     large = {f"{bounds} h {heads}/{kv_heads}": Batch(heads, kv_heads, 128, bounds) for bounds, heads, kv_heads in (
-        ((96, 96), 3, 3), ((128, 100), 4, 2), ((144, 144), 3, 3), ((160, 160), 4, 2), ((192, 192), 3, 3), ((224, 224), 4, 2), ((240, 240), 3, 3),
-        ((256, 256), 4, 2), ((100, 190), 3, 3), ((200, 90), 3, 3),
+        ((96, 96), 3, 3), ((128, 100), 4, 2), ((144, 144), 3, 3), ((160, 160), 4, 2), ((192, 192), 3, 3),
+        ((224, 224), 4, 2), ((240, 240), 3, 3), ((256, 256), 4, 2), ((100, 190), 3, 3), ((200, 90), 3, 3),
         # Their gradients, too, if each head has keys of its own.
-        ((66, 66), 3, 3), ((80, 70), 4, 4), ((112, 97), 3, 3), ((65, 128), 3, 3), ((128, 128), 4, 4), ((130, 100), 3, 3), ((70, 150), 4, 4))}
+        ((66, 66), 3, 3), ((80, 70), 4, 4), ((112, 97), 3, 3), ((65, 128), 3, 3), ((128, 128), 4, 4),
+        ((130, 100), 3, 3), ((70, 150), 4, 4))}
     large["(144, 144) causal, f16"] = Batch(3, 3, 96, (144, 144), "#attn.causal", torch.float16)
     large["(192, 192) d 64, f16"] = Batch(4, 2, 64, (192, 192), "#attn.full", torch.float16)
     large["(128, 128) causal, d 96, f16"] = Batch(3, 3, 96, (128, 128), "#attn.causal", torch.float16)
@@ -199,7 +205,8 @@ def main():
     q = torch.zeros(b + 1, 16, 512, device="cuda", dtype=torch.bfloat16)
     k = torch.zeros(b * s + 1, 16, 512, device="cuda", dtype=torch.bfloat16)
     far.t = dict(q=q, do=torch.zeros_like(q), k=k, v=torch.zeros_like(k), o=torch.empty_like(q),
-                 lse=torch.empty(16, b + 1, device="cuda"), dq=torch.empty_like(q), dk=torch.empty_like(k), dv=torch.empty_like(k))
+                 lse=torch.empty(16, b + 1, device="cuda"), dq=torch.empty_like(q), dk=torch.empty_like(k),
+                 dv=torch.empty_like(k))
     for side, n in (("q", 1), ("kv", s)):
         sums = torch.arange(b + 1, dtype=torch.int32, device="cuda") * n
         far.t["cu_seqlens_" + side] = far.t["padded_offsets_" + side] = sums

@@ -105,7 +105,8 @@ LISTED = {  # the rows of a listed tile, by head dim: those of the schedule
 }
 
 
-BACKWARD = ("full", "causal", "sink_window", "softcap", "window")  # backward passes, with and without a fixed order of sums
+# Backward passes, with and without a fixed order of sums.
+BACKWARD = ("full", "causal", "sink_window", "softcap", "window")
 
 
 DROPPED = {  # masks with dropout, and bounds or typical lengths
@@ -127,7 +128,8 @@ FIRST = {  # plain problems whose first choice has to fit, and what they say of 
     "first_short": " expected_seqlen(512)",
     "first_long": " expected_seqlen(16384)",
 }
-FIRST_OF_BOUNDS = {f"first_of_{most}": f" max_seqlen({most})" for most in (96, 128, 144, 192, 224, 240, 256)}  # of packed ones, what looks at all keys in one go
+# Of packed ones, what looks at all keys in one go.
+FIRST_OF_BOUNDS = {f"first_of_{most}": f" max_seqlen({most})" for most in (96, 128, 144, 192, 224, 240, 256)}
 
 
 LOOKED_AT = ("full", "causal", "window", "sink_window", "dropped", "dropped_full")
@@ -159,18 +161,22 @@ def cases():
         for j, d in enumerate((8, 64, 80, 128, 256, 320, 512)):
             chosen.add((CHIPS[(i + j) % 4], mask, "thd padded", d, d, ("bf16", "f16")[i % 2]))
     for i, mask in enumerate(LARGE):
-        chosen |= {("sm_90a", mask, layout, d, d, "bf16") for layout, d in (("thd padded", (64, 128)[i % 2]), ("bshd", 128))}
-    # Known, left out: where a lane holds numbers of several keys, the compiler has them in memory, a stack frame of 16 to 128 bytes.
+        chosen |= {("sm_90a", mask, layout, d, d, "bf16")
+                   for layout, d in (("thd padded", (64, 128)[i % 2]), ("bshd", 128))}
+    # Known, left out: where a lane holds numbers of several keys, the compiler has them in memory, a stack frame of 16
+    # to 128 bytes.
     chosen = {case for case in chosen if case[1] != "alone_grads" or case[3] in (8, 128, 512)}
     chosen.add(("sm_90a", "alone_grads", "bshd", 128, 128, "bf16"))
-    # Known, left out: beyond 128 columns five warps are no tile of the sequence's own, and the usual kernel of this one spills 8 bytes.
+    # Known, left out: beyond 128 columns five warps are no tile of the sequence's own, and the usual kernel of this one
+    # spills 8 bytes.
     chosen.discard(("sm_80:90", "five_warps_grads", "thd padded", 256, 256, "bf16"))
     for chip, tiles in LISTED.items():
         chosen |= {(chip, "causal", "thd listed", d, d, "bf16") for d in tiles}
     for backward in ("", " backward"):
         chosen |= {("sm_90a", "causal", "thd by class" + backward, d, d, "bf16") for d in (64, 128)}
     # Gradients of the short ones up to 100, which have nothing to fall back to.
-    chosen |= {("sm_90a", mask, "thd by class of 100 backward", d, d, "bf16") for mask in ("full", "window", "softcap") for d in (64, 128)}
+    chosen |= {("sm_90a", mask, "thd by class of 100 backward", d, d, "bf16")
+               for mask in ("full", "window", "softcap") for d in (64, 128)}
     chosen.add(("sm_80", "full", "thd by class backward", 64, 64, "f16"))
     for chip in (*CHIPS, SMALL_CHIP):
         chosen.add((chip, "causal", "bshd", 192, 128, "bf16"))
@@ -186,23 +192,28 @@ def cases():
         for d in (64, 128):
             chosen.add(("sm_90a", mask, "thd padded backward", d, d, "f16"))
         chosen.add(("sm_90a", mask, "thd padded backward deterministic", 256, 256, "bf16"))
-    for i, mask in enumerate(("document", "tree", "ancestors", "odd_blocks")):  # with queries at rest, and tests that read arrays
+    # With queries at rest, and tests that read arrays.
+    for i, mask in enumerate(("document", "tree", "ancestors", "odd_blocks")):
         for j, d in enumerate((96, 128, 192, 256)):
             chosen.add(("sm_90a", mask, ("bshd", "thd padded")[(i + j) % 2] + " backward deterministic", d, d, "bf16"))
     # What is added to scores, of head dims that warpgroups cannot share out too; arrays' gradients beyond 192 columns.
-    for mask, layout, d, e in (("alibi", "bshd", 64, 64), ("alibi", "bshd", 136, 136), ("alibi", "thd padded", 192, 128), ("alibi", "bshd", 256, 256), ("bias", "bshd", 192, 192),
-                               ("bias", "sbhd", 256, 256), ("softcap_bias", "bshd", 192, 128), ("softcap_bias", "bshd", 256, 256), ("dropped_alibi", "thd padded", 128, 128),
+    for mask, layout, d, e in (("alibi", "bshd", 64, 64), ("alibi", "bshd", 136, 136),
+                               ("alibi", "thd padded", 192, 128), ("alibi", "bshd", 256, 256),
+                               ("bias", "bshd", 192, 192), ("bias", "sbhd", 256, 256),
+                               ("softcap_bias", "bshd", 192, 128), ("softcap_bias", "bshd", 256, 256),
+                               ("dropped_alibi", "thd padded", 128, 128),
                                ("learned_bias", "bshd", 192, 192), ("learned_bias", "bshd", 256, 256)):
         chosen.add(("sm_90a", mask, layout + " backward", d, e, "bf16"))
     for chip, d in (("sm_90a", 64), ("sm_90a", 128), ("sm_80", 256), (SMALL_CHIP, 256)):
         chosen.add((chip, "learned", "bshd backward", d, d, "bf16"))
     # Predicates with lists of tiles, which gradients of dK and dQ have of their own.
-    chosen |= {("sm_90a", "grid", layout, d, d, "bf16") for layout in ("bshd backward", "thd padded backward deterministic")
-               for d in (64, 128, 256)}
+    chosen |= {("sm_90a", "grid", layout, d, d, "bf16")
+               for layout in ("bshd backward", "thd padded backward deterministic") for d in (64, 128, 256)}
     for i, mask in enumerate(DROPPED):
         for j, d in enumerate((64, 128, 256)):
             layout = ("bshd", "thd padded")[(i + j) % 2]
-            chosen |= {(chip, mask, layout, d, d, ("bf16", "f16")[j % 2]) for chip in ("sm_90a", "sm_80")[: 1 + (i // 2 + j) % 2] if mask != "dropped_alibi"}
+            chosen |= {(chip, mask, layout, d, d, ("bf16", "f16")[j % 2])
+                       for chip in ("sm_90a", "sm_80")[: 1 + (i // 2 + j) % 2] if mask != "dropped_alibi"}
     for i, mask in enumerate(("dropped", "dropped_full", "dropped_softcap")):
         for j, d in enumerate((64, 128, 256)):
             layout = ("bshd backward", "thd padded backward", "bshd backward deterministic")[(i + j) % 3]
@@ -213,17 +224,25 @@ def cases():
     chosen |= {("sm_90a", "full", f"thd {hint}", d, d, "bf16") for hint in FIRST_OF_BOUNDS for d in (64, 128)}
     # Gradients of sequences that are one tile, which have nothing to fall back to.
     for i, mask in enumerate(LOOKED_AT):
-        chosen |= {("sm_90a", mask, f"{('thd', 'thd padded')[(i + j) % 2]} backward looks {most}", d, d, ("bf16", "f16")[i % 2])
-                   for j, most in enumerate((80, 112 if mask in DROPPED else 128)) for d in ((64,) if mask == "sink_window" else (64, 128))}
+        chosen |= {("sm_90a", mask, f"{('thd', 'thd padded')[(i + j) % 2]} backward looks {most}", d, d,
+                    ("bf16", "f16")[i % 2])
+                   for j, most in enumerate((80, 112 if mask in DROPPED else 128))
+                   for d in ((64,) if mask == "sink_window" else (64, 128))}
         for j, (most, d) in enumerate(PASSED):  # keys pass by
             if mask == "sink_window" and d > 64:  # too costly a mask
                 continue
-            if most == 144 or (most == 192 and (d == 64 or mask in ("full", "causal"))) or (most == 256 and mask not in DROPPED):
-                chosen.add(("sm_90a", mask, f"{('thd', 'thd padded')[(i + j) % 2]} backward looks {most}", d, d, ("bf16", "f16")[(i + j // 2) % 2]))
-    chosen |= {("sm_90a", "full", "bshd backward looks 256", 96, 96, "bf16"), ("sm_90a", "dropped", "thd backward looks 250", 112, 112, "bf16"),
-               ("sm_90a", "causal", "bshd backward looks 208", 128, 64, "bf16"), ("sm_90a", "window", "thd padded backward looks 192", 128, 128, "f16"),
-               ("sm_90a", "dropped_chunk48_causal", "thd backward looks 160", 64, 64, "bf16"), ("sm_90a", "dropped_chunk100", "thd padded backward looks 200", 96, 96, "f16"),
-               ("sm_90a", "dropped_sink_window", "thd padded backward looks 192", 64, 64, "bf16"), ("sm_90a", "chunk100", "thd backward looks 192", 128, 128, "f16"),
+            if (most == 144 or (most == 192 and (d == 64 or mask in ("full", "causal"))) or
+                    (most == 256 and mask not in DROPPED)):
+                chosen.add(("sm_90a", mask, f"{('thd', 'thd padded')[(i + j) % 2]} backward looks {most}", d, d,
+                            ("bf16", "f16")[(i + j // 2) % 2]))
+    chosen |= {("sm_90a", "full", "bshd backward looks 256", 96, 96, "bf16"),
+               ("sm_90a", "dropped", "thd backward looks 250", 112, 112, "bf16"),
+               ("sm_90a", "causal", "bshd backward looks 208", 128, 64, "bf16"),
+               ("sm_90a", "window", "thd padded backward looks 192", 128, 128, "f16"),
+               ("sm_90a", "dropped_chunk48_causal", "thd backward looks 160", 64, 64, "bf16"),
+               ("sm_90a", "dropped_chunk100", "thd padded backward looks 200", 96, 96, "f16"),
+               ("sm_90a", "dropped_sink_window", "thd padded backward looks 192", 64, 64, "bf16"),
+               ("sm_90a", "chunk100", "thd backward looks 192", 128, 128, "f16"),
                ("sm_90a", "chunk100", "thd padded backward looks 256", 112, 112, "f16")}
     chosen = sorted(chosen, key=lambda case: -(case[3] + case[4]) * (1 + (case[1] == "sink_window")))
     return chosen + [(chip, mask, "segments", 0, 0, "i32") for chip in CHIPS for mask in SEGMENTS]
@@ -239,7 +258,8 @@ def text_of(case):
     chip, mask, layout, d, e, dtype = case
     if layout == "segments":
         return "attn.segments @{} mask({}) {}\n".format(name_of(case), *SEGMENTS[mask])
-    hint = " expected_seqlen(16, 32768)" if mask in SPLIT else f" max_seqlen({BOUNDED[mask][1]})" if mask in BOUNDED else ""
+    hint = (" expected_seqlen(16, 32768)" if mask in SPLIT else
+            f" max_seqlen({BOUNDED[mask][1]})" if mask in BOUNDED else "")
     if mask in DROPPED:
         mask, hint = DROPPED[mask]
         hint = ' dropout(0.1, "seed")' + hint
@@ -261,8 +281,8 @@ def text_of(case):
     mask = BOUNDED[mask][0] if mask in BOUNDED else SPLIT.get(mask, mask)
     mask, modifiers = MODIFIED.get(mask, (mask, ""))
     heads = 16 if case[1].startswith("alone") or looks else 4
-    text = (f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED | DIVIDED)[mask]}) layout({layout}) heads(16, {heads}) "
-            f"dims({d}, {e}) dtype({dtype}) score([{modifiers}]){hint}\n")
+    text = (f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED | DIVIDED)[mask]}) layout({layout}) "
+            f"heads(16, {heads}) dims({d}, {e}) dtype({dtype}) score([{modifiers}]){hint}\n")
     if "_grads_" in name_of(case):
         text += f"attn.backward @grads of(@{name_of(case)})\n"
     if backward:

@@ -38,8 +38,8 @@ def interpret(c, x, folder, options=(), results=("o", "lse", "known"), more=""):
 
 def compare(c, what, got, want, tolerance):
     if got.shape != want.shape or not np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True):
-        sys.exit(f"{what} differs in case {json.dumps({k: v for k, v in c.items() if k not in ('o', 'lse', 'gradients')})}\n"
-                 f"{problem_text(c)}got:\n{got}\nexpected:\n{want}")
+        given = json.dumps({k: v for k, v in c.items() if k not in ("o", "lse", "gradients")})
+        sys.exit(f"{what} differs in case {given}\n{problem_text(c)}got:\n{got}\nexpected:\n{want}")
 
 
 def check_golden(folder):
@@ -57,7 +57,8 @@ def check_golden(folder):
         compare(c, "lse", got_lse, lse, 1e-6)
         assert known.all()
         if "gradients" in c:
-            check_golden_gradients(c, dict(x, o=numpy_o, lse=numpy_lse, do=values(numpy_o.shape, c["salt"] + 3)), folder)
+            check_golden_gradients(c, dict(x, o=numpy_o, lse=numpy_lse, do=values(numpy_o.shape, c["salt"] + 3)),
+                                   folder)
     print(f"{len(cases)} golden cases agree, {sum('gradients' in c for c in cases)} with gradients")
 
 
@@ -74,8 +75,8 @@ PREDICATES = [
     ["(q - k) % 3 == 0 && q >= k", "((q - k) % 3 == 0) & (q >= k)", []],
     ["kind[q] == 1 || kind_kv[k] == kind[q] && abs(q - k) < 2", "(kind == 1) | (kind_kv == kind) & (abs(q - k) < 2)",
      [("kind", "q", "shared"), ("kind_kv", "kv", "shared")]],
-    ["!(h < 1 || (k - q - 4) / 3 == 1 - k / 2) && level[g, k] != 2", "(h >= 1) & ((k - q - 4) // 3 != 1 - k // 2) & (level != 2)",
-     [("level", "kv", "per_kv_head")]],
+    ["!(h < 1 || (k - q - 4) / 3 == 1 - k / 2) && level[g, k] != 2",
+     "(h >= 1) & ((k - q - 4) // 3 != 1 - k // 2) & (level != 2)", [("level", "kv", "per_kv_head")]],
     ["(q < 2 ? min(k, 3) : some[b] % 3) * -2 <= len_k - len_q - max(q, min(marks[h, q], 100))",
      "np.where(q < 2, np.minimum(k, 3), some % 3) * -2 <= len_k - len_q - np.maximum(q, np.minimum(marks, 100))",
      [("some", "b", "shared"), ("marks", "q", "per_head")]],
@@ -105,7 +106,8 @@ def random_mask(r, heads, depth=0):
     if kind == "predicate":
         return [kind] + r.choice(PREDICATES)
     if kind == "block_map":
-        of, q, kv, sequences = r.choice(["shared", "per_kv_head", "per_head"]), r.randint(1, 5), r.randint(1, 5), r.randint(0, 1)
+        of = r.choice(["shared", "per_kv_head", "per_head"])
+        q, kv, sequences = r.randint(1, 5), r.randint(1, 5), r.randint(0, 1)
         name = f"{q}_{kv}_{sequences}_{of}"
         return [kind, "offsets_" + name, "columns_" + name, q, kv, sequences, of]
     if kind in ("row_interval", "column_interval"):
@@ -131,7 +133,8 @@ def arrays_of(r, c):
             if name in result:
                 continue
             q, kv = map(int, name.split("_")[1:3])
-            lines = [batch] * (side == "b lists") + {"shared": [], "per_kv_head": [c["kv_heads"]], "per_head": [c["heads"]]}[of]
+            lines = [batch] * (side == "b lists")
+            lines += {"shared": [], "per_kv_head": [c["kv_heads"]], "per_head": [c["heads"]]}[of]
             rows, blocks, columns = r.randint(0, -(-sides["q"].rows // q) + 1), -(-sides["kv"].rows // kv), []
             offsets = np.zeros(lines + [rows + 1], int)
             for at in np.ndindex(*offsets.shape):
@@ -179,7 +182,8 @@ def random_case(r):
         c["tail_" + side] = r.randint(0, 2)
     modifiers = [["softcap", r.choice([0.5, 5.0, 100.0])], ["alibi", r.choice(["top_left", "bottom_right"])]]
     c["score"] = r.choice([[], [], modifiers[:1], modifiers[1:], modifiers, modifiers[::-1]])
-    numbers = lambda *shape: (np.array([r.randint(-16, 16) for _ in range(int(np.prod(shape)))]) / 8.0).reshape(shape).tolist()
+    eighths = lambda count: np.array([r.randint(-16, 16) for _ in range(count)]) / 8.0
+    numbers = lambda *shape: eighths(int(np.prod(shape))).reshape(shape).tolist()
     biases = {}
     if r.randint(0, 1):
         axes = r.choice(["bhqk", "hqk", "qk", "bk", "q"] if q in dense and k in dense else ["bh", "h", "b"])
@@ -188,14 +192,18 @@ def random_case(r):
         scale, shift = r.choice([("gate[h]", "gate"), ("shift[b, h]", "shift")])
         functions = [["score", "s - 0.25 * abs(q - k) / (1 + len_q)", "s - 0.25 * abs(q - k) / (1.0 + len_q)", {}],
                      ["score", "h % 2 == 0 && s < 0.513 ? s * s - log(2.0 + s * s) : exp(min(s, 1.0137)) + q / 2 - k",
-                      "np.where((h % 2 == 0) & (s < 0.513), s * s - np.log(2 + s * s), np.exp(np.minimum(s, 1.0137)) + q // 2 - k)", {}],
+                      "np.where((h % 2 == 0) & (s < 0.513), s * s - np.log(2 + s * s), "
+                      "np.exp(np.minimum(s, 1.0137)) + q // 2 - k)", {}],
                      ["score", f"tanh(s) * {scale} - max(s, {scale}) / (sqrt(abs({scale})) + 3.0)",
-                      f"np.tanh(s) * {shift} - np.maximum(s, {shift}) / (np.sqrt(np.abs({shift})) + 3)", {shift: scale[len(shift) + 1:-1].replace(", ", "")}]]
-        c["score"] = r.sample(c["score"] + [r.choice(functions)] + [["head_scale", "temperatures"], ["bias", "bias", axes],
-                                            ["relative_bias", "table", reach, r.choice(["top_left", "bottom_right"])]], 2)
+                      f"np.tanh(s) * {shift} - np.maximum(s, {shift}) / (np.sqrt(np.abs({shift})) + 3)",
+                      {shift: scale[len(shift) + 1:-1].replace(", ", "")}]]
+        others = [r.choice(functions), ["head_scale", "temperatures"], ["bias", "bias", axes],
+                  ["relative_bias", "table", reach, r.choice(["top_left", "bottom_right"])]]
+        c["score"] = r.sample(c["score"] + others, 2)
         biases = {"temperatures": numbers(heads), "bias": numbers(*[extents[a] for a in axes]),
                   "table": numbers(heads, 2 * reach + 1),
-                  "gate": (np.array(numbers(heads)) + 0.07).tolist(), "shift": (np.array(numbers(batch, heads)) + 0.07).tolist()}
+                  "gate": (np.array(numbers(heads)) + 0.07).tolist(),
+                  "shift": (np.array(numbers(batch, heads)) + 0.07).tolist()}
     c["sink"] = r.choice([None, None, 0.0, -2.5, 3.0, "sinks"])
     biases["sinks"] = numbers(heads)
     c["arrays"] = arrays_of(r, c)
@@ -212,7 +220,9 @@ def random_case(r):
         c["dropout"] = [drops.choice([0.0, 0.1, 0.5, 0.9]), "words"]
         if c["dropout"][0]:
             c["arrays"]["words"] = [drops.randint(-2**31, 2**31 - 1) for _ in range(4)]
-    own = [name for m in c["score"] for name in entries_of(m, 0, 0, 0, 0, 1, 1)] + [x for x in [c["sink"]] if isinstance(x, str)]
+    own = [name for m in c["score"] for name in entries_of(m, 0, 0, 0, 0, 1, 1)]
+    if isinstance(c["sink"], str):
+        own.append(c["sink"])
     c["learned"] = sorted(set(name for name in own if r.randint(0, 1)))
     return c
 
@@ -288,9 +298,10 @@ def cases_of_all_kinds(r, count, check):
 def cotangents(r, c, x):
     """The case's inputs with o and lse, and with gradients of both that are numbers float32 holds."""
     o, lse = attention(c, x)
-    x = {**x, "o": o, "lse": lse, "do": np.round(np.random.default_rng(r.randint(0, 1 << 30)).normal(size=o.shape) * 64) / 64}
+    numbers = lambda shape: np.round(np.random.default_rng(r.randint(0, 1 << 30)).normal(size=shape) * 64) / 64
+    x = {**x, "o": o, "lse": lse, "do": numbers(o.shape)}
     if r.randint(0, 1):
-        x["dlse"] = np.round(np.random.default_rng(r.randint(0, 1 << 30)).normal(size=lse.shape) * 64) / 64
+        x["dlse"] = numbers(lse.shape)
     return x
 
 
@@ -308,7 +319,8 @@ def check_differences(count, seed):
         def loss(name, index, by):
             moved = np.array(x[name], np.float64)
             moved[index] += by
-            o, lse = attention({**c, "arrays": {**c["arrays"], name: moved}} if name in c["arrays"] else c, {**x, name: moved})
+            o, lse = attention({**c, "arrays": {**c["arrays"], name: moved}} if name in c["arrays"] else c,
+                               {**x, name: moved})
             seen = np.isfinite(lse)
             return np.sum(o * x["do"]) + (np.sum(lse[seen] * x["dlse"][seen]) if "dlse" in x else 0)
         for name in ["q", "k", "v"] + c["learned"]:

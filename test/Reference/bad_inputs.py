@@ -58,13 +58,14 @@ def files():
     bad("truncated in the header: expected 4294967307 bytes up to its end, got: 12", good[:6] + b"\2\0" + b"\377" * 4)
     bad("expected .npy format version 1 or 2, got: 3", good[:6] + b"\3" + good[7:])
     bad("expected a header with `descr`, `fortran_order` and `shape`, got: ", good.replace(b"'shape'", b"'shake'"))
-    bad("expected a header with `descr`, `fortran_order` and `shape`, got: \\000\\001", good[:10] + bytes([0, 1]) + good[12:])
+    bad("expected a header with `descr`, `fortran_order` and `shape`, got: \\000\\001",
+        good[:10] + bytes([0, 1]) + good[12:])
     bad("truncated: expected 2560 bytes of data for shape [2, 5, 4, 16], got: 2559", good[:-1])
     for lie in ("(4000000000, 4000000000)", "(0, 4000000000, 4000000000)", "(4000000000, 4000000000, 0)",
                 "(99999999999999999999,)", "(2, -5)", "(-9223372036854775808,)"):
         header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {lie}}}".encode()
-        bad(f"expected a shape with extents from 0 on and less than 2^63 bytes of data, got: {lie} with 4 bytes of data",
-            good[:8] + bytes([len(header), 0]) + header + b"1234")
+        bad("expected a shape with extents from 0 on and less than 2^63 bytes of data, "
+            f"got: {lie} with 4 bytes of data", good[:8] + bytes([len(header), 0]) + header + b"1234")
     large = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000, 1000000, 1000000)}"
     bad("truncated: expected 4000000000000000000 bytes of data for shape [1000000, 1000000, 1000000], got: 0",
         good[:8] + bytes([len(large), 0]) + large)
@@ -121,8 +122,10 @@ def arrays():
     bad("expected sequence 0 of `padded_offsets_kv` within the buffer of 6 tokens, got: 2 from -1",
         padded_offsets_kv=i32(-1, 2, 6))
     bad("expected `padded_offsets_q` to ascend, got: 3 after 4 at index 2", padded_offsets_q=i32(0, 4, 3))
-    bad("expected the last of `padded_offsets_q` within the buffer of 9 tokens, got: 10", padded_offsets_q=i32(0, 4, 10))
-    bad("expected a slot of at least 3 tokens for sequence 0 in `padded_offsets_q`, got: 2", padded_offsets_q=i32(0, 2, 9))
+    bad("expected the last of `padded_offsets_q` within the buffer of 9 tokens, got: 10",
+        padded_offsets_q=i32(0, 4, 10))
+    bad("expected a slot of at least 3 tokens for sequence 0 in `padded_offsets_q`, got: 2",
+        padded_offsets_q=i32(0, 2, 9))
 
 
 def block_maps():
@@ -133,11 +136,14 @@ def block_maps():
     bad("expected shape [4, rows of blocks + 1] for `offsets`, got: [4]", offsets=i32(0, 1, 1, 3))
     bad("expected shape [4, rows of blocks + 1] for `offsets`, got: [4, 0]", offsets=i32(*[[]] * 4))
     bad("expected shape [entries] for `columns`, got: [1, 3]", columns=i32([1, 0, 1]))
-    bad("expected `offsets` within the 3 entries of `columns`, got: -1 at index 4", offsets=i32(*[[0, 3]] * 2, *[[-1, 3]] * 2))
+    bad("expected `offsets` within the 3 entries of `columns`, got: -1 at index 4",
+        offsets=i32(*[[0, 3]] * 2, *[[-1, 3]] * 2))
     bad("expected `offsets` within the 3 entries of `columns`, got: 4 at index 7", offsets=i32(*[[0, 3]] * 3, [0, 4]))
     bad("expected `offsets` to ascend, got: 1 after 2 at index 2", offsets=i32(*[[0, 2, 1]] * 4))
-    bad("expected numbers of blocks of 4 keys, of which there are 2, in `columns`, got: 2 at index 1", columns=i32(1, 2, 1))
-    bad("expected numbers of blocks of 4 keys, of which there are 2, in `columns`, got: -1 at index 0", columns=i32(-1, 0, 1))
+    bad("expected numbers of blocks of 4 keys, of which there are 2, in `columns`, got: 2 at index 1",
+        columns=i32(1, 2, 1))
+    bad("expected numbers of blocks of 4 keys, of which there are 2, in `columns`, got: -1 at index 0",
+        columns=i32(-1, 0, 1))
 
 
 def parents():
@@ -146,10 +152,14 @@ def parents():
     bad = lambda message, *lines: expect("error: " + message, text, {**inputs, "parent": i32(*lines)})
     fine = [-1, 0, 0, -1, 3, 1, 2]
     bad("expected shape [2, 7] for `parent`, got: [7]", *fine)
-    bad("expected an earlier key of the sequence, or -1, in `parent` for key 2 of sequence 1, got: 2", fine, [-1, 0, 2, 0, 0, 0, 0])
-    bad("expected an earlier key of the sequence, or -1, in `parent` for key 0 of sequence 0, got: 5", [5, 0, 0, 0, 0, 0, 0], fine)
-    bad("expected an earlier key of the sequence, or -1, in `parent` for key 6 of sequence 1, got: -2", fine, [-1, 0, 0, 0, 0, 0, -2])
-    text = PACKED.replace("#attn.causal", '#attn.ancestors<"parent">')  # 6 keys of a padded buffer, whose padding is nobody's
+    bad("expected an earlier key of the sequence, or -1, in `parent` for key 2 of sequence 1, got: 2", fine,
+        [-1, 0, 2, 0, 0, 0, 0])
+    bad("expected an earlier key of the sequence, or -1, in `parent` for key 0 of sequence 0, got: 5",
+        [5, 0, 0, 0, 0, 0, 0], fine)
+    bad("expected an earlier key of the sequence, or -1, in `parent` for key 6 of sequence 1, got: -2", fine,
+        [-1, 0, 0, 0, 0, 0, -2])
+    # 6 keys of a padded buffer, whose padding is nobody's.
+    text = PACKED.replace("#attn.causal", '#attn.ancestors<"parent">')
     assert "ancestors" in text
     expect("error: expected an earlier key of the sequence, or -1, in `parent` for key 1 of sequence 0, got: 1", text,
            {**PACKED_INPUTS, "parent": i32(*[-1, 1] * 3)})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Which pairs dropout drops, by numpy (problems.py) and by kernels for a CPU.
 
-With q of zeros all visible keys weigh the same, so with a V of unit vectors o says which pairs were kept; with such a dO,
-dV says the same of a backward pass.
+With q of zeros all visible keys weigh the same, so with a V of unit vectors o says which pairs were kept; with such a
+dO, dV says the same of a backward pass.
 """
 import os
 import subprocess
@@ -40,7 +40,8 @@ def check_statistics():
         assert 0.8 < means.var() / (p * (1 - p) / n) < 1.2, means.var()  # neither more even than chance nor less
     others = {f"q + {d}": np.roll(x, -d, 0) for d in (1, 2, 7, 8, 9, 16, 64, 512)}
     others.update({f"k + {d}": np.roll(x, -d, 1) for d in (1, 2, 7, 8, 9, 16, 64, 512)})
-    others.update({"both + 1": np.roll(x, (-1, -1), (0, 1)), "both + 8": np.roll(x, (-8, -8), (0, 1)), "transposed": x.T})
+    others.update({"both + 1": np.roll(x, (-1, -1), (0, 1)), "both + 8": np.roll(x, (-8, -8), (0, 1)),
+                   "transposed": x.T})
     others.update({"next head": mask(seed, 3, 6), "next sequence": mask(seed, 4, 5), "swapped": mask(seed, 5, 3),
                    "next offset": mask([11, 22, 34, 44], 3, 5), "next seed": mask([12, 22, 33, 44], 3, 5),
                    "far": mask(seed, 3, 5, 1 << 20)})
@@ -69,7 +70,8 @@ def check_kernels(folder):
     heads, kv_heads, dim, below = 4, 2, 64, 9830
     seed = np.array([7, -9, 1 << 30, -(1 << 31)], np.int32)
     count = 0
-    for layout, hints in (("bshd", ("", " expected_seqlen(1, 32768)", " max_seqlen(2, 4)", " max_seqlen(8, 64)")), ("thd padded", ("", " max_seqlen(4, 16)"))):
+    for layout, hints in (("bshd", ("", " expected_seqlen(1, 32768)", " max_seqlen(2, 4)", " max_seqlen(8, 64)")),
+                          ("thd padded", ("", " max_seqlen(4, 16)"))):
         lengths = [dim, dim] if layout == "bshd" else [40, dim, 0, 17]
         gaps = [0] * len(lengths) if layout == "bshd" else [3, 0, 5, 1]
         starts = np.cumsum(gaps) + np.r_[0, np.cumsum(lengths)[:-1]]
@@ -88,16 +90,19 @@ def check_kernels(folder):
             return x.reshape(len(lengths), dim, heads, dim) if layout == "bshd" else x
 
         arrays.update(q=tensor(heads, False), k=tensor(kv_heads, False), v=tensor(kv_heads, True))
-        want = [[~dropped(below, seed, b, h, np.arange(n)[:, None], np.arange(n)[None, :]) for h in range(heads)] for b, n in enumerate(lengths)]
+        want = [[~dropped(below, seed, b, h, np.arange(n)[:, None], np.arange(n)[None, :]) for h in range(heads)]
+                for b, n in enumerate(lengths)]
         for hint in hints:
-            text = f'attn.problem @p mask(#attn.full) layout({layout}) heads({heads}, {kv_heads}) dims({dim}) dtype(bf16) dropout(0.3, "seed"){hint}\n'
+            text = (f"attn.problem @p mask(#attn.full) layout({layout}) heads({heads}, {kv_heads}) dims({dim}) "
+                    f'dtype(bf16) dropout(0.3, "seed"){hint}\n')
             o, = run(folder, text, arrays, ["o"])
             dv, = run(folder, text + "attn.backward @grads of(@p)\n", {**arrays, "do": tensor(heads, True)}, ["dv"])
             o, dv = o.reshape(rows, heads, dim), dv.reshape(rows, kv_heads, dim)
             for b, (start, length) in enumerate(zip(starts, lengths)):
                 for h in range(heads):
                     assert np.array_equal(o[start:start + length, h, :length] > 0, want[b][h]), (text, b, h)
-                kept = np.array(want[b]).reshape(kv_heads, heads // kv_heads, length, length).sum(1)  # of the heads that share a kv head
+                # dV of a kv head adds up the query heads that share it.
+                kept = np.array(want[b]).reshape(kv_heads, heads // kv_heads, length, length).sum(1)
                 for g in range(kv_heads if length else 0):
                     share = dv[start:start + length, g, :length].T * length * (1 - below / 2**15)
                     assert np.allclose(share, kept[g], atol=0.05), (text, b, g)

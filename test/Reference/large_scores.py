@@ -50,7 +50,8 @@ def forward(q, k, v, scale, bias, causal, sink=None):
 def backward(q, k, v, do, scale, p):
     dp = np.einsum("bqhd,bkhd->bhqk", do, v)
     ds = p * (dp - (p * dp).sum(-1, keepdims=True))
-    products = [("dq", "bhqk,bkhd->bqhd", ds, k * scale), ("dk", "bhqk,bqhd->bkhd", ds, q * scale), ("dv", "bhqk,bqhd->bkhd", p, do)]
+    products = [("dq", "bhqk,bkhd->bqhd", ds, k * scale), ("dk", "bhqk,bqhd->bkhd", ds, q * scale),
+                ("dv", "bhqk,bqhd->bkhd", p, do)]
     # Errors are relative to what is added up, not to what may be left of it.
     return {name: (np.einsum(how, a, b), np.einsum(how, abs(a), abs(b)).max()) for name, how, a, b in products}
 
@@ -72,7 +73,8 @@ class Case:
             self.do *= do
         self.scale = dim**-0.5 if scale is None else scale
         self.bias = None if bias is None else np.asarray(bias, np.float32).astype(np.float64)
-        text = f'mask({"#attn.causal" if causal else "#attn.full"}) layout(bshd) heads({heads}) dims({dim}) dtype({dtype})'
+        mask = "#attn.causal" if causal else "#attn.full"
+        text = f"mask({mask}) layout(bshd) heads({heads}) dims({dim}) dtype({dtype})"
         if scale is not None:
             text += f" scale({scale:.9e})"
         if bias is not None:
@@ -144,10 +146,12 @@ class Case:
         if not self.known:
             return
         apart = np.abs(got - want)
-        if name == "o" and self.grads:  # rows without a gradient may have scores whose differences float32 does not hold
+        # Rows without a gradient may have scores whose differences float32 does not hold.
+        if name == "o" and self.grads:
             apart = apart * (np.abs(self.do).max(-1, keepdims=True) > 0)
         apart, limit = apart.max(), tolerance * max(size, 1e-3)
-        if name == "dv" and self.dtype == "f16":  # P is rounded for this product, by up to 2^-25: four standard deviations
+        # P is rounded for this product, by up to 2^-25: four standard deviations.
+        if name == "dv" and self.dtype == "f16":
             limit += 4 * 2.0**-25 / 3**0.5 * np.sqrt((self.do**2).sum(1)).max()
         if apart > limit:
             yield f"{name} is off by {apart:.3g}, of {limit:.3g} allowed"
@@ -171,7 +175,8 @@ def cases():
         yield Case(f"first rows f16 {n:g}", 8, 8, 16, dtype="f16", causal=True, bias=first, q=zero)
         yield Case(f"expression {n:g}", 8, 8, 16, causal=True, bias=first[0], q=zero, expression=True)
         yield Case(f"short rows {n:g}", 8, 8, 16, causal=True, bias=first, q=zero, clauses="max_seqlen(8, 8)")
-        for rows, keys, padding, clauses in [(1, 600, 300, ""), (200, 400, 150, ""), (4, 3000, 1400, "expected_seqlen(4, 32768)")]:
+        for rows, keys, padding, clauses in [(1, 600, 300, ""), (200, 400, 150, ""),
+                                             (4, 3000, 1400, "expected_seqlen(4, 32768)")]:
             bias = padded(n, 1, keys, padding)
             yield Case(f"padding {rows} x {keys} {n:g}", rows, keys, 64, bias=bias, clauses=clauses)
             yield Case(f"all padding {rows} x {keys} {n:g}", rows, keys, 64, bias=padded(n, 1, keys, keys), q=zero,
@@ -183,15 +188,17 @@ def cases():
         for dtype, clauses in itertools.product(NAMES, ["", "max_seqlen(200, 200)"]):
             yield Case(f"gradients {n:g} {dtype} {clauses}", 200, 200, 64, dtype=dtype, causal=True, bias=bias, do=do,
                        grads=True, clauses=clauses)
-        # Rows that see padding alone have a gradient, too: it is bounded, and exact as long as float32 holds the scores' differences.
+        # Rows that see padding alone have a gradient, too: it is bounded, and exact as long as float32 holds the
+        # scores' differences.
         yield Case(f"gradients of padding {n:g}", 200, 200, 64, causal=True, bias=bias, grads=True, q=zero,
                    known=n >= -65504)
-        yield Case(f"short gradients {n:g}", 16, 16, 32, causal=True, bias=padded(n, 1, 16, 5), grads=True, clauses="max_seqlen(16, 16)",
-                   do=(np.arange(16) > 4).reshape(1, 16, 1, 1))
+        yield Case(f"short gradients {n:g}", 16, 16, 32, causal=True, bias=padded(n, 1, 16, 5), grads=True,
+                   clauses="max_seqlen(16, 16)", do=(np.arange(16) > 4).reshape(1, 16, 1, 1))
     for score in (3.003e9, -3.003e9):
         q = np.full(8, 2.0**14) * np.sign(score)
         yield Case(f"one key {score:g}", 1, 1, 8, scale=1.0, q=q, k=np.full(8, 22912.0))
-        yield Case(f"one key, gradients {score:g}", 1, 1, 8, scale=1.0, q=q, k=np.full(8, 22912.0), grads=True, known=False)
+        yield Case(f"one key, gradients {score:g}", 1, 1, 8, scale=1.0, q=q, k=np.full(8, 22912.0), grads=True,
+                   known=False)
     # Integers near 2^23 to 2^30, whose differences float32 holds: weights are e^-j.
     for power, dim in itertools.product(range(8, 31, 2), (16, 128)):
         for sign in (1, -1):
@@ -204,25 +211,27 @@ def cases():
             q[..., 1] = 2.0 ** max(0, power - 23)  # a step of what float32 holds there
             for rows in (1, 130):
                 yield Case(f"integers {sign * power} {dim} {rows}", rows, 300, dim, scale=1.0, q=q, k=k)
-            yield Case(f"integers, split {sign * power} {dim}", 4, 300, dim, scale=1.0, q=q, k=k, clauses="expected_seqlen(4, 32768)")
-            yield Case(f"integers, streamed {sign * power} {dim}", 5, 9, dim, scale=1.0, q=q, k=k[:, :9], clauses="max_seqlen(8, 16)")
+            yield Case(f"integers, split {sign * power} {dim}", 4, 300, dim, scale=1.0, q=q, k=k,
+                       clauses="expected_seqlen(4, 32768)")
+            yield Case(f"integers, streamed {sign * power} {dim}", 5, 9, dim, scale=1.0, q=q, k=k[:, :9],
+                       clauses="max_seqlen(8, 16)")
             if power <= 16:
                 yield Case(f"integers, gradients {sign * power} {dim}", 130, 300, dim, scale=1.0, q=q, k=k, grads=True)
     # Products whose sums are rounded: nothing is known but that gradients are bounded.
     for size, dim, clauses in itertools.product((64.0, 1e3, 3e4, 1e9), (64, 128), ("", "max_seqlen(200, 200)")):
         q = np.random.default_rng(dim).standard_normal((1, 200, 1, dim)) * size
         for bias, sign in ((None, 1), (padded(-1e9, 1, 200, 70), -1)):
-            yield Case(f"large products {size:g} {dim} {sign} {clauses}", 200, 200, dim, scale=sign * dim**-0.5, q=q, k=q[:, ::-1] * 8,
-                       bias=bias, grads=True, clauses=clauses, known=False, causal=sign < 0)
+            yield Case(f"large products {size:g} {dim} {sign} {clauses}", 200, 200, dim, scale=sign * dim**-0.5, q=q,
+                       k=q[:, ::-1] * 8, bias=bias, grads=True, clauses=clauses, known=False, causal=sign < 0)
     # Probabilities far below the normal numbers of float16, whose gradients are not small.
     for dtype, clauses, causal in itertools.product(NAMES, ["", "max_seqlen(200, 200)"], [False, True]):
-        yield Case(f"small probabilities {dtype} {clauses} {causal}", 200, 200, 64, dtype=dtype, sink=14.0, do=np.full(1, 64.0), grads=True,
-                   clauses=clauses, causal=causal)
+        yield Case(f"small probabilities {dtype} {clauses} {causal}", 200, 200, 64, dtype=dtype, sink=14.0,
+                   do=np.full(1, 64.0), grads=True, clauses=clauses, causal=causal)
     # A sink as large as the scores that are seen is one key more.
     for n, clauses in itertools.product((-1e5, -1e9, -1e15), ("", "max_seqlen(8, 8)", "expected_seqlen(1, 4096)")):
         rows = 1 if "typical" in clauses else 8
-        yield Case(f"equal sink {n:g} {clauses}", rows, 8, 16, bias=padded(n, 1, 8, 8), q=np.zeros(1), sink=float(np.float32(n)),
-                   clauses=clauses)
+        yield Case(f"equal sink {n:g} {clauses}", rows, 8, 16, bias=padded(n, 1, 8, 8), q=np.zeros(1),
+                   sink=float(np.float32(n)), clauses=clauses)
     for sink in (-1e9, 0.0, 1e9):
         yield Case(f"sink {sink:g}", 8, 8, 16, causal=True, bias=padded(-1e12, 1, 8, 4), q=np.zeros(1), sink=sink)
 

@@ -38,7 +38,8 @@ def by_smallseq(c, mode):
     o, lse = smallseq_oracle.forward(*operands, *rest)
     if q.packed and kv.packed:
         found = smallseq_oracle.backward(*operands, values(o.shape, c["salt"] + 3), *rest)
-        c["gradients"] = {name: [round(x, 8) for x in np.ravel(gradient).tolist()] for name, gradient in zip(("dq", "dk", "dv"), found)}
+        c["gradients"] = {name: [round(x, 8) for x in np.ravel(gradient).tolist()]
+                          for name, gradient in zip(("dq", "dk", "dv"), found)}
     return o, lse.T
 
 
@@ -117,7 +118,8 @@ def all_cases():
             c = case(f"thd padded, window ({left}, {right}) {align}", ["band", left, right, d], "thd padded", [4, 0, 3],
                      [6, 2, 2], gaps_q=[1, 0, 2, 1], gaps_kv=[0, 3, 0, 0])
             yield c, lambda: by_varlen(c, False, (left, right), align)
-        c = case(f"thd, causal and left 2, {align}", ["and", ["band", 2, None, d], ["causal", d]], "thd", [6, 3], [4, 7])
+        c = case(f"thd, causal and left 2, {align}", ["and", ["band", 2, None, d], ["causal", d]], "thd", [6, 3],
+                 [4, 7])
         yield c, lambda: by_varlen(c, True, (2, -1), align)
     ids = [[1, 1, 1, 2, 2, 3, 3, 0], [7, 7, 7, 7, 7, 0, 0, 0]]
     for mode in ("padding", "causal"):
@@ -155,7 +157,8 @@ def pattern_cases():
         (["not", ["full"]], draw("...", "...")),
         (["not", ["band", 1, 1, tl]], draw("..xxx", "...xx", "x...x", "xx...")),
         (["diff", ["causal", br], ["band", 1, None, br]], draw("x...", "xx..")),
-        (["diff", ["causal", tl], ["or", ["prefix", 1], ["chunk", 2, tl]]], draw("......", "......", ".x....", ".x....", ".xxx..", ".xxx..")),
+        (["diff", ["causal", tl], ["or", ["prefix", 1], ["chunk", 2, tl]]],
+         draw("......", "......", ".x....", ".x....", ".xxx..", ".xxx..")),
     ]
     for mask, drawn in cases:
         c = case(f"drawn: {json.dumps(mask)}", mask, "bshd", [drawn.shape[0]], [drawn.shape[1]])
@@ -191,7 +194,8 @@ def main():
         c["lse"] = [None if x == -np.inf else round(x, 8) for x in np.ravel(lse).tolist()]
         result.append(c)
     provenance = ("Written by make_golden.py from the specification oracles smallseq_oracle.{forward, backward} and "
-                  "thd_oracle.{varlen_kernel, dense_mask, attn_dense}, score modifiers by_bias; inputs: problems.inputs. lse: null is -inf. "
+                  "thd_oracle.{varlen_kernel, dense_mask, attn_dense}, score modifiers by_bias; inputs: "
+                  "problems.inputs. lse: null is -inf. "
                   "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
     cases = ",\n".join(json.dumps(c, separators=(",", ":")) for c in result)
     print(f'{{"provenance": {json.dumps(provenance)},\n"cases": [\n{cases}\n]}}')

@@ -131,7 +131,8 @@ def problem_text(c, name="p"):
 
 
 def operands(m):
-    """The arrays a mask reads: (name, "b" "q" or "kv", H); of block maps "lists", of each sequence "b lists", and "columns"."""
+    """The arrays a mask reads: (name, "b" "q" or "kv", H); of block maps "lists", of each sequence "b lists", and
+    "columns"."""
     if m[0] in ("and", "or", "not", "diff", "heads"):
         return [x for part in m[1:] for x in operands(part)]
     if m[0] in ("prefix", "global_rows"):
@@ -261,7 +262,8 @@ def modified(c, s, b, h, i, keys, lq, lk):
         elif m[0] in ("bias", "relative_bias"):
             s = s + own[m[1]]
         elif m[0] == "score":
-            s = np.zeros_like(s) + eval(m[2], {"np": np, "s": s, "q": i, "k": keys, "b": b, "h": h, "len_q": lq, "len_k": lk, **own})
+            s = np.zeros_like(s) + eval(m[2], {"np": np, "s": s, "q": i, "k": keys, "b": b, "h": h, "len_q": lq,
+                                               "len_k": lk, **own})
         else:
             slope = own[m[2]] if len(m) > 2 else slopes(c["heads"])[h]
             s = s - slope * np.abs(i + (lk - lq if m[1] == "bottom_right" else 0) - keys)
@@ -367,7 +369,8 @@ def by_entry(c, name, s, b, h, i, keys, lq, lk):
 
 
 def gradients(c, x):
-    """dq, dk, dv and those of learned arrays of a case with inputs x, among them o, lse, do and, maybe, dlse; float64."""
+    """dq, dk, dv and those of learned arrays of a case with inputs x, among them o, lse, do and, maybe, dlse;
+    float64."""
     q, kv = Side(c, "q"), Side(c, "kv")
     lq, lk, lv, lo = c["layouts"]
     result = {"dq": np.zeros(x["q"].shape), "dk": np.zeros(x["k"].shape), "dv": np.zeros(x["v"].shape)}
@@ -397,7 +400,8 @@ def gradients(c, x):
                 for name in learned:
                     if name != c.get("sink"):
                         slope, at = by_entry(c, name, raw, b, h, i, keys, len(Q), len(K))
-                        np.add.at(result["d" + name], at, np.sum(ds * slope) if all(np.ndim(x) == 0 for x in at) else ds * slope)
+                        one_entry = all(np.ndim(x) == 0 for x in at)
+                        np.add.at(result["d" + name], at, np.sum(ds * slope) if one_entry else ds * slope)
                 ds = c["scale"] * ds * derivative(c, raw, b, h, i, keys, len(Q), len(K))
                 dQ[i, h] += ds @ K[keys, g]
                 dK[keys, g] += np.outer(ds, Q[i, h])

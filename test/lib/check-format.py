@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""C++, CUDA and ODS are as clang-format has them, and no line of theirs or of the Python package and its tests is
-longer than 120 columns.
+"""C++, CUDA and ODS are as clang-format has them, and no line of theirs or of Python is longer than 120 columns.
 
     check-format.py <source> [--fix]    --fix formats the files instead
 """
@@ -11,15 +10,15 @@ import sys
 WIDTH = 120
 FOLDERS = ["include", "kernels-runtime", "lib", "python", "test", "tools"]
 FORMATTED = (".c", ".cpp", ".cuh", ".h", ".td")
-PYTHON = ("python", os.path.join("test", "Python"), os.path.join("test", "lib"))  # others have longer lines still
+CHECKED = FORMATTED + (".py",)
 
 
 def files_of(source):
+    yield from (os.path.join(source, name) for name in sorted(os.listdir(source)) if name.endswith(".py"))
     for folder in FOLDERS:
         for path, folders, names in os.walk(os.path.join(source, folder)):
             folders[:] = sorted(name for name in folders if name not in ("__pycache__", "Output", "third_party"))
-            wanted = FORMATTED + (".py",) * os.path.relpath(path, source).startswith(PYTHON)
-            yield from (os.path.join(path, name) for name in sorted(names) if name.endswith(wanted))
+            yield from (os.path.join(path, name) for name in sorted(names) if name.endswith(CHECKED))
 
 
 def main():

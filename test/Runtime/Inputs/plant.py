@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""plant.py <entry> <file> <source>: gives a file of a cache entry the bytes of another one, with the right checksums."""
+"""plant.py <entry> <file> <source>: gives a file of a cache entry the bytes of another one, with the right
+checksums."""
 import hashlib
 import json
 import os

@@ -58,7 +58,8 @@ def packed():
         for h in range(heads):
             o[at:at + n, h], lse[h, at:at + n] = attend(
                 q[at:at + n, h], k[from_key:from_key + m, h], v[from_key:from_key + m, h], keys <= rows, d**-0.5)
-    for name, array, starts, lengths in (("q", q, starts_q, len_q), ("k", k, starts_k, len_k), ("v", v, starts_k, len_k)):
+    for name, array, starts, lengths in (("q", q, starts_q, len_q), ("k", k, starts_k, len_k),
+                                         ("v", v, starts_k, len_k)):
         padding = np.ones(len(array), bool)
         for at, n in zip(starts, lengths):
             padding[at:at + n] = False

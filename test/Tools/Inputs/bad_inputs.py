@@ -50,7 +50,8 @@ def problems():
         "#attn.causal", "#attn.heads<#attn.causal, #attn.full, #attn.causal>"), {})
     expect("expected heads to be a positive multiple of kv_heads (at most 65536), got: heads = 4, kv_heads = 3",
            dense(heads="4, 3"))
-    for dim, near in ((0, "is 8"), (4, "is 8"), (20, "are 16 and 24"), (36, "are 32 and 40"), (576, "is 512"), (-8, "is 8")):
+    for dim, near in ((0, "is 8"), (4, "is 8"), (20, "are 16 and 24"), (36, "are 32 and 40"), (576, "is 512"),
+                      (-8, "is 8")):
         expect(f"expected dim_qk to be a multiple of 8 from 8 to 512, got: {dim}; near it {near}\n", dense(dims=dim))
     two = dense() + dense().replace("@p", "@other")
     expect("error: expected the name of one of @p, @other, got: none", two)
@@ -98,16 +99,21 @@ def results():
     expect("error: `no/such/o.npy`: cannot write the file: No such file or directory", result="no/such/o.npy")
     expect("error: expected --result=NAME=FILE with a result of @p, got: q=x.npy", flags=["--result=q=x.npy"])
     expect("error: expected --result=NAME=FILE with a result of @p, got: lse", flags=["--result=lse"])
-    expect("error: expected each result once, got: --result=o=o.npy as well", result="o.npy", flags=["--result=o=other.npy"])
-    for name, linked, link in (("soft", "p.mlir", os.symlink), ("hard", "p.mlir", os.link), ("soft.npy", "k.npy", os.symlink)):
+    expect("error: expected each result once, got: --result=o=o.npy as well", result="o.npy",
+           flags=["--result=o=other.npy"])
+    for name, linked, link in (("soft", "p.mlir", os.symlink), ("hard", "p.mlir", os.link),
+                               ("soft.npy", "k.npy", os.symlink)):
         write(linked, b"")  # no longer there if it could be written over
         link(linked if link == os.symlink else path_of(linked), path_of(name))
-        expect(f"error: expected a result's file to be none of the inputs, got: `{name}`, which is `{linked}`", result=name)
+        expect(f"error: expected a result's file to be none of the inputs, got: `{name}`, which is `{linked}`",
+               result=name)
         os.remove(path_of(name))
     for name, same in (("p.mlir", "p.mlir"), ("./p.mlir", "p.mlir"), (path_of("v.npy"), "v.npy")):
-        expect(f"error: expected a result's file to be none of the inputs, got: `{name}`, which is `{same}`", result=name)
+        expect(f"error: expected a result's file to be none of the inputs, got: `{name}`, which is `{same}`",
+               result=name)
     own = "error: expected a file of its own for each result, got: "
-    for one, two in (("x/new.npy", "x/new.npy"), ("new.npy", "./new.npy"), ("x/new.npy", "y/new.npy"), ("x.npy", "y.npy")):
+    for one, two in (("x/new.npy", "x/new.npy"), ("new.npy", "./new.npy"), ("x/new.npy", "y/new.npy"),
+                     ("x.npy", "y.npy")):
         for folder_or_file, target in (("y", "x"), ("y.npy", "x.npy")):
             if not os.path.lexists(path_of(folder_or_file)):
                 os.makedirs(path_of("x"), exist_ok=True)
@@ -139,7 +145,8 @@ def packed():
 
 
 def flags():
-    forms = "error: expected target `cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>` with chip 80, 86, 87, 89, 90, 100 or 120, got: "
+    forms = ("error: expected target `cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>` with chip 80, 86, 87, 89, 90, 100 or "
+             "120, got: ")
     for target in ("sm_90", "gpu", "cpu:1", "sm_80:", "sm_80:91", "sm_80:x"):
         expect(forms + target, target=target)
     thd = PACKED.format(layout="thd")
@@ -148,7 +155,8 @@ def flags():
         expect(f"error: expected sizes from 0 to 2^24 in {option}, got: {number}", inputs={}, flags=[size])
     for size in ("--lengths-q=3,-5", "--lengths-kv=3,99999999999"):
         option, numbers = size.split("=")
-        expect(f"error: expected sizes from 0 to 2^24 in {option}, got: " + numbers.split(",")[1], thd, {}, flags=[size])
+        expect(f"error: expected sizes from 0 to 2^24 in {option}, got: " + numbers.split(",")[1], thd, {},
+               flags=[size])
     layouts()
     contradictions()
 
@@ -161,7 +169,8 @@ def layouts():
     for problem, flag, instead in (
             (thd, "--seqlen-q=3", "--lengths-q"), (thd, "--seqlen-kv=3", "--lengths-kv"),
             (mixed, "--seqlen-q=3", "--lengths-q"), (mixed, "--lengths-kv=3,4", "--batch and --seqlen-kv"),
-            (dense(), "--lengths-q=3,4", "--batch and --seqlen-q"), (dense(), "--lengths-kv=3", "--batch and --seqlen-kv"),
+            (dense(), "--lengths-q=3,4", "--batch and --seqlen-q"),
+            (dense(), "--lengths-kv=3", "--batch and --seqlen-kv"),
             (ids, "--lengths-q=3,4", "--batch and --seqlen-q"), (ids, "--lengths-kv=3,4", "--batch and --seqlen-kv"),
             (thd, "--padding=3", "a padded layout"), (dense(), "--padding=3", "a padded layout")):
         option = flag.split("=")[0]

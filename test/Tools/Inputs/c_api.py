@@ -15,8 +15,9 @@ def attention(layout, qkv, o, lse, **arrays):
 rng = np.random.default_rng(3)
 heads, dim = 3, 24
 for layout in ("bshd", "sbhd", "bhsd"):
-    kernel = compile_problem(
-        f"attn.problem @{layout} mask(#attn.causal<bottom_right>) layout({layout}) heads({heads}) dims({dim}) dtype(f16) expected_seqlen(4096)")  # one program
+    # Lengths are given, so that launches of all shapes have one program.
+    kernel = compile_problem(f"attn.problem @{layout} mask(#attn.causal<bottom_right>) layout({layout}) "
+                             f"heads({heads}) dims({dim}) dtype(f16) expected_seqlen(4096)")
     compiled = lib.attnCompileCount()
     for batch, rows in ((1, 1), (2, 70), (3, 17), (0, 5), (2, 0), (1, 129)):
         qkv = rng.standard_normal((batch, rows, 3, heads, dim)).astype(np.float16)

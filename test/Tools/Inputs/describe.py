@@ -5,8 +5,10 @@ import json
 
 from attnc_host import compile_problem, lib
 
-MODULE = """
-attn.problem @p mask(#attn.and<#attn.causal, #attn.block_map<"offsets", "columns", q = 64, kv = 64>>) layout(thd padded) heads(8, 2) dims(64, 32) dtype(bf16) score(#attn.bias<"b", h>)
+PROBLEM = ('attn.problem @p mask(#attn.and<#attn.causal, #attn.block_map<"offsets", "columns", q = 64, kv = 64>>) '
+           'layout(thd padded) heads(8, 2) dims(64, 32) dtype(bf16) score(#attn.bias<"b", h>)')
+MODULE = f"""
+{PROBLEM}
 attn.backward @first of(@p) dlse
 attn.backward @second of(@p) deterministic requires_grad(["b"])
 attn.problem @other mask(#attn.full) layout(sbhd, bshd, bhsd, bshd) heads(4) dims(16) dtype(f16) outputs(o)
@@ -22,7 +24,8 @@ def describe(name, text=MODULE):
 
 
 def line(d):
-    shapes = ", ".join(f"{t['name']} {t['role']} {t['dtype']} [{', '.join(t['shape'])}]" + (f" leading_dims {t['leading_dims']}" if t["leading_dims"] != "none" else "")
+    shapes = ", ".join(f"{t['name']} {t['role']} {t['dtype']} [{', '.join(t['shape'])}]"
+                       + (f" leading_dims {t['leading_dims']}" if t["leading_dims"] != "none" else "")
                        + (f" strided {t['strided']}" if t["strided"] else "") for t in d["tensors"])
     return f"{d['name']}: {d['pass']} of {d.get('forward')}, {d.get('backward')}, {d.get('dtype')}: {shapes}"
 
@@ -30,14 +33,16 @@ def line(d):
 for name in ("p", "first", "other", "by_ids", "ids"):
     print(line(describe(name)))
 for name in ("p", "first", "second", "other", "by_ids", "ids"):  # as kernels have them
-    text = "\n".join(part for part in MODULE.strip().split("\n") if f"@{name} " in part or ("@p " in part and name in ("first", "second")))
+    text = "\n".join(part for part in MODULE.strip().split("\n")
+                     if f"@{name} " in part or ("@p " in part and name in ("first", "second")))
     kernel = compile_problem(text)
     names = [lib.attnTensorName(kernel, i).decode() for i in range(lib.attnTensorCount(kernel))]
     results = [lib.attnTensorIsResult(kernel, i) for i in range(len(names))]
     tensors = describe(name)["tensors"]
     assert names == [t["name"] for t in tensors], (name, names)
     assert results == [int(t["role"] == "result") for t in tensors], name
-heads = 'attn.problem @p mask(#attn.predicate<"own[h] < some[b] + own_kv[g] + of_rows[g, q]">) layout(bshd) heads(8, 2) dims(16) dtype(f16)'
+heads = ('attn.problem @p mask(#attn.predicate<"own[h] < some[b] + own_kv[g] + of_rows[g, q]">) layout(bshd) '
+         "heads(8, 2) dims(16) dtype(f16)")
 print(", ".join(f"{t['name']} {t['shape']}" for t in describe("p", heads)["tensors"] if t["role"] == "array"))
 print(describe("none"))
 print(describe(None))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Directional derivatives of long sequences: how sum(do * o) changes along a direction, by differences of float64's forward pass, and by gradients.
-Along the gradients themselves, where each part that is missing or wrong counts by its square, and along a random direction."""
+"""Directional derivatives of long sequences: how sum(do * o) changes along a direction, by differences of float64's
+forward pass, and by gradients. Along the gradients themselves, where each part that is missing or wrong counts by its
+square, and along a random direction."""
 import numpy as np
 from attnc_host import compile_problem, launch, lib, workspace_of
 
@@ -10,7 +11,8 @@ rng = np.random.default_rng(11)
 q, do = (rng.standard_normal((1, ROWS, HEADS, DIM)).astype(np.float16) for _ in range(2))
 k, v = (rng.standard_normal((1, ROWS, KV_HEADS, DIM)).astype(np.float16) for _ in range(2))
 i, j = np.arange(ROWS)[:, None], np.arange(ROWS)[None]
-CASES = (("#attn.full", "", (i >= 0) & (j >= 0)), ("#attn.causal", "", j <= i), ("#attn.band<left = 99, right = 0>", "", (j <= i) & (i - j < 100)),
+CASES = (("#attn.full", "", (i >= 0) & (j >= 0)), ("#attn.causal", "", j <= i),
+         ("#attn.band<left = 99, right = 0>", "", (j <= i) & (i - j < 100)),
          ("#attn.causal", "#attn.softcap<2.0>", j <= i), ("#attn.causal", "#attn.alibi", j <= i))
 
 
@@ -29,8 +31,10 @@ def loss(Q, K, V, visible, score):
 
 
 def gradients(mask, score):
-    problem = f"attn.problem @p mask({mask}) layout(bshd) heads({HEADS}, {KV_HEADS}) dims({DIM}) dtype(f16) score([{score}])"
-    arrays = dict(q=q, k=k, v=v, do=do, o=np.full(q.shape, np.nan, np.float16), lse=np.full((1, HEADS, ROWS), np.nan, np.float32))
+    problem = (f"attn.problem @p mask({mask}) layout(bshd) heads({HEADS}, {KV_HEADS}) dims({DIM}) dtype(f16) "
+               f"score([{score}])")
+    arrays = dict(q=q, k=k, v=v, do=do, o=np.full(q.shape, np.nan, np.float16),
+                  lse=np.full((1, HEADS, ROWS), np.nan, np.float32))
     arrays.update({"d" + name: np.full(arrays[name].shape, np.nan, np.float16) for name in "qkv"})
     for text in (problem, f"{problem}\nattn.backward @g of(@p)"):
         kernel = compile_problem(text)
@@ -42,7 +46,8 @@ for mask, score, visible in CASES:
     at = [x.astype(np.float64) for x in (q, k, v)]
     grads = gradients(mask, score)
     size = np.sqrt(sum((g * g).sum() for g in grads))
-    for name, direction in (("gradients", [g / size for g in grads]), ("random", [rng.standard_normal(x.shape) / np.sqrt(x.size) for x in at])):
+    for name, direction in (("gradients", [g / size for g in grads]),
+                            ("random", [rng.standard_normal(x.shape) / np.sqrt(x.size) for x in at])):
         step = 1e-3
         ahead, back = (loss(*[x + sign * step * d for x, d in zip(at, direction)], visible, score) for sign in (1, -1))
         by_differences, by_gradients = (ahead - back) / (2 * step), sum((g * d).sum() for g, d in zip(grads, direction))

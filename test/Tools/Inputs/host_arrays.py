@@ -19,10 +19,12 @@ def launch(what, kernel, cu, **lists):
 
 problem = b"attn.problem @p mask(#attn.causal) layout(thd) heads(4, 2) dims(16) dtype(bf16)"
 plain = compiled(problem)
-for what, cu in (("descending", [0, 20, 10]), ("beyond", [0, 10, 3000]), ("negative", [-5, 10, 30]), ("good", [0, 10, 30])):
+for what, cu in (("descending", [0, 20, 10]), ("beyond", [0, 10, 3000]), ("negative", [-5, 10, 30]),
+                 ("good", [0, 10, 30])):
     launch(what, plain, cu)
 listed = compiled(problem + b" tiles(64)")
-for what, tiles, count in (("good list", [2, 1, -1, -1], 2), ("too few", [2, 1, 0, 0], 1), ("too many", [2, 1, 0, 0], 2 ** 31 - 1),
-                           ("negative count", [2, 1, 0, 0], -1), ("twice", [2, 2, 0, 0], 2), ("empty slot", [2, 3, 0, 0], 2),
+for what, tiles, count in (("good list", [2, 1, -1, -1], 2), ("too few", [2, 1, 0, 0], 1),
+                           ("too many", [2, 1, 0, 0], 2 ** 31 - 1), ("negative count", [2, 1, 0, 0], -1),
+                           ("twice", [2, 2, 0, 0], 2), ("empty slot", [2, 3, 0, 0], 2),
                            ("no slot", [2, 1000000, 0, 0], 2), ("below", [-5, 1, 0, 0], 2)):
     launch(what, listed, [0, 10, 30], tiles_q=tiles, tile_count=[count])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""attnExplain, attnSupported and attnEquiv of libattnc.so (the first argument): their JSON, their options, each error, and
-that their texts are what attn-opt prints; from several threads as from one."""
+"""attnExplain, attnSupported and attnEquiv of libattnc.so (the first argument): their JSON, their options, each error,
+and that their texts are what attn-opt prints; from several threads as from one."""
 import ctypes as C
 import json
 import subprocess
@@ -12,11 +12,13 @@ import xml.dom.minidom
 from attnc_host import lib
 
 CAUSAL = "attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(64) dtype(bf16)"
-PREFIX = ("attn.problem @p mask(#attn.and<#attn.or<#attn.prefix<4>, #attn.band<left = 127>>, #attn.causal>) layout(bshd) "
-          "heads(16, 4) dims(64, 128) dtype(bf16)")
-PACKED = ("attn.problem @p mask(#attn.and<#attn.causal, #attn.document>) layout(thd padded) heads(4, 2) dims(64) dtype(bf16)\n"
+PREFIX = ("attn.problem @p mask(#attn.and<#attn.or<#attn.prefix<4>, #attn.band<left = 127>>, #attn.causal>) "
+          "layout(bshd) heads(16, 4) dims(64, 128) dtype(bf16)")
+PACKED = ("attn.problem @p mask(#attn.and<#attn.causal, #attn.document>) layout(thd padded) heads(4, 2) dims(64) "
+          "dtype(bf16)\n"
           "attn.backward @g of(@p)\n"
-          "attn.backward @fixed of(@p) schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 9>)")
+          "attn.backward @fixed of(@p) "
+          "schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 9>)")
 
 
 def text_of(value):
@@ -45,9 +47,12 @@ def spelled(options):
 
 
 # 1. attnExplain: the tool's text, with every option.
-CASES = [(CAUSAL, {}), (CAUSAL, {"batch": 3, "seqlen_q": 384}), (CAUSAL, {"seqlen_q": 100, "seqlen_kv": 300, "head": 3, "sequence": 1}),
-         (CAUSAL, {"tile": "32x16", "tflops": 100, "gbps": 0.5}), (PREFIX, {"tile": "64x64", "seqlen_q": 384, "batch": 3}),
-         (PACKED, {}), (PACKED, {"lengths_q": [100, 0, 300]}), (PACKED, {"lengths_q": [10, 20], "lengths_kv": [30, 0], "padding": 0}),
+CASES = [(CAUSAL, {}), (CAUSAL, {"batch": 3, "seqlen_q": 384}),
+         (CAUSAL, {"seqlen_q": 100, "seqlen_kv": 300, "head": 3, "sequence": 1}),
+         (CAUSAL, {"tile": "32x16", "tflops": 100, "gbps": 0.5}),
+         (PREFIX, {"tile": "64x64", "seqlen_q": 384, "batch": 3}),
+         (PACKED, {}), (PACKED, {"lengths_q": [100, 0, 300]}),
+         (PACKED, {"lengths_q": [10, 20], "lengths_kv": [30, 0], "padding": 0}),
          (PACKED, {"seed": 2**64 - 1, "batch": 5}), (PACKED, {"seed": 7, "lengths_kv": [500]}),
          (CAUSAL.replace("dims(64)", "dims(68)") + " {sym_visibility = \"private\"}", {})]
 for text, options in CASES:
@@ -64,8 +69,10 @@ assert e["schedule"] == "warp-specialized tiles; neither max_seqlen nor expected
 assert e["refused"] is None and e["backward"] == [] and e["tile"] == {"rows": 64, "keys": 64}
 assert e["map"] == {"sequence": 0, "head": 0, "rows": 384, "keys": 384}
 # Tiles by hand: 1 + 2 + 3 + 4 + 4 + 4 tiles for each of 48 sequences and heads; 5 of them are full.
-assert e["counts"] == {"tiles": 48 * 36, "visited": 48 * 18, "full": 48 * 5, "partial": 48 * 13, "empty": 0, "pairs": 48 * 384**2,
-                       "visible": sum(min(q + 1, 128) + max(min(4, q - 127), 0) for q in range(384)) * 48, "exact": True}
+assert e["counts"] == {"tiles": 48 * 36, "visited": 48 * 18, "full": 48 * 5, "partial": 48 * 13, "empty": 0,
+                       "pairs": 48 * 384**2,
+                       "visible": sum(min(q + 1, 128) + max(min(4, q - 127), 0) for q in range(384)) * 48,
+                       "exact": True}
 assert e["flops"] == {"visible": 2 * 192 * e["counts"]["visible"], "visited": 2 * 192 * 48 * 18 * 64**2}
 assert e["bytes"] == 3 * 384 * (2 * (16 * 64 + 4 * 64 + 4 * 128 + 16 * 128) + 4 * 16)
 assert abs(e["milliseconds"] - e["flops"]["visited"] / 1e11) < 1e-9
@@ -101,18 +108,21 @@ assert e["counts"]["visible"] == 4 * 64**2, e
 with tempfile.TemporaryDirectory() as folder:
     tool("--explain", "--seqlen-q=300", f"--svg={folder}/a.svg", text=PREFIX)
     svg = explain(PREFIX, seqlen_q=300, svg=True)["svg"]
-    assert svg == open(f"{folder}/a.svg").read() and len(xml.dom.minidom.parseString(svg).getElementsByTagName("rect")) > 5
+    assert svg == open(f"{folder}/a.svg").read()
+    assert len(xml.dom.minidom.parseString(svg).getElementsByTagName("rect")) > 5
 assert "svg" not in explain(PREFIX, svg=False)
 assert call(lib.attnExplain, CAUSAL, None, "sm_90a", "{}") == explain(CAUSAL)
 
-for options in ("[]", "{", "", '{"batch": 1', "7", '{"Batch": 1}', '{"seqlen": 4}', '{"batch": "2"}', '{"batch": 2.0}', '{"batch": null}',
-                '{"batch": 9223372036854775808}', '{"batch": -1}', '{"seqlen_q": 16777217}', '{"seqlen_kv": true}', '{"batch": 0}',
-                '{"lengths_q": 4}', '{"lengths_q": []}', '{"lengths_q": [1, 2.5]}', '{"lengths_q": [1]}', '{"padding": 3}',
-                '{"sequence": 2}', '{"sequence": -1}', '{"head": 4}', '{"head": "0"}', '{"tile": "128"}', '{"tile": 128}', '{"tile": "0x4"}',
-                '{"tile": "16777217x1"}', '{"seed": -1}', '{"seed": 5}', '{"seed": 1.5}', '{"tflops": 0}', '{"tflops": "1"}', '{"gbps": -3}',
-                '{"gbps": 1e999}', '{"svg": 1}'):
+for options in ("[]", "{", "", '{"batch": 1', "7", '{"Batch": 1}', '{"seqlen": 4}', '{"batch": "2"}', '{"batch": 2.0}',
+                '{"batch": null}', '{"batch": 9223372036854775808}', '{"batch": -1}', '{"seqlen_q": 16777217}',
+                '{"seqlen_kv": true}', '{"batch": 0}', '{"lengths_q": 4}', '{"lengths_q": []}',
+                '{"lengths_q": [1, 2.5]}', '{"lengths_q": [1]}', '{"padding": 3}', '{"sequence": 2}',
+                '{"sequence": -1}', '{"head": 4}', '{"head": "0"}', '{"tile": "128"}', '{"tile": 128}',
+                '{"tile": "0x4"}', '{"tile": "16777217x1"}', '{"seed": -1}', '{"seed": 5}', '{"seed": 1.5}',
+                '{"tflops": 0}', '{"tflops": "1"}', '{"gbps": -3}', '{"gbps": 1e999}', '{"svg": 1}'):
     print(f"{options}: {call(lib.attnExplain, CAUSAL, None, 'sm_90a', options)}")
-for options in '{"seqlen_q": 4}', '{"lengths_q": [1], "lengths_kv": [1, 2]}', '{"lengths_q": [-1]}', '{"batch": 3, "lengths_q": [1, 2]}':
+for options in ('{"seqlen_q": 4}', '{"lengths_q": [1], "lengths_kv": [1, 2]}', '{"lengths_q": [-1]}',
+                '{"batch": 3, "lengths_q": [1, 2]}'):
     print(f"packed {options}: {call(lib.attnExplain, PACKED, None, 'sm_90a', options)}")
 print("text:", explain("attn.problem @p").split("\n")[0])
 print("name:", explain(CAUSAL, "q"))
@@ -125,7 +135,8 @@ print("null:", call(lib.attnExplain, None, None, None, None), lib.attnExplain(CA
 
 # 2. attnSupported: the tool's answers.
 BAD = ("attn.problem @wide mask(#attn.causal) layout(bshd) heads(16, 4) dims(300) dtype(bf16)\n"
-       "attn.problem @large mask(#attn.causal) layout(thd) heads(16) dims(512) dtype(bf16) sink(\"sinks\") max_seqlen(1, 16)\n"
+       "attn.problem @large mask(#attn.causal) layout(thd) heads(16) dims(512) dtype(bf16) sink(\"sinks\") "
+       "max_seqlen(1, 16)\n"
        "attn.backward @grads of(@large) requires_grad([\"sinks\"])\n"
        "attn.segments @segs mask(#attn.causal) segments(9000)\n"
        "attn.backward @none of(@nothing)\n")
@@ -153,7 +164,8 @@ assert [(a["name"], a["target"]) for a in all_of_them] == [
     (name, target) for name in ("wide", "large", "grads", "segs", "none") for target in ("cpu", "sm_80", "sm_90a")]
 assert call(lib.attnSupported, BAD, "grads", None) == all_of_them[6:9]
 assert all_of_them[3] == {"name": "large", "target": "cpu", "supported": True, "reason": None, "nearest": None}
-assert all_of_them[6]["nearest"].startswith("attn.problem @large ") and "\nattn.backward @grads" in all_of_them[6]["nearest"]
+nearest = all_of_them[6]["nearest"]
+assert nearest.startswith("attn.problem @large ") and "\nattn.backward @grads" in nearest
 for answer in all_of_them:  # what is near is supported
     if answer["nearest"] and answer["name"] in ("wide", "segs"):
         assert all(a["supported"] for a in call(lib.attnSupported, answer["nearest"], None, answer["target"])), answer
@@ -161,37 +173,50 @@ assert [a["target"] for a in call(lib.attnSupported, CAUSAL, "p", "sm_80:86,cpu"
 # Ops whose attributes are missing.
 assert call(lib.attnSupported, '"attn.problem"() {sym_name = "p"} : () -> ()', None, "cpu") == [
     {"name": "p", "target": "cpu", "supported": False, "reason": "requires attribute 'dim_qk'", "nearest": None}]
-assert [a["name"] for a in call(lib.attnSupported, '"attn.backward"() : () -> ()\n"attn.segments"() {} : () -> ()', None, "cpu")] == ["", ""]
+nameless = '"attn.backward"() : () -> ()\n"attn.segments"() {} : () -> ()'
+assert [a["name"] for a in call(lib.attnSupported, nameless, None, "cpu")] == ["", ""]
 print("supported text:", call(lib.attnSupported, "attn.problem @p", None, None).split("\n")[0])
-print("supported mask:", call(lib.attnSupported, CAUSAL.replace("causal", "band<left = 1, right = -2>"), None, None).split("\n")[1])
+print("supported mask:",
+      call(lib.attnSupported, CAUSAL.replace("causal", "band<left = 1, right = -2>"), None, None).split("\n")[1])
 print("supported name:", call(lib.attnSupported, CAUSAL, "q", None))
 print("supported none:", call(lib.attnSupported, "module {}", None, None))
 print("supported target:", call(lib.attnSupported, CAUSAL, None, "cpu,sm_70")[-6:])
-print("supported targets:", call(lib.attnSupported, CAUSAL, None, "cpu,,sm_80"), "|", call(lib.attnSupported, CAUSAL, None, ""))
-print("supported null:", call(lib.attnSupported, None, None, None), lib.attnSupported(CAUSAL.encode(), None, None, None))
+print("supported targets:", call(lib.attnSupported, CAUSAL, None, "cpu,,sm_80"), "|",
+      call(lib.attnSupported, CAUSAL, None, ""))
+print("supported null:", call(lib.attnSupported, None, None, None),
+      lib.attnSupported(CAUSAL.encode(), None, None, None))
 
 # 3. attnEquiv: the tool's text, and a pair that tells masks apart.
-MASKS = [("#attn.causal", "#attn.and<#attn.band<right = 0>, #attn.full>"), ("#attn.causal", "#attn.causal<bottom_right>"),
-         ("#attn.or<#attn.and<#attn.prefix<4>, #attn.causal>, #attn.and<#attn.not<#attn.prefix<4>>, #attn.causal>>", "#attn.or<#attn.causal, #attn.and<#attn.causal, #attn.chunk<3>>>"),
-         ("#attn.and<#attn.document, #attn.causal>", "#attn.document"), ("#attn.heads<#attn.causal, #attn.full>", "#attn.causal"),
-         ('#attn.row_interval<begin = "a", end = "b">', '#attn.and<#attn.row_interval<begin = "a">, #attn.row_interval<end = "b">>')]
+MASKS = [("#attn.causal", "#attn.and<#attn.band<right = 0>, #attn.full>"),
+         ("#attn.causal", "#attn.causal<bottom_right>"),
+         ("#attn.or<#attn.and<#attn.prefix<4>, #attn.causal>, #attn.and<#attn.not<#attn.prefix<4>>, #attn.causal>>",
+          "#attn.or<#attn.causal, #attn.and<#attn.causal, #attn.chunk<3>>>"),
+         ("#attn.and<#attn.document, #attn.causal>", "#attn.document"),
+         ("#attn.heads<#attn.causal, #attn.full>", "#attn.causal"),
+         ('#attn.row_interval<begin = "a", end = "b">',
+          '#attn.and<#attn.row_interval<begin = "a">, #attn.row_interval<end = "b">>')]
 answers = [call(lib.attnEquiv, a, b) for a, b in MASKS]
 for (a, b), answer in zip(MASKS, answers):
     assert answer["text"] == tool("--equiv", a, b), answer
 assert [answer["verdict"] for answer in answers] == ["equal", "different", "equal", "different", "different", "unknown"]
-assert answers[0] == {"verdict": "equal", "forms": ["#attn.causal", "#attn.causal"], "text": "equal: both are #attn.causal\n"}
-assert answers[1]["where"] == {"seqlen_q": 1, "seqlen_kv": 2, "row": 0, "key": 1, "head": 0, "heads": 1, "entries": [], "seen_by": "second"}
+assert answers[0] == {"verdict": "equal", "forms": ["#attn.causal", "#attn.causal"],
+                      "text": "equal: both are #attn.causal\n"}
+assert answers[1]["where"] == {"seqlen_q": 1, "seqlen_kv": 2, "row": 0, "key": 1, "head": 0, "heads": 1,
+                               "entries": [], "seen_by": "second"}
 entries = answers[3]["where"]["entries"]
 assert [(entry["array"], entry["position"]) for entry in entries] == [("segment_ids_q", 0), ("segment_ids_kv", 1)]
 assert entries[0]["value"] == entries[1]["value"] and answers[3]["where"]["seen_by"] == "second"
-assert answers[4]["where"]["head"] == 1 and answers[4]["where"]["heads"] == 2 and answers[4]["where"]["seen_by"] == "first"
-for a, b in (("#attn.causal", "#attn.layout<bshd>"), ("#attn.causal", "#attn.band<left = 1, right = -2>"), ("", "#attn.causal"),
-             ("#attn.and<#attn.causal, oops>", "#attn.causal"), ("#attn.causal #attn.full", "#attn.causal"), ("#attn.not<" * 300, "#attn.causal")):
+where = answers[4]["where"]
+assert where["head"] == 1 and where["heads"] == 2 and where["seen_by"] == "first"
+for a, b in (("#attn.causal", "#attn.layout<bshd>"), ("#attn.causal", "#attn.band<left = 1, right = -2>"),
+             ("", "#attn.causal"), ("#attn.and<#attn.causal, oops>", "#attn.causal"),
+             ("#attn.causal #attn.full", "#attn.causal"), ("#attn.not<" * 300, "#attn.causal")):
     print(f"equiv {a[:40]!r}, {b!r}: {call(lib.attnEquiv, a, b)}")
 print("equiv null:", call(lib.attnEquiv, None, "#attn.causal"), lib.attnEquiv(b"#attn.full", b"#attn.full", None))
 
 # 4. Several threads at once, each with other calls at each time.
-jobs = [lambda t=t, o=o: explain(t, svg=True, **o) for t, o in CASES] + [lambda: call(lib.attnSupported, BAD, None, "sm_90a")]
+jobs = [lambda t=t, o=o: explain(t, svg=True, **o) for t, o in CASES]
+jobs += [lambda: call(lib.attnSupported, BAD, None, "sm_90a")]
 jobs += [lambda m=m: call(lib.attnEquiv, *m) for m in MASKS] + [lambda: explain(CAUSAL, batch=-1)]
 expected, wrong = [job() for job in jobs], []
 

@@ -39,7 +39,8 @@ def main():
     write("modules", "module { " * deep + "}" * deep)
     write("nested", PROBLEM % ("#attn.not<" * 254 + "#attn.causal" + ">" * 254))
     brackets = "(" * 300
-    write("quoted", f"// {brackets}\n" + PROBLEM % f'#attn.predicate<"q < k">' + f' {{attn.note = "{brackets} \\"{brackets}"}}')
+    note = f' {{attn.note = "{brackets} \\"{brackets}"}}'
+    write("quoted", f"// {brackets}\n" + PROBLEM % '#attn.predicate<"q < k">' + note)
 
 
 main()

@@ -9,9 +9,12 @@ from attnc_host import lib
 lib.attnSource.restype = C.c_char_p
 lib.attnSource.argtypes = lib.attnBuild.argtypes = [C.c_void_p]
 lib.attnLower.argtypes = lib.attnCompile.argtypes = [C.c_char_p, C.c_char_p, C.c_char_p, C.POINTER(C.c_void_p)]
-MASKS = ["#attn.full", "#attn.causal", "#attn.and<#attn.causal, #attn.document>", "#attn.or<#attn.prefix<4>, #attn.band<left = 127, right = 0>>"]
-PROBLEMS = [(f"attn.problem @p mask({mask}) layout({layout}) heads(4, 2) dims({dim}) dtype(bf16)\nattn.backward @g of(@p)", target)
-            for mask in MASKS for layout, dim in (("thd", 64), ("bshd", 128)) for target in (b"cpu", b"sm_80", b"sm_90a")]
+MASKS = ["#attn.full", "#attn.causal", "#attn.and<#attn.causal, #attn.document>",
+         "#attn.or<#attn.prefix<4>, #attn.band<left = 127, right = 0>>"]
+PROBLEMS = [(f"attn.problem @p mask({mask}) layout({layout}) heads(4, 2) dims({dim}) dtype(bf16)\n"
+             "attn.backward @g of(@p)", target)
+            for mask in MASKS for layout, dim in (("thd", 64), ("bshd", 128))
+            for target in (b"cpu", b"sm_80", b"sm_90a")]
 together = threading.Barrier(8)
 
 
@@ -39,7 +42,8 @@ with ThreadPoolExecutor(8) as pool:
 print(f"{len(PROBLEMS)} problems, 8 threads: the same texts")
 
 before, one = lib.attnCompileCount(), C.c_void_p()
-assert lib.attnLower(b"attn.problem @one mask(#attn.causal) layout(bshd) heads(1) dims(8) dtype(bf16)", None, b"cpu", C.byref(one)) == 0
+assert lib.attnLower(b"attn.problem @one mask(#attn.causal) layout(bshd) heads(1) dims(8) dtype(bf16)", None, b"cpu",
+                     C.byref(one)) == 0
 
 
 def build(_):

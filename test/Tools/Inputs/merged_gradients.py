@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A step of a ring: gradients of half of the keys, with o and lse of all of them. What `partial_kv` says, no hint of lengths may undo."""
+"""A step of a ring: gradients of half of the keys, with o and lse of all of them. What `partial_kv` says, no hint of
+lengths may undo."""
 import numpy as np
 from attnc_host import compile_problem, launch, lib, specialize, workspace_of
 from run import attend, differentiate
@@ -15,7 +16,8 @@ scale = DIM**-0.5
 for b in range(BATCH):
     for h in range(HEADS):
         o[b, :, h], lse[h, b] = attend(q[b, :, h], k[b, :, h], v[b, :, h], np.ones((ROWS, 2 * ROWS), bool), scale)
-        half = differentiate(q[b, :, h], k[b, :ROWS, h], v[b, :ROWS, h], o[b, :, h].astype(np.float64), lse[h, b], do[b, :, h], np.ones((ROWS, ROWS), bool), scale)
+        half = differentiate(q[b, :, h], k[b, :ROWS, h], v[b, :ROWS, h], o[b, :, h].astype(np.float64), lse[h, b],
+                             do[b, :, h], np.ones((ROWS, ROWS), bool), scale)
         want["dq"][b, :, h], want["dk"][b, :, h], want["dv"][b, :, h] = half
 
 
@@ -23,7 +25,8 @@ def gradients(hint, clause):
     kernel = compile_problem(f"{PROBLEM}{hint}\nattn.backward @g of(@p) {clause}")
     rows = lambda x: np.ascontiguousarray(x).reshape(-1, HEADS, DIM)  # noqa: E731
     cu = np.arange(BATCH + 1, dtype=np.int32) * ROWS
-    arrays = dict(q=rows(q), k=rows(k[:, :ROWS]), v=rows(v[:, :ROWS]), o=rows(o), do=rows(do), lse=lse.reshape(HEADS, -1), cu_seqlens_q=cu, cu_seqlens_kv=cu.copy())
+    arrays = dict(q=rows(q), k=rows(k[:, :ROWS]), v=rows(v[:, :ROWS]), o=rows(o), do=rows(do),
+                  lse=lse.reshape(HEADS, -1), cu_seqlens_q=cu, cu_seqlens_kv=cu.copy())
     arrays.update({name: np.full(arrays["q"].shape, np.nan, np.float16) for name in want})
     kernel = specialize(kernel, arrays)
     assert launch(kernel, arrays, workspace_of(kernel, arrays)) is None, lib.attnLastError()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Kernels that are wrong on purpose: of a mask that is one key or one tile off, or given heads of keys in another order. Both passes of the right one are
-within a limit of float64's results (2-norms, relative), and each wrong one is beyond it in all that it changes."""
+"""Kernels that are wrong on purpose: of a mask that is one key or one tile off, or given heads of keys in another
+order. Both passes of the right one are within a limit of float64's results (2-norms, relative), and each wrong one is
+beyond it in all that it changes."""
 import numpy as np
 from attnc_host import compile_problem, launch, lib, workspace_of
 from run import attend, differentiate
@@ -11,7 +12,8 @@ rng = np.random.default_rng(5)
 q, do = (rng.standard_normal((1, ROWS, HEADS, DIM)).astype(np.float16) for _ in range(2))
 k, v = (rng.standard_normal((1, ROWS, KV_HEADS, DIM)).astype(np.float16) for _ in range(2))
 i, j = np.arange(ROWS)[:, None], np.arange(ROWS)[None]
-SHOWS = {"#attn.causal": j <= i, "#attn.band<left = 499, right = 0>": (j <= i) & (i - j < 500), "#attn.band<left = 39, right = 20>": (j <= i + 20) & (i - j < 40)}
+SHOWS = {"#attn.causal": j <= i, "#attn.band<left = 499, right = 0>": (j <= i) & (i - j < 500),
+         "#attn.band<left = 39, right = 20>": (j <= i + 20) & (i - j < 40)}
 
 
 def reference(visible):
@@ -53,7 +55,12 @@ def check(mask, wrong):
 
 
 caught = (
-    check("#attn.band<left = 39, right = 20>", ["#attn.band<left = 40, right = 20>", "#attn.band<left = 38, right = 20>", "#attn.band<left = 39, right = 21>"]) +
-    check("#attn.band<left = 499, right = 0>", ["#attn.band<left = 500, right = 0>", "#attn.band<left = 498, right = 0>"]) +
-    check("#attn.causal", ['#attn.predicate<"q >= k && (q < 256 || q >= 320 || k < 64 || k >= 128)">', "#attn.band<left = 699, right = -1>"]))
+    check("#attn.band<left = 39, right = 20>",
+          ["#attn.band<left = 40, right = 20>", "#attn.band<left = 38, right = 20>",
+           "#attn.band<left = 39, right = 21>"]) +
+    check("#attn.band<left = 499, right = 0>",
+          ["#attn.band<left = 500, right = 0>", "#attn.band<left = 498, right = 0>"]) +
+    check("#attn.causal",
+          ['#attn.predicate<"q >= k && (q < 256 || q >= 320 || k < 64 || k >= 128)">',
+           "#attn.band<left = 699, right = -1>"]))
 print(f"{caught} mutations, each of which is found in o, dq, dk and dv")

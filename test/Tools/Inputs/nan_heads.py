@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A NaN or Inf of one kv head of a short sequence reaches gradients of that head of that sequence and no others, also where heads lie side by side in a tile."""
+"""A NaN or Inf of one kv head of a short sequence reaches gradients of that head of that sequence and no others, also
+where heads lie side by side in a tile."""
 import itertools
 
 import numpy as np
@@ -8,8 +9,10 @@ from run import must_run
 B, D = 3, 32
 rng = np.random.default_rng(8)
 checked = reached = 0
-for (rows, keys), (heads, kv_heads), mask in itertools.product(((1, 8), (2, 2), (4, 4), (8, 8), (17, 20)), ((4, 4), (8, 2)), ("#attn.full", "#attn.causal")):
-    problem = f"attn.problem @p mask({mask}) layout(bshd) heads({heads}, {kv_heads}) dims({D}) dtype(bf16) max_seqlen({rows}, {keys})\n"
+cases = itertools.product(((1, 8), (2, 2), (4, 4), (8, 8), (17, 20)), ((4, 4), (8, 2)), ("#attn.full", "#attn.causal"))
+for (rows, keys), (heads, kv_heads), mask in cases:
+    problem = (f"attn.problem @p mask({mask}) layout(bshd) heads({heads}, {kv_heads}) dims({D}) dtype(bf16) "
+               f"max_seqlen({rows}, {keys})\n")
     backward = problem + "attn.backward @g of(@p)\n"
     make = lambda length, count: rng.standard_normal((B, length, count, D)).astype(np.float32)
     clean = dict(q=make(rows, heads), k=make(keys, kv_heads), v=make(keys, kv_heads), do=make(rows, heads))

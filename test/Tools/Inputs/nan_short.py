@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A NaN or Inf in a key or value of a short sequence stays in the rows that may see it. Results of the other rows are the same up to
-rounding: keys of such a sequence are walked in steps."""
+"""A NaN or Inf in a key or value of a short sequence stays in the rows that may see it. Results of the other rows are
+the same up to rounding: keys of such a sequence are walked in steps."""
 import numpy as np
 from run import must_run
 
@@ -9,7 +9,8 @@ rng = np.random.default_rng(8)
 clean = {name: rng.standard_normal((2, LENGTH, 2, D)).astype(np.float32) for name in "qkv"}
 rows = np.arange(LENGTH)
 checked = 0
-for mask, visible in (("#attn.causal", lambda at: at <= rows), ("#attn.band<left = 4, right = 2>", lambda at: (rows - 4 <= at) & (at <= rows + 2))):
+for mask, visible in (("#attn.causal", lambda at: at <= rows),
+                      ("#attn.band<left = 4, right = 2>", lambda at: (rows - 4 <= at) & (at <= rows + 2))):
     problem = f"attn.problem @p mask({mask}) layout(bshd) heads(2) dims({D}) dtype(bf16) max_seqlen({LENGTH})\n"
     before = must_run(problem, clean, ("o", "lse"))
     for name in "kv":

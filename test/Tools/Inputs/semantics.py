@@ -22,12 +22,14 @@ def tokens(q, kv):
 
 
 def expect(got, q, k, v, sequences, visible, sink=None):
-    """`sequences`: start and length of rows and of keys. All other rows are padding. `visible(row, key)` is asked with tokens."""
+    """`sequences`: start and length of rows and of keys. All other rows are padding. `visible(row, key)` is asked with
+    tokens."""
     o, lse = np.zeros_like(got["o"]), np.full(got["lse"].shape, -np.inf)
     for at, n, first, m in sequences:
         keep = np.array([[visible(at + i, first + j) for j in range(m)] for i in range(n)], bool).reshape(n, m)
         for h in range(q.shape[1]):
-            o[at:at + n, h], row = attend(q[at:at + n, h], k[first:first + m, h], v[first:first + m, h], keep, q.shape[2] ** -0.5)
+            o[at:at + n, h], row = attend(q[at:at + n, h], k[first:first + m, h], v[first:first + m, h], keep,
+                                          q.shape[2] ** -0.5)
             lse[h, at:at + n] = row if sink is None else np.logaddexp(row, sink)
             if sink is not None:
                 o[at:at + n, h] *= np.exp(row - lse[h, at:at + n])[:, None]
@@ -104,10 +106,11 @@ def all_hidden():
     bias = np.zeros((5, 7), np.float32)
     bias[2], bias[4, 1:], bias[3, 3] = -np.inf, -np.inf, -np.inf
     for sink in (None, 0.5):
-        text = ('attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(16) dtype(bf16) score([#attn.bias<"bias", qk>])' +
-                (f" sink({sink})" if sink else "") + "\n")
+        text = ("attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(16) dtype(bf16) "
+                'score([#attn.bias<"bias", qk>])' + (f" sink({sink})" if sink else "") + "\n")
         got = must_run(text, dict(q=q, k=k, v=v, bias=bias), ("o", "lse"))
-        expect(dict(o=got["o"][0], lse=got["lse"][0]), q[0], k[0], v[0], [(0, 5, 0, 7)], lambda row, key: bias[row, key] == 0, sink)
+        expect(dict(o=got["o"][0], lse=got["lse"][0]), q[0], k[0], v[0], [(0, 5, 0, 7)],
+               lambda row, key: bias[row, key] == 0, sink)
         assert not got["o"][0, 2].any() and (got["lse"][0, :, 2] == (-np.inf if sink is None else sink)).all()
         given = dict(q=q, k=k, v=v, bias=bias, do=normal(1, 5, 2, 16), **got)
         grads = must_run(text + "attn.backward @g of(@p)\n", given, ("dq", "dk", "dv"))
@@ -116,13 +119,15 @@ def all_hidden():
 
 
 def sink_alone():
-    """Tokens with an id that see no key see the sink, padding does not; by number and by array, with and without positions."""
+    """Tokens with an id that see no key see the sink, padding does not; by number and by array, with and without
+    positions."""
     rows, count, kv_count = 2, 300, 40
     ids = np.repeat(i32(1, 2, 0, 3, 5), [7, 100, 9, 180, 4])
     ids_q = np.stack([ids, np.repeat(i32(0, 4, 1), [2, 290, 8])])
     ids_kv = np.stack([np.repeat(i32(2, 3, 0), [10, 20, 10]), np.repeat(i32(1, 0), [30, 10])])
     places = lambda of: np.array([[k - np.argmax(row == row[k]) for k in range(len(row))] for row in of], np.int32)
-    positions_q, positions_kv = places(ids_q), places(ids_kv) + 3  # the first queries of a segment see no key of a causal mask
+    # The first queries of a segment see no key of a causal mask.
+    positions_q, positions_kv = places(ids_q), places(ids_kv) + 3
     positions_q[1, 5] = 2**30  # too far away: padding
     q, k, v = normal(rows * count, HEADS, DIM), normal(rows * kv_count, HEADS, DIM), normal(rows * kv_count, HEADS, DIM)
     good = (ids_q > 0) & (ids_q <= 4)  # 5 is none
@@ -134,7 +139,8 @@ def sink_alone():
             inputs.update(positions_q=positions_q, positions_kv=positions_kv)
         if '"' in sink:
             inputs["sinks"] = np.array(sinks, np.float32)
-        got = must_run(PACKED.format(mask, " padded", "bf16", f"segments(4) sink({sink})"), inputs, ("o", "lse"), flags=["--check"])
+        got = must_run(PACKED.format(mask, " padded", "bf16", f"segments(4) sink({sink})"), inputs, ("o", "lse"),
+                       flags=["--check"])
         for row in range(rows):
             at, first = row * count, row * kv_count
             visible = (ids_q[row][:, None] == ids_kv[row]) & good[row][:, None]
@@ -142,7 +148,8 @@ def sink_alone():
             visible &= (positions_q[row][:, None] >= positions_kv[row]) & counts[:, None] if causal else True
             assert (~visible.any(axis=1) & counts).sum() > 5 and not counts.all()
             for h in range(HEADS):
-                o, lse = attend(q[at:at + count, h], k[first:first + kv_count, h], v[first:first + kv_count, h], visible, DIM ** -0.5)
+                o, lse = attend(q[at:at + count, h], k[first:first + kv_count, h], v[first:first + kv_count, h],
+                                visible, DIM ** -0.5)
                 expected = np.where(counts, np.logaddexp(lse, sinks[h]), -np.inf)
                 o *= np.where(visible.any(axis=1), np.exp(lse - np.where(counts, expected, 0)), 0)[:, None]
                 assert np.allclose(got["lse"][h, at:at + count], expected, rtol=1e-4, atol=1e-4), (mask, sink, row, h)
@@ -151,7 +158,8 @@ def sink_alone():
 
 
 def strides():
-    """Of q, k, v, o: sequences, rows and heads in multiples of 8, backwards too; of inputs also 0. Of lse: sequences and heads."""
+    """Of q, k, v, o: sequences, rows and heads in multiples of 8, backwards too; of inputs also 0. Of lse: sequences
+    and heads."""
     kernel = compile_problem("attn.problem @p mask(#attn.causal) layout(bshd) heads(2) dims(16) dtype(f16)\n")
     shape = (2, 5, 2, 16)
 
@@ -169,8 +177,8 @@ def strides():
     values["k"][...] = values["k"][:, :, :1]  # a stride of 0 says so, too
     plain = dict(values, o=made((160, 32, 16, 1)), lse=np.zeros((2, 2, 5), np.float32))
     assert launch(kernel, plain) is None
-    good = {"q": (-160, -32, -16, 1), "k": (160, 32, 0, 1), "v": (24, 48 * 8, 8 * 40, 1), "o": (-8 * 60, 16, -8 * 12, 1),
-            "lse": (-16, -5, 1)}
+    good = {"q": (-160, -32, -16, 1), "k": (160, 32, 0, 1), "v": (24, 48 * 8, 8 * 40, 1),
+            "o": (-8 * 60, 16, -8 * 12, 1), "lse": (-16, -5, 1)}
     for one in (*good, "all"):
         arrays = dict(plain, o=np.zeros_like(plain["o"]), lse=np.zeros_like(plain["lse"]))
         for name in good if one == "all" else (one,):
@@ -197,18 +205,21 @@ def strides():
 def slots():
     """Two sequences share keys: one text and two continuations."""
     inputs = tokens(10, 17)  # no fewer than all lengths of keys together
-    arrays = dict(cu_seqlens_q=i32(0, 4, 10), padded_offsets_q=i32(0, 4, 10), cu_seqlens_kv=i32(0, 8, 17), padded_offsets_kv=i32(0, 2, 17))
+    arrays = dict(cu_seqlens_q=i32(0, 4, 10), padded_offsets_q=i32(0, 4, 10), cu_seqlens_kv=i32(0, 8, 17),
+                  padded_offsets_kv=i32(0, 2, 17))
     text = PACKED.format("#attn.full", " padded", "bf16", "")
     got = must_run(text, {**inputs, **arrays}, ("o", "lse"))
     expect(got, **inputs, sequences=[(0, 4, 0, 8), (4, 6, 2, 9)], visible=lambda row, key: True)
     rows = dict(inputs, **arrays, **got, do=normal(10, HEADS, DIM))
     done, _ = attn_run(text + "attn.backward @g of(@p)\n", rows, ("dq", "dk", "dv"))
     assert done.returncode == 1, "a slot that overlaps another one is written to"
-    assert "expected a slot of at least 8 tokens for sequence 0 in `padded_offsets_kv`, got: 2" in done.stderr, done.stderr
+    small = "expected a slot of at least 8 tokens for sequence 0 in `padded_offsets_kv`, got: 2"
+    assert small in done.stderr, done.stderr
     refuse("expected the last of `cu_seqlens_kv` within the buffer of 16 tokens, got: 17", text,
            {**inputs, **arrays, "k": inputs["k"][:16], "v": inputs["v"][:16]})
     queries = dict(arrays, padded_offsets_q=i32(0, 2, 10))
-    refuse("expected a slot of at least 4 tokens for sequence 0 in `padded_offsets_q`, got: 2", text, {**inputs, **queries})
+    refuse("expected a slot of at least 4 tokens for sequence 0 in `padded_offsets_q`, got: 2", text,
+           {**inputs, **queries})
     print("slots of keys may overlap in forward passes")
 
 

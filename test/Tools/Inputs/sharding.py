@@ -38,7 +38,8 @@ def compare(whole, shard, rows, heads, what):
         assert np.allclose(value, expected, rtol=0.02, atol=0.02, equal_nan=True), (what, name)
 
 
-for layout, hints in (("thd", ""), ("thd padded", ""), ("thd", "max_seqlen(4, 16)"), ("thd padded", "expected_seqlen(4, 16)")):
+for layout, hints in (("thd", ""), ("thd padded", ""), ("thd", "max_seqlen(4, 16)"),
+                      ("thd padded", "expected_seqlen(4, 16)")):
     padded = "padded" in layout
     (cu_q, at_q), (cu_kv, at_kv) = packed(LENGTHS_Q, padded), packed(LENGTHS_KV, padded)
     rows_q, rows_kv = at_q[-1] + 4, at_kv[-1] + 4
@@ -58,11 +59,13 @@ for layout, hints in (("thd", ""), ("thd padded", ""), ("thd", "max_seqlen(4, 16
         for name in arrays:
             if name.startswith(("cu_seqlens", "padded_offsets")):
                 cut[name] = arrays[name][first:last + 1] - arrays[name][first]
-        compare(whole, run(HEADS, KV_HEADS, layout, hints, cut), rows, everyone, f"{layout} {hints}: sequences {first} to {last}")
+        compare(whole, run(HEADS, KV_HEADS, layout, hints, cut), rows, everyone,
+                f"{layout} {hints}: sequences {first} to {last}")
     for group in range(KV_HEADS):  # heads: a kv head with the query heads that read it
         size = HEADS // KV_HEADS
         heads = dict(q=slice(group * size, (group + 1) * size), kv=slice(group, group + 1))
-        cut = {name: np.ascontiguousarray(value[:, heads["kv" if name in "kv" else "q"]]) if name in ("q", "k", "v", "do") else value
+        cut = {name: np.ascontiguousarray(value[:, heads["kv" if name in "kv" else "q"]])
+               if name in ("q", "k", "v", "do") else value
                for name, value in arrays.items()}
         cut["slopes"] = arrays["slopes"][heads["q"]]
         compare(whole, run(size, 1, layout, hints, cut), everyone, heads, f"{layout} {hints}: group {group}")

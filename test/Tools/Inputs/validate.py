@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""$ATTN_VALIDATE on the CPU, through ctypes: right launches, and launches whose results are spoilt by another result that
-overlaps them."""
+"""$ATTN_VALIDATE on the CPU, through ctypes: right launches, and launches whose results are spoilt by another result
+that overlaps them."""
 import ctypes
 
 import numpy as np

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tensors whose rows lie 2^24 elements and more apart, or backwards, on the CPU: results of their contiguous copies, bit by bit."""
+"""Tensors whose rows lie 2^24 elements and more apart, or backwards, on the CPU: results of their contiguous copies,
+bit by bit."""
 import ctypes
 
 import numpy as np
 from on_host import aligned, bind, c, compiled
 
 rng = np.random.default_rng(0)
-shape, kernel = (5, 2, 2, 16), compiled(b"attn.problem @p mask(#attn.causal) layout(sbhd) heads(2) dims(16) dtype(bf16)")
+shape = (5, 2, 2, 16)
+kernel = compiled(b"attn.problem @p mask(#attn.causal) layout(sbhd) heads(2) dims(16) dtype(bf16)")
 base = {name: (aligned(shape, np.uint16), 0) for name in "qkvo"}
 for name in "qkv":
     base[name][0][...] = rng.standard_normal(shape).astype(np.float32).view(np.uint32) >> 16
