@@ -90,7 +90,7 @@ public:
 
   void build() {
     declarePlaces();
-    Index block = Value(BlockIndexOp::create(b, loc, Value()));
+    Index block = Value(IndexOp::block(b, loc));
     if (has(ScoreOperand::Query) && has(ScoreOperand::Key))
       return buildBlocks(block);
     Index worker = math.named(rem(block, workers), "worker"), line = div(block, workers);
@@ -154,7 +154,7 @@ private:
       ClearOp::create(b, loc, acc);
       loop(turned ? "q0" : "k0", 0, others, tile,
            [&](Index other) { turned ? addTile(other, first) : addTile(first, other); });
-      StoreRowSumsOp::create(b, loc, at(sums, wide(first)), acc);
+      StoreSumsOp::create(b, loc, at(sums, wide(first)), acc);
     });
   }
 
@@ -172,7 +172,7 @@ private:
         Index keyTile = math.sub(math.add(i, j), math.sub(down, 1));
         addTile(math.named(math.mul(i, tile), "q0"), math.named(math.mul(keyTile, tile), "k0"));
       });
-      StoreDiagonalSumsOp::create(b, loc, at(sums, wide(math.mul(j, tile))), pitch, acc, through);
+      StoreSumsOp::create(b, loc, at(sums, wide(math.mul(j, tile))), acc, pitch, through);
     });
   }
 
@@ -194,7 +194,7 @@ private:
                         CopyRowStatisticsOp::create(b, loc, stats, statistics, statisticsPitch())};
       WaitOp::create(b, loc, ValueRange(copied));
       if (problem.scaleOrDefault() < 0)
-        NegateOp::create(b, loc, Q);
+        ScaleOp::create(b, loc, Q, /*factor=*/llvm::APFloat(-1.0));
       auto product = [&](Value to, Value rows, Value columns) {
         auto op = MmaAbtOp::create(b, loc, to, turned ? columns : rows, turned ? rows : columns, /*negated=*/false,
                                    /*recomputed=*/false);
@@ -214,7 +214,7 @@ private:
       GradScoresOp::create(b, loc, dp, weighted, stats, /*slopes=*/Value(), /*by=*/FloatAttr(),
                            turned ? b.getUnitAttr() : UnitAttr());
       AccumulateOp::create(b, loc, acc, dp);
-      BarrierOp::create(b, loc);
+      BarrierOp::create(b, loc, /*warp=*/false);
       // In each turn, and for tests and scores where they stand: products of more than 192 columns have no registers
       // for what is kept along the loops over batch and keys.
       if (std::max(problem.getDimQk(), problem.getDimV()) > 192 &&
@@ -238,7 +238,7 @@ public:
       : ArrayGradBody(problem, kernel, array, tile) {}
 
   void build() {
-    Index block = Value(BlockIndexOp::create(b, loc, Value()));
+    Index block = Value(IndexOp::block(b, loc));
     Index entries = 1;
     for (ScoreOperand::Axis axis : array.axes)
       entries = entries.is(1) ? extentOf(axis) : times(entries, extentOf(axis));
@@ -250,7 +250,7 @@ public:
         rest = div(rest, extentOf(axis));
       }
       Value to = at(args[gradientOf(array)], wide(entry));
-      ClearEntryOp::create(b, loc, to);
+      ClearOp::create(b, loc, to);
       alongOthers(places[ScoreOperand::Batch], places[ScoreOperand::Head], [&] { addLine(to, places); });
     });
   }

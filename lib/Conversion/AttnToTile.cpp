@@ -54,7 +54,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << whole << ", got: " << schedule;
     if (std::optional<std::string> refusal = refusalOfSchedule(of, target))
       return op->emitOpError(*refusal);
-    return success();
+    return verifyArrayNames(of);
   }
 
   LogicalResult convert(BackwardOp backward, const TargetInfo &target) {

@@ -47,7 +47,7 @@ Index BackwardBody::findFirstQuery() {
 
 BackwardBody::Slot BackwardBody::denseWorkTile(bool keys, int64_t tileRows, Order order) {
   Slot slot;
-  Index block = Value(BlockIndexOp::create(b, loc, Value()));
+  Index block = Value(IndexOp::block(b, loc));
   Index tiles = math.named(tilesOf(keys, tileRows), "tiles");
   int64_t heads = headsOf(keys);
   Deal dealt = deal(block, tiles, heads, layoutOf(keys), order);
@@ -65,7 +65,7 @@ BackwardBody::Slot BackwardBody::packedWorkTile(bool keys, int64_t tileRows, Ord
   Index total = extentOf(keys);
   int64_t heads = headsOf(keys);
   std::optional<Index> listed = listedWorkTiles(total, tileRows);
-  Index block = listed ? listedBlock(math.mul(*listed, heads)) : Index(Value(BlockIndexOp::create(b, loc, Value())));
+  Index block = listed ? listedBlock(math.mul(*listed, heads)) : Index(Value(IndexOp::block(b, loc)));
   Index slots = listed ? *listed : math.named(tilesOf(keys, tileRows), "slots");
   Deal dealt = deal(block, slots, heads, layoutOf(keys), order);
   slot.head = dealt.head;

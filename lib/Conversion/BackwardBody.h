@@ -7,7 +7,7 @@
 #define ATTN_LIB_CONVERSION_BACKWARDBODY_H
 
 #include "SequenceBody.h"
-#include "attn/Dialect/Attn/IR/ProblemTensors.h"
+#include "Workspace.h"
 
 namespace attn {
 

@@ -45,8 +45,8 @@ public:
     firstQuery = math.named(findFirstQuery(), "first_query");
     if (results.clears) { // while its first tiles are under way
       Value count = mul(mul(wide(problem.getHeads()), wide(rowsInAll())), wide(sumColumns(problem.getDimQk())));
-      Value block = BlockIndexOp::create(b, loc, Value());
-      ClearSliceOp::create(b, loc, args["dq_sum"], count, block, kernel.getArg("blocks"));
+      Value block = IndexOp::block(b, loc);
+      ClearOp::create(b, loc, args["dq_sum"], count, block, kernel.getArg("blocks"));
     }
     if (kernelIsPacked())
       writeApart(slot.rows, [&] { pad(); }, [&] { compute(); });
@@ -156,7 +156,7 @@ private:
     for (Value token : copied)
       WaitOp::create(b, loc, token);
     if (problem.scaleOrDefault() < 0 && !boxes)
-      NegateOp::create(b, loc, ofKeys ? K : Q);
+      ScaleOp::create(b, loc, ofKeys ? K : Q, /*factor=*/llvm::APFloat(-1.0));
 
     SmallVector<KeyRun> runs;
     if (alike)
@@ -298,7 +298,7 @@ private:
     if (products[1])
       wait(products[1]);
     if (!boxes)
-      BarrierOp::create(b, loc);
+      BarrierOp::create(b, loc, /*warp=*/false);
     YieldOp::create(b, loc, ValueRange());
     buildTests(*walk, keep.getBody(), /*turned=*/ofKeys);
   }

@@ -55,7 +55,8 @@ SmallVector<Value> BackwardWalk::findOwnBounds(ArrayRef<KeyRun> runs) {
   if (!reduces || !narrow || modified || !sparesRegisters() || lists || runs.size() != 1 || !walk->hidesKeys() ||
       !walk->hasOneRun())
     return {};
-  Index before = math.mul(Index(Value(WarpgroupIndexOp::create(b, loc))), rows), count = math.sub(slot.rows, before);
+  Index before = math.mul(Index(Value(IndexOp::create(b, loc, IndexKind::warpgroup))), rows),
+        count = math.sub(slot.rows, before);
   SmallVector<KeyRun> own = findRuns(math.add(slot.first, before), math.min(count, rows), rows);
   const KeyRun &all = runs.front();
   if (own.size() != 1 || own.front().tests != all.tests)

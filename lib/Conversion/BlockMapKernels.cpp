@@ -23,7 +23,7 @@ public:
                                                                : 1;
     Index lines = lists.lists->perSequence ? math.mul(arg("batch"), heads) : Index(heads);
     std::string bits = bitsOf(lists);
-    Value block = BlockIndexOp::create(b, loc, Value());
+    Value block = IndexOp::block(b, loc);
     FillBlockBitsOp::create(b, loc, args[bits], args[bits + "_rows"], args[bits + "_words"], args[lists.name],
                             args[lists.lists->columns], args[lists.lists->columns + "_entries"], math.value(lines),
                             block, args["blocks"]);

@@ -25,7 +25,7 @@ public:
         scale(scale) {}
 
   void build() {
-    Index block = Value(BlockIndexOp::create(b, loc, Value()));
+    Index block = Value(IndexOp::block(b, loc));
     Index extent = extentOf(/*keys=*/false);
     // Of a packed grid's slots, those behind the last row find none.
     Index tiles = math.named(tilesOf(/*keys=*/false, rowsInTile), "tiles");

@@ -6,7 +6,7 @@
 //
 #include "ForwardKernel.h"
 #include "ForwardBody.h"
-#include "attn/Dialect/Attn/IR/ProblemTensors.h"
+#include "Workspace.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 
@@ -73,7 +73,7 @@ private:
     Value below;
     if (tiles)
       below = mul(math.value(*tiles), args["splits"]);
-    Index block = Value(BlockIndexOp::create(b, loc, below));
+    Index block = Value(IndexOp::block(b, loc, below));
     if (!isSplit)
       return block;
     split = math.named(rem(block, arg("splits")), "split");
@@ -121,7 +121,7 @@ private:
 
   /// This block's tiles of the sequence that its number says: one, if that has no more rows than its bounds said.
   void attendSequence() {
-    Index block = Value(BlockIndexOp::create(b, loc, Value())), number = *tiles == 1 ? Index(0) : rem(block, *tiles),
+    Index block = Value(IndexOp::block(b, loc)), number = *tiles == 1 ? Index(0) : rem(block, *tiles),
           group = div(block, *tiles);
     h = math.named(firstHead(rem(group, gridHeads())), "h");
     batch = math.named(div(group, gridHeads()), "b");
@@ -145,7 +145,7 @@ private:
     auto turns = [&](Keys keys) {
       q0 = enterLoop("q0", math.mul(number, schedule.getQueries()), extent, *tiles * schedule.getQueries());
       if (!boxes)
-        BarrierOp::create(b, loc); // places were another tile's
+        BarrierOp::create(b, loc, /*warp=*/false); // places were another tile's
       first = math.named(math.add(firstQuery, q0), "row0");
       writeRows = math.named(math.min(math.sub(extent, q0), schedule.getQueries()), "write_rows");
       rows = padded ? math.named(math.clamp(math.sub(lenQ, q0), 0, schedule.getQueries()), "rows") : writeRows;
@@ -205,7 +205,7 @@ private:
     ClearOp::create(b, loc, row);
     WaitOp::create(b, loc, copied);
     if (problem.scaleOrDefault() < 0 && !boxes)
-      NegateOp::create(b, loc, Q);
+      ScaleOp::create(b, loc, Q, /*factor=*/llvm::APFloat(-1.0));
     if (held)
       LoadOperandOp::create(b, loc, held, Q);
 
@@ -235,7 +235,7 @@ private:
     // Of a share of the keys, the first one's.
     findSink(isSplit ? std::optional(math.eq(split, 0)) : std::nullopt);
     addSink(acc, row);
-    NormalizeOp::create(b, loc, acc, row, repairsLarge ? b.getUnitAttr() : UnitAttr());
+    NormalizeOp::create(b, loc, acc, row, /*repaired=*/repairsLarge);
     scaleKept(acc);
     auto [dst, dstStride, lse, lseStride, sum] = results();
     // What padding gets in the end follows from its lse.
@@ -415,7 +415,7 @@ private:
       test();
     else
       onlyIf(math.lt(scope.lenK, keys), test);
-    SoftmaxOp::create(b, loc, allScores, row, b.getF64FloatAttr(scaleOfProducts()), /*repaired=*/UnitAttr());
+    OnlineSoftmaxOp::create(b, loc, allScores, row, b.getF64FloatAttr(scaleOfProducts()), /*repaired=*/UnitAttr());
     ConvertOp::create(b, loc, probabilities, allScores);
     ClearOp::create(b, loc, acc);
     loadAllTiles(V, "v");

@@ -54,6 +54,13 @@ KernelArguments KernelArguments::ofCombine(ProblemOp problem) {
   return arguments;
 }
 
+static Type elementOf(ProblemTensor::Element element, ProblemOp problem) {
+  MLIRContext *context = problem.getContext();
+  return element == ProblemTensor::Data      ? problem.getDtype()
+         : element == ProblemTensor::Float32 ? Type(Float32Type::get(context))
+                                             : Type(IntegerType::get(context, 32));
+}
+
 /// The run-time arrays of integers, but for the seed.
 static std::vector<ProblemTensor> integerArraysOf(ProblemOp problem) {
   std::vector<ProblemTensor> arrays = tensorsOf(problem);
@@ -98,11 +105,10 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<Tensor
   arguments.addPointers(problem, plain, effectOf);
   arguments.addMade(problem);
   // Lists are added below, with what goes with them.
-  std::vector<ProblemTensor> scratch = scratchOf(backward);
-  llvm::erase_if(scratch, [&](const ProblemTensor &tensor) {
-    return !has(tensor.name) || (tensor.element == ProblemTensor::Int32 && tensor.name != "dq_turns");
-  });
-  arguments.addPointers(problem, scratch, effectOf);
+  for (const WorkspaceBuffer &buffer : workspaceOf(backward))
+    if (bool isFloat = buffer.element == ProblemTensor::Float32;
+        has(buffer.name) && (isFloat || buffer.name == "dq_turns"))
+      arguments.addPointer(buffer.name, elementOf(buffer.element, problem), effectOf(buffer.name));
   for (WorkTileList list : workTileLists(true))
     if (has(list.name))
       arguments.addIntegers({{list.name}, {list.count}});
@@ -238,11 +244,11 @@ void KernelArguments::addPointers(ProblemOp problem, ArrayRef<ProblemTensor> ten
   for (const ProblemTensor &tensor : tensors) {
     if (tensor.ownsEntries()) // kernels read what is made of them
       continue;
-    Type element = tensor.element == ProblemTensor::Data      ? problem.getDtype()
-                   : tensor.element == ProblemTensor::Float32 ? Type(Float32Type::get(context))
-                                                              : Type(IntegerType::get(context, 32));
     bool isWritten = tensor.role == ProblemTensor::Result;
-    addPointer(tensor.name, element, !isWritten ? Effect::read : effect ? effect(tensor.name) : Effect::write);
+    addPointer(tensor.name, elementOf(tensor.element, problem),
+               !isWritten ? Effect::read
+               : effect   ? effect(tensor.name)
+                          : Effect::write);
   }
 }
 

@@ -7,8 +7,8 @@
 #define ATTN_LIB_CONVERSION_KERNELARGUMENTS_H
 
 #include "ProgramBuilder.h"
+#include "Workspace.h"
 #include "attn/Conversion/AttnToTile.h"
-#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace attn {

@@ -2,7 +2,6 @@
 #include "ProblemExtents.h"
 #include "attn/Conversion/Describe.h"
 #include "attn/Dialect/Program/IR/PlainData.h"
-#include <numeric>
 
 using namespace attn;
 using rt::Extent;
@@ -23,43 +22,8 @@ Extent ProblemExtents::tilesOf(bool keys, int64_t tile) const {
   return tilesOfRows(keys ? fixed.packedKv : fixed.packedQ, sizeNamed("batch"), rows(keys), tile);
 }
 
-/// Tiles of `tile` positions that a block of `extent` positions lies in at most.
-static int64_t tilesOfBlock(int64_t extent, int64_t tile) {
-  return llvm::divideCeil(extent - std::gcd(extent, tile), tile) + 1;
-}
-
-/// Each tile may list all of the other side, for which there is no room where sequences are long: there it is as much
-/// as the problem asks for, or listed blocks may take, or a few entries a tile. What finds no room is visited without a
-/// list.
-Extent ProblemExtents::entriesOfLists(const ProblemTensor &tensor) const {
-  constexpr int64_t each = 10, least = 1 << 15;
-  const ListedTiles &tiles = listed[tensor.listsOfKeys];
-  Extent across = (tensor.listsOfKeys ? ceilDiv(rows(false), tiles.queries) : ceilDiv(rows(true), tiles.keys)) +
-                  1; // as packed tiles need
-  Extent lists = Extent(tensor.entries) * tilesOf(tensor.listsOfKeys, tensor.listsOfKeys ? tiles.keys : tiles.queries),
-         room = 0;
-  if (tensor.visits) {
-    room =
-        Extent(tensor.entries) * tilesOf(false, tiles.queries) * ceilDiv(min(*tensor.visits, rows(true)), tiles.keys);
-  } else if (tensor.boundedBy.empty()) {
-    room = max(Extent(each) * lists, least);
-  } else {
-    for (const MaskOperand &map : tensor.boundedBy) {
-      int64_t heads = tensor.entries == 1                      ? 1
-                      : map.heads == OperandHeads::per_head    ? 1
-                      : map.heads == OperandHeads::per_kv_head ? fixed.group()
-                                                               : tensor.entries;
-      int64_t count = tilesOfBlock(map.lists->q, tiles.queries) * tilesOfBlock(map.lists->kv, tiles.keys) * heads;
-      room = room + Extent(count) * sizeNamed(map.lists->columns + "_entries") *
-                        (map.lists->perSequence ? Extent(1) : sizeNamed("batch"));
-    }
-  }
-  return min(across + min(lists * across, room) + 1, INT32_MAX); // one is read ahead
-}
-
 Extent ProblemExtents::extentOf(Axis axis, const ProblemTensor &tensor) const {
   auto entries = [](const std::string &name) { return sizeNamed(name + "_entries"); };
-  auto inAll = [&](bool packed) { return packed ? Extent(1) : sizeNamed("batch"); };
   switch (axis) {
   case ProblemTensor::Batch:
     return sizeNamed("batch");
@@ -87,48 +51,14 @@ Extent ProblemExtents::extentOf(Axis axis, const ProblemTensor &tensor) const {
     return fixed.segments + 1;
   case ProblemTensor::Slots:
     return tilesOf(false, fixed.qTile);
-  case ProblemTensor::Splits:
-    return sizeNamed("splits");
-  case ProblemTensor::DimSum:
-    return sumColumns(fixed.dimQk);
-  case ProblemTensor::Listing:
-    return tilesOf(tensor.listsOfKeys, tensor.listsOfKeys ? listed[1].keys : listed[0].queries);
-  case ProblemTensor::Listable:
-    return roundUp(tilesOf(!tensor.listsOfKeys, tensor.listsOfKeys ? listed[1].queries : listed[0].keys), 128);
-  case ProblemTensor::Lists:
-    return entriesOfLists(tensor);
-  case ProblemTensor::TiledRowsQ:
-    return tilesOf(false, fixed.qTile) * Extent(fixed.qTile);
-  case ProblemTensor::TiledRowsKv:
-    return tilesOf(true, fixed.qTile) * Extent(fixed.qTile);
-  case ProblemTensor::Diagonals:
-    return (tilesOf(false, fixed.qTile) + tilesOf(true, fixed.qTile)) * Extent(fixed.qTile);
-  case ProblemTensor::Numbering: // four numbers a key, and two for 32 of them
-    return Extent(5) * rows(true) * inAll(fixed.packedKv);
-  case ProblemTensor::SlotsQ: // no tile is shorter than 16 rows
-    return tilesOfRows(/*packed=*/true, sizeNamed("batch"), rows(false), 16);
-  case ProblemTensor::SlotsKv:
-    return tilesOfRows(/*packed=*/true, sizeNamed("batch"), rows(true), 16);
-  case ProblemTensor::OrderCountersQ:
-    return ceilDiv(rows(false) * inAll(fixed.packedQ), rowsOfOrderCounter) + sizeNamed("batch");
   case ProblemTensor::One:
     return 1;
-  case ProblemTensor::Two:
-    return 2;
-  case ProblemTensor::Four:
-    return 4;
-  case ProblemTensor::Eight:
-    return 8;
   case ProblemTensor::Table:
     return tensor.entries;
   case ProblemTensor::Entries:
     return entries(tensor.name);
   case ProblemTensor::EntriesPlusOne: // as many, but one at least
     return max(entries(tensor.name), 1);
-  case ProblemTensor::BlockRows:
-    return entries(tensor.lists->name) - 1;
-  case ProblemTensor::BlockWords:
-    return ceilDiv(ceilDiv(rows(true), tensor.lists->lists->kv), 32);
   case ProblemTensor::Lead:
   case ProblemTensor::LeadEnd:
     break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Extents of a problem's tensors and buffers as expressions over the sizes of a call: `batch`, `seqlen_q` or `total_q`
+// Extents of a problem's tensors as expressions over the sizes of a call: `batch`, `seqlen_q` or `total_q`
 // (packed), `seqlen_kv` or `total_kv`, `tokens_q`, `tokens_kv` and `id_rows` (ids), `<array>_entries`, `splits`.
 //
 #ifndef ATTN_LIB_CONVERSION_PROBLEMEXTENTS_H
@@ -29,9 +29,6 @@ struct ProblemExtents {
   rt::Extent extentOf(ProblemTensor::Axis axis, const ProblemTensor &tensor) const;
   /// Without leading dimensions.
   std::vector<rt::Extent> of(const ProblemTensor &tensor) const;
-
-private:
-  rt::Extent entriesOfLists(const ProblemTensor &tensor) const;
 };
 
 } // namespace attn

@@ -23,7 +23,7 @@ ProgramBuilder::ProgramBuilder(Computation computation, StringRef target)
     : ProgramBuilder(computation.getOperation(), computation.getName(), target) {
   extents.fixed = FixedSizes::of(computation);
   data = dtypeOf(computation.problem.getDtype());
-  scratch = scratchOf(computation);
+  workspace = workspaceOf(computation);
   addSignature(signatureOf(computation));
 }
 
@@ -70,14 +70,11 @@ Value ProgramBuilder::tensor(StringRef name) {
   Value &value = values[name];
   if (value)
     return value;
-  auto found = llvm::find_if(scratch, [&](const ProblemTensor &tensor) { return tensor.name == name; });
-  assert(found != scratch.end() && "a kernel's tensor is the caller's or scratch");
+  auto found = llvm::find_if(workspace, [&](const WorkspaceBuffer &buffer) { return buffer.name == name; });
+  assert(found != workspace.end() && "a kernel's tensor is the caller's or of the workspace");
   const rt::Dtype dtypes[] = {data, rt::Dtype::F32, rt::Dtype::I32}; // as ProblemTensor::Element
-  std::vector<Extent> shape = extents.of(*found);
-  if (found->isLed())
-    shape.insert(shape.begin(), sizeNamed("id_rows"));
   return value = BufferOp::create(b, loc, ValueType::get(context()), name, elementOf(dtypes[found->element], b),
-                                  arrayOf(context(), shape), IntegerAttr());
+                                  arrayOf(context(), found->shape(extents)), IntegerAttr());
 }
 
 //===--------------------------------------------------------------------===//

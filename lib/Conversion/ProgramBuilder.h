@@ -6,7 +6,7 @@
 #ifndef ATTN_LIB_CONVERSION_PROGRAMBUILDER_H
 #define ATTN_LIB_CONVERSION_PROGRAMBUILDER_H
 
-#include "ProblemExtents.h"
+#include "Workspace.h"
 #include "attn-rt/Program.h"
 #include "attn/Dialect/Program/IR/Program.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
@@ -51,7 +51,7 @@ private:
   bool isHost = false;
   rt::Dtype data = rt::Dtype::F16;
   llvm::StringMap<mlir::Value> values;
-  std::vector<ProblemTensor> scratch;
+  std::vector<WorkspaceBuffer> workspace;
 };
 
 } // namespace attn

@@ -114,7 +114,7 @@ public:
       : ProblemBody(problem, kernel), tokens(kernel.getSchedule().getQTile()) {}
 
   void build(int64_t segments) {
-    Index block = Value(BlockIndexOp::create(b, loc, Value()));
+    Index block = Value(IndexOp::block(b, loc));
     Index tiles = math.named(tilesOf(/*keys=*/false, tokens), "tiles");
     Index row = math.named(math.mul(rem(block, tiles), tokens), "row0"), head = math.named(div(block, tiles), "h");
     Index rows = math.named(math.min(math.sub(extentOf(/*keys=*/false), row), tokens), "rows");

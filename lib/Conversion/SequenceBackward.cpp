@@ -32,7 +32,7 @@ public:
     h = group == 1 ? kvHead : math.named(math.mul(kvHead, group), "h");
     scope.head = h;
     computeAll();
-    BarrierOp::create(b, loc); // places are the next heads'
+    BarrierOp::create(b, loc, /*warp=*/false); // places are the next heads'
   }
 
 private:
@@ -147,8 +147,8 @@ private:
   void fetchRows(const Places &p, Index q0, bool withDelta) {
     Index row = math.add(firstQuery, q0);
     Value left = math.value(math.sub(lenQ, q0));
-    LoadRowsOp::create(b, loc, p.Q, rowPointer("q", row, batch, h), stride("q"), left);
-    LoadRowsOp::create(b, loc, p.dO, rowPointer("do", row, batch, h), stride("do"), left);
+    LoadRowsOp::create(b, loc, p.Q, rowPointer("q", row, batch, h), stride("q"), left, /*dim=*/IntegerAttr());
+    LoadRowsOp::create(b, loc, p.dO, rowPointer("do", row, batch, h), stride("do"), left, /*dim=*/IntegerAttr());
     Value gradLse, delta;
     if (withDelta)
       delta = deltaPointer(row);
@@ -159,8 +159,8 @@ private:
   }
   void fetchKeys(const Places &p, Index k0) {
     Value left = math.value(math.sub(scope.lenK, k0));
-    LoadRowsOp::create(b, loc, p.K, at("k", k, k0), stride("k"), left);
-    LoadRowsOp::create(b, loc, p.V, at("v", v, k0), stride("v"), left);
+    LoadRowsOp::create(b, loc, p.K, at("k", k, k0), stride("k"), left, /*dim=*/IntegerAttr());
+    LoadRowsOp::create(b, loc, p.V, at("v", v, k0), stride("v"), left, /*dim=*/IntegerAttr());
   }
   /// Probabilities, and gradients of them.
   void weigh(Places &p, Index q0, Index k0) {
@@ -177,7 +177,7 @@ private:
   /// dV, once nobody needs probabilities of dropped pairs any more.
   void addToValues(Places &p, Value dV, Index q0, Index k0) {
     drop(p.s, math.value(q0), math.value(k0), draws, /*scaled=*/false);
-    MmaAtbSimtOp::create(b, loc, dV, p.s, p.dO);
+    WaitOp::create(b, loc, MmaAtbOp::create(b, loc, dV, p.s, p.dO).getToken());
   }
 
   /// Those of `p.s`; sets `p.weighted`.
@@ -268,7 +268,7 @@ private:
     WaitOp::create(b, loc, copied);
     double scale = problem.scaleOrDefault();
     if (scale < 0)
-      NegateOp::create(b, loc, p.Q);
+      ScaleOp::create(b, loc, p.Q, /*factor=*/llvm::APFloat(-1.0));
 
     Cond own = Cond::of(true);
     auto look = [&](Value place) {
@@ -323,11 +323,11 @@ private:
       finite = BarrierAndOp::create(b, loc, math.value(own)).getAll();
       b.setInsertionPoint(scf::IfOp::create(b, loc, finite).thenYield());
     } else {
-      BarrierOp::create(b, loc);
+      BarrierOp::create(b, loc, /*warp=*/false);
     }
     ConvertOp::create(b, loc, P, p.s);
     ofKeys("dV", P, p.dO, colsV, dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), "dv", problem.getDimV());
-    BarrierOp::create(b, loc);
+    BarrierOp::create(b, loc, /*warp=*/false);
     ConvertOp::create(b, loc, dS, p.dp);
     Value dQ = frag("dQ", rowsOfAll, colsQk / parts);
     inParts(p.K, rowPointer("dq", firstQuery, batch, h), colsQk, problem.getDimQk(),
@@ -337,7 +337,7 @@ private:
               ScaleOp::create(b, loc, dQ, factor());
               StoreOp::create(b, loc, to, strideOf("dq", heads), dQ, live, live, dim);
             });
-    BarrierOp::create(b, loc);
+    BarrierOp::create(b, loc, /*warp=*/false);
     // Q has the sign of the scale by now.
     ofKeys("dK", dS, p.Q, colsQk, b.getF64FloatAttr(std::abs(scale)), "dk", problem.getDimQk());
     return finite;
@@ -364,7 +364,7 @@ private:
     loop("k0", 0, scope.lenK, keys(), [&](Index k0) {
       CachedGradScoresOp::create(b, loc, p.dp, weights, p.row, math.value(k0));
       ClearOp::create(b, loc, dK);
-      MmaAtbSimtOp::create(b, loc, dK, p.dp, p.Q);
+      WaitOp::create(b, loc, MmaAtbOp::create(b, loc, dK, p.dp, p.Q).getToken());
       ScaleOp::create(b, loc, dK, factor());
       storeRows("dk", dk, dK, k0, scope.lenK, problem.getDimQk());
     });
@@ -412,7 +412,7 @@ private:
         StoreDeltaOp::create(b, loc, deltaPointer(math.add(firstQuery, q0)), p.row, math.value(math.sub(lenQ, q0)));
       });
     });
-    SyncWarpOp::create(b, loc);
+    BarrierOp::create(b, loc, /*warp=*/true);
     loop("k0", 0, scope.lenK, keys(), [&](Index k0) {
       Value dK = simtTile("dK", keys(), problem.getDimQk(), false),
             dV = simtTile("dV", keys(), problem.getDimV(), false);
@@ -430,7 +430,7 @@ private:
                                /*turned=*/UnitAttr());
           if (dropout)
             addToValues(p, dV, q0, k0);
-          MmaAtbSimtOp::create(b, loc, dK, p.dp, p.Q);
+          WaitOp::create(b, loc, MmaAtbOp::create(b, loc, dK, p.dp, p.Q).getToken());
         });
       });
       ScaleOp::create(b, loc, dK, factor());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SequenceBody.h"
 #include "ProgramBuilder.h"
-#include "attn/Dialect/Attn/IR/ProblemTensors.h"
+#include "Workspace.h"
 
 using namespace mlir;
 using namespace attn;
@@ -26,10 +26,10 @@ Index SequenceBody::listedWorkTile(Index at) {
 Index SequenceBody::listedBlock(Index listed) {
   auto kernel = cast<KernelOp>(b.getBlock()->getParentOp());
   if (!kernel.getLonger() || kernel.isPersistent())
-    return Value(BlockIndexOp::create(b, loc, math.value(listed)));
-  Value first = BlockIndexOp::create(b, loc, Value());
+    return Value(IndexOp::block(b, loc, math.value(listed)));
+  Value first = IndexOp::block(b, loc);
   Index block = enterLoop("block", first, listed, ctasOfListedWorkTiles);
-  BarrierOp::create(b, loc); // places were another tile's
+  BarrierOp::create(b, loc, /*warp=*/false); // places were another tile's
   return block;
 }
 

@@ -116,15 +116,15 @@ private:
 
   /// Warps, or blocks, that read the same keys follow each other, and so do those that read the same rows.
   void findUnit() {
-    Index unit = !tensorCores ? Index(Value(GlobalWarpIndexOp::create(b, loc)))
-                              : Index(Value(BlockIndexOp::create(b, loc, Value())));
+    Index unit = !tensorCores ? Index(Value(IndexOp::create(b, loc, IndexKind::global_warp)))
+                              : Index(Value(IndexOp::block(b, loc)));
     tile = tiles == 1 ? Index(0) : math.named(math.rem(unit, tiles), "tile");
     Index rest = math.floorDiv(unit, tiles);
     Index group = groups == 1 ? Index(0) : math.rem(rest, groups);
     batch = math.named(math.floorDiv(rest, groups), "b");
     Index head = group;
     if (int64_t slots = slotsOf(schedule); slots > 1) {
-      Value slot = LaneGroupIndexOp::create(b, loc, lanesOf());
+      Value slot = IndexOp::laneGroup(b, loc, lanesOf());
       head = math.add(math.mul(group, slots), slot);
       if (gridHeads() % slots) { // slots without a head read one and write nothing
         live = math.lt(head, gridHeads());
@@ -168,7 +168,7 @@ private:
     }
     findSink();
     addSink(acc, row);
-    NormalizeOp::create(b, loc, acc, row, /*repaired=*/UnitAttr());
+    NormalizeOp::create(b, loc, acc, row);
     scaleKept(acc);
     Value live = rowsToDo(rows), written = rowsToDo(writeRows);
     StoreOp::create(b, loc, rowPointer("o", row0, batch, h), strideOf("o"), acc, live, written, problem.getDimV());
@@ -189,7 +189,7 @@ private:
                       copyOnce(V, values, strideOfKeys("v"), keysThere, problem.getDimV())};
     Cond finite = Cond::of(WaitFiniteOp::create(b, loc, V, tokens).getFinite());
     if (problem.scaleOrDefault() < 0)
-      NegateOp::create(b, loc, Q);
+      ScaleOp::create(b, loc, Q, /*factor=*/llvm::APFloat(-1.0));
     ClearOp::create(b, loc, row);
     Cond some = math.logicalAnd(math.lt(0, rows), math.lt(0, scope.lenK));
     Cond fits = math.logicalAnd(math.logicalAnd(finite, math.le(scope.lenK, schedule.getKvTile() / kvHeads)), some);
@@ -204,7 +204,7 @@ private:
     if (problem.hasLse())
       StoreLseOp::create(b, loc, lsePointer(row0, batch, h), /*sum=*/Value(), lseStride(), row, rowsToDo(rows),
                          rowsToDo(writeRows));
-    BarrierOp::create(b, loc); // places are the next rows'
+    BarrierOp::create(b, loc, /*warp=*/false); // places are the next rows'
   }
 
   void attendToAll(Index row0, Index rows, Index writeRows) {
@@ -220,7 +220,7 @@ private:
       findSink();
       addSink(acc, row);
     }
-    SoftmaxOp::create(b, loc, s, row, b.getF64FloatAttr(scale), /*repaired=*/UnitAttr());
+    OnlineSoftmaxOp::create(b, loc, s, row, b.getF64FloatAttr(scale), /*repaired=*/UnitAttr());
     ReduceRowSumsOp::create(b, loc, row);
     drop(s, origin, column0, draws, /*scaled=*/false);
     auto scores = cast<FragType>(s.getType());
@@ -233,7 +233,7 @@ private:
       ClearOp::create(b, loc, acc);
       WaitOp::create(b, loc,
                      MmaAbOp::create(b, loc, acc, P, columnsOf(V, column), /*guarded=*/false, Value()).getToken());
-      DivideOp::create(b, loc, acc, row);
+      NormalizeOp::create(b, loc, acc, row, /*repaired=*/false, /*reduced=*/true);
       storePart(row0, rows, writeRows, column);
     }
   }
@@ -251,7 +251,7 @@ private:
       onlyIf(math.lt(0, rows), [&] { walkTiles({q0, math.add(q0, rows)}, step, column); });
       findSink();
       addSink(acc, row);
-      NormalizeOp::create(b, loc, acc, row, /*repaired=*/UnitAttr());
+      NormalizeOp::create(b, loc, acc, row);
       storePart(row0, rows, writeRows, column);
     };
     int64_t width = cast<FragType>(acc.getType()).getCols();
@@ -293,7 +293,7 @@ private:
     if (Value copied = bring(Q, rowPointer("q", row0, batch, h), strideOf("q"), rowsToDo(rows), problem.getDimQk())) {
       WaitOp::create(b, loc, copied);
       if (problem.scaleOrDefault() < 0)
-        NegateOp::create(b, loc, Q);
+        ScaleOp::create(b, loc, Q, /*factor=*/llvm::APFloat(-1.0));
     }
     walkTiles({q0, math.add(q0, rows)}, schedule.getKvTile(), 0);
   }
@@ -347,7 +347,7 @@ private:
   Value bring(Value place, Value from, Value stride, Value rows, int64_t dim) {
     if (tensorCores)
       return CopyAsyncOp::create(b, loc, place, from, stride, rows, dim, Value());
-    LoadRowsOp::create(b, loc, place, from, stride, rows);
+    LoadRowsOp::create(b, loc, place, from, stride, rows, /*dim=*/IntegerAttr());
     return {};
   }
 
@@ -368,13 +368,13 @@ private:
     int64_t warps = tensorCores ? schedule.getWarps() : 1, lanes = lanesOf();
     Index own = math.add(math.mul(batch, tiles), tile), step = math.mul(sequences, tiles * warps);
     if (warps > 1) // of this block
-      own = math.add(math.mul(own, warps), rem(Value(GlobalWarpIndexOp::create(b, loc)), warps));
+      own = math.add(math.mul(own, warps), rem(Value(IndexOp::create(b, loc, IndexKind::global_warp)), warps));
     auto pad = [&](Index begin, Index end) {
       Value from = math.value(math.add(begin, own)), to = math.value(end), by = math.value(step);
-      StorePaddingRowsOp::create(b, loc, rowPointer("o", 0, batch, h), strideOf("o"), from, to, by, problem.getDimV(),
-                                 lanes);
+      StorePaddingOp::create(b, loc, rowPointer("o", 0, batch, h), strideOf("o"), from, to, by, problem.getDimV(),
+                             lanes);
       if (problem.hasLse())
-        StorePaddingRowsOp::create(b, loc, lsePointer(0, batch, h), lseStride(), from, to, by, 1, lanes);
+        StorePaddingOp::create(b, loc, lsePointer(0, batch, h), lseStride(), from, to, by, 1, lanes);
     };
     if (beginAll)
       pad(0, *beginAll);

@@ -12,13 +12,13 @@ SequenceTile::SequenceTile(ProblemOp problem, KernelOp kernel, std::optional<Sho
       lanes(isa<SimtRowsAttr>(schedule) ? cast<SimtRowsAttr>(schedule).getLanes() : 32) {}
 
 void SequenceTile::findUnit() {
-  Index unit = isa<SimtRowsAttr>(schedule) ? Index(Value(GlobalWarpIndexOp::create(b, loc)))
-                                           : Index(Value(BlockIndexOp::create(b, loc, Value())));
+  Index unit = isa<SimtRowsAttr>(schedule) ? Index(Value(IndexOp::create(b, loc, IndexKind::global_warp)))
+                                           : Index(Value(IndexOp::block(b, loc)));
   Index head = groups == 1 ? Index(0) : math.rem(unit, groups);
   batch = math.named(math.floorDiv(unit, groups), "b");
   int64_t slots = 32 / lanes, heads = problem.getKvHeads();
   if (slots > 1) {
-    head = math.add(math.mul(head, slots), Value(LaneGroupIndexOp::create(b, loc, lanes)));
+    head = math.add(math.mul(head, slots), Value(IndexOp::laneGroup(b, loc, lanes)));
     if (heads % slots) // slots without a head compute the last one's, and write the same
       head = math.min(head, heads - 1);
   }
@@ -71,8 +71,8 @@ void SequenceTile::storePadding(bool keys, ArrayRef<std::pair<const char *, int6
   Index firstHead = keys ? kvHead : h, head = firstHead;
   auto pad = [&](Index begin, Index end, Index step) {
     for (auto [tensor, dim] : tensors)
-      StorePaddingRowsOp::create(b, loc, rowPointer(tensor, 0, batch, head), stride(tensor), math.value(begin),
-                                 math.value(end), math.value(step), dim, lanes);
+      StorePaddingOp::create(b, loc, rowPointer(tensor, 0, batch, head), stride(tensor), math.value(begin),
+                             math.value(end), math.value(step), dim, lanes);
   };
   std::optional<Ends> known = keys ? endsKv : endsQ;
   auto all = [&] {

@@ -201,7 +201,7 @@ private:
     int64_t pieces = llvm::divideCeil(problem.getDimV(), columns) + llvm::divideCeil(problem.getDimQk(), columns);
     Value probabilities = ConsumerWaitOp::create(b, loc, P).getTile(),
           gradScores = ConsumerWaitOp::create(b, loc, dS).getTile();
-    Index own = math.sub(Index(Value(WarpgroupIndexOp::create(b, loc))),
+    Index own = math.sub(Index(Value(IndexOp::create(b, loc, IndexKind::warpgroup))),
                          math.sub(tile, math.mul(math.floorDiv(tile, groups), groups)));
     own = math.select(math.lt(own, 0), math.add(own, groups), own);
     loop("piece", own, pieces, groups, [&](Index piece) {
@@ -211,7 +211,7 @@ private:
                .getToken());
       Value more = math.value(math.lt(math.add(piece, groups), pieces));
       for (Value ring : {P, dS}) // what is stored is nobody else's business
-        ConsumerReleaseEarlyOp::create(b, loc, ring, more);
+        ConsumerReleaseOp::early(b, loc, ring, more);
       Value dv = rowPointer("dv", firstRow, batch, kvHead), dk = rowPointer("dk", firstRow, batch, kvHead);
       StoreSliceOp::create(b, loc, ValueRange{dv, dk}, ValueRange{stride("dv"), stride("dk")}, sum, math.value(piece),
                            math.value(rows), math.value(written),
@@ -240,8 +240,8 @@ private:
       if (!o) {
         o = place("O", RegisterOperandType::get(b.getContext(), rowsOfAll(), llvm::alignTo(problem.getDimV(), 32),
                                                 problem.getDtype(), schedule.getWarps()));
-        LoadOperandRowsOp::create(b, loc, o, rowPointer("o", math.add(firstQuery, first), batch, h), stride("o"),
-                                  math.value(math.sub(lenQ, first)), problem.getDimV());
+        LoadRowsOp::create(b, loc, o, rowPointer("o", math.add(firstQuery, first), batch, h), stride("o"),
+                           math.value(math.sub(lenQ, first)), b.getI64IntegerAttr(problem.getDimV()));
       }
       outputs.push_back(o);
     }
@@ -268,7 +268,7 @@ private:
       Interval some = hullOf(math, runs);
       std::optional<Interval> all =
           walk.hasLowerTest() ? std::nullopt : fullOf(runs); // with a lower end, as under a window, few do
-      Index group = Value(WarpgroupIndexOp::create(b, loc));
+      Index group = Value(IndexOp::create(b, loc, IndexKind::warpgroup));
       for (const Rows &rows : atRest) { // who is in none of `some` goes on to the pieces, which leave out its rows
         Index block = math.add(group, rows.first / rowsOfGroup);
         onlyIf(contains(math, some, block), [&] {

@@ -8,8 +8,8 @@
 #define ATTN_LIB_CONVERSION_SIZECLASSES_H
 
 #include "ProgramBuilder.h"
+#include "Workspace.h"
 #include "attn/Conversion/AttnToTile.h"
-#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 
 namespace attn {
 

@@ -38,7 +38,7 @@ public:
   /// Of each tile of the other side, and of groups, which may be of several sequences. Warps share the tiles of a
   /// group.
   void buildRanges() {
-    Value first = BlockIndexOp::create(b, loc, Value());
+    Value first = IndexOp::block(b, loc);
     Index across = this->across();
     if (others.empty()) { // nothing but numbers of tiles
       Value piece = math.value(enterLoop("piece", first, math.ceilDiv(across, 512), blocksOfNumbers));
@@ -53,10 +53,10 @@ public:
       h = math.named(div(unit, groups), "h");
     Index number = heads == 1 ? unit : math.named(rem(unit, groups), "group");
     Index from = math.mul(number, group), count = math.min(math.sub(tiles, from), group);
-    Index warp = Value(WarpIndexOp::create(b, loc));
+    Index warp = Value(IndexOp::create(b, loc, IndexKind::warp));
     loop("i", warp, count, int64_t(schedule.getWarps()),
          [&](Index i) { buildRangesOf(math.named(math.add(from, i), "tile")); });
-    BarrierOp::create(b, loc);
+    BarrierOp::create(b, loc, /*warp=*/false);
     // Least and largest take turns, and warps share them.
     loop("value", warp, int64_t(2 * others.size()), int64_t(schedule.getWarps()), [&](Index value) {
       Value entries = AdvanceOp::create(b, loc, args[names.ranges], add(rangesAt(from), wide(value)));
@@ -68,7 +68,7 @@ public:
   }
 
   void buildLists() {
-    Index block = Value(BlockIndexOp::create(b, loc, Value()));
+    Index block = Value(IndexOp::block(b, loc));
     Index tiles = tilesOfAll(ofKeys);
     if (heads != 1)
       h = math.named(div(block, tiles), "h");

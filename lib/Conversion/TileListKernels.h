@@ -7,8 +7,8 @@
 #define ATTN_LIB_CONVERSION_TILELISTKERNELS_H
 
 #include "ProgramBuilder.h"
+#include "Workspace.h"
 #include "attn/Conversion/KeyWalk.h"
-#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 
 namespace attn {
 

@@ -27,7 +27,7 @@ public:
     Index longest = teams ? math.named(longestOfBlock(), "longest") : Index(0);
     {
       OpBuilder::InsertionGuard guard(b);
-      batch = enterLoop("b", Value(BlockIndexOp::create(b, loc, Value())), arg("batch"), blocks);
+      batch = enterLoop("b", Value(IndexOp::block(b, loc)), arg("batch"), blocks);
       findSequence();
       if (teams)
         onlyIf(math.le(scope.lenK, longest), [&] { number(parents, Value()); });

@@ -32,8 +32,12 @@ void Printer::print(StoreAndSyncOp op) {
 }
 
 void Printer::print(ProducerStoreOp op) {
+  if (!op.getOperand()) {
+    line() << "attn::put_zeros(" << names.of(op.getRing()) << ");\n";
+    return;
+  }
   line() << "attn::put" << (op.getFirst() ? "<" + std::to_string(int64_t(*op.getFirst())) + ">" : "") << "("
-         << names.of(op.getRing()) << ", " << names.of(op.getHeld());
+         << names.of(op.getRing()) << ", " << names.of(op.getOperand());
   for (Operation *user : op.getRing().getUsers()) // what it is put over, if anything was aside there
     if (auto aside = dyn_cast<StashOp>(user); aside && aside->getBlock() == op->getBlock())
       os << ", " << names.of(aside.getHeld());
@@ -47,7 +51,7 @@ void Printer::print(StashOp op) {
 }
 
 void Printer::print(MmaAtbOp op) {
-  line() << "attn::mma_tn";
+  line() << (isa<SimtTileType>(op.getAcc().getType()) ? "attn::mma_turned" : "attn::mma_tn");
   if (op.getBlock())
     os << "<" << int64_t(*op.getBlock()) << ">";
   os << "(" << names.of(op.getAcc()) << ", " << names.of(op.getA()) << ", " << names.of(op.getB()) << ");\n";
@@ -74,11 +78,6 @@ void Printer::print(AddDeltaOp op) {
          << names.of(op.getRow()) << ", " << names.of(op.getO()) << ", " << names.of(op.getGrad()) << ");\n";
 }
 
-void Printer::print(LoadOperandRowsOp op) {
-  line() << "attn::hold_rows<" << op.getDim() << ">(" << names.of(op.getHeld()) << ", " << expr(op.getSrc()) << ", "
-         << expr(op.getStride()) << ", " << expr(op.getRows()) << ");\n";
-}
-
 /// Of fragments of so many columns; held: from registers.
 static std::string sumsOf(Operation *op, int64_t columns, bool held) {
   int64_t rows = op->getParentOfType<KernelOp>().getSchedule().getQTile();
@@ -96,12 +95,6 @@ void Printer::print(AddGlobalOrderedOp op) {
   line() << "attn::add_in_turn<" << sumsOf(op, op.getAcc().getType().getCols(), /*held=*/true) << ", "
          << int64_t(op.getBlock()) << (op.getOver() ? ", true>(" : ", false>(") << expr(op.getSum()) << ", "
          << expr(op.getLeft()) << ", " << names.of(op.getAcc()) << ", " << names.of(op.getStaging()) << ");\n";
-}
-
-void Printer::print(StoreWarpgroupOp op) {
-  line() << "attn::store_alone<" << op.getDim() << ">(" << expr(op.getDst()) << ", " << expr(op.getStride()) << ", "
-         << names.of(op.getAcc()) << ", " << literal(op.getFactor().convertToDouble()) << ", " << expr(op.getRows())
-         << ");\n";
 }
 
 void Printer::print(SkipAddOp op) { line() << "attn::skip_sum(" << expr(op.getTurn()) << ");\n"; }

@@ -56,9 +56,18 @@ bool Printer::isSpelledOnce(Value value, Block *block) {
 
 StringRef Printer::nameOfIndex(Operation *op) {
   return llvm::TypeSwitch<Operation *, StringRef>(op)
-      .Case([](BlockIndexOp) { return "block"; })
-      .Case([](GlobalWarpIndexOp) { return "unit"; })
-      .Case([](WarpgroupIndexOp) { return "warpgroup"; })
+      .Case([](IndexOp index) {
+        switch (index.getKind()) {
+        case IndexKind::block:
+          return "block";
+        case IndexKind::global_warp:
+          return "unit";
+        case IndexKind::warpgroup:
+          return "warpgroup";
+        default:
+          return "";
+        }
+      })
       .Default([](Operation *) { return ""; });
 }
 
@@ -183,19 +192,28 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       .Case([&](PairsOp p) {
         return Spelled(typeOf(p.getType()) + "{" + expr(p.getQuery()) + ", " + expr(p.getHead()) + "}", P::Primary);
       })
-      .Case<WarpIndexOp>([&](auto) { return Spelled("attn::warp_index()", P::Primary); })
-      .Case([&](GlobalWarpIndexOp u) {
-        int64_t warps = u->getParentOfType<KernelOp>().getSchedule().getWarps();
-        return Spelled("attn::unit_index<" + std::to_string(warps) + ">()", P::Primary);
-      })
-      .Case([&](LaneGroupIndexOp s) {
-        return Spelled("attn::slot_index<" + std::to_string(s.getLanes()) + ">()", P::Primary);
+      .Case([&](IndexOp index) {
+        auto call = [](const char *function, std::string parameter = "") {
+          return Spelled("attn::" + std::string(function) + parameter + "()", P::Primary);
+        };
+        switch (index.getKind()) {
+        case IndexKind::block:
+          return call("block_index");
+        case IndexKind::warpgroup:
+          return call("warpgroup_index");
+        case IndexKind::warp:
+          return call("warp_index");
+        case IndexKind::global_warp:
+          return call("unit_index",
+                      "<" + std::to_string(index->getParentOfType<KernelOp>().getSchedule().getWarps()) + ">");
+        case IndexKind::lane_group:
+          return call("slot_index", "<" + std::to_string(*index.getLanes()) + ">");
+        }
+        llvm_unreachable("all kinds are above");
       })
       .Case<DropoutStateOp>([&](auto) { return call("attn::draws"); })
       .Case([&](BlockBitOp l) { return call(l.getFirst() ? "attn::listed_near" : "attn::listed"); })
       .Case<IsInListOp>([&](auto) { return call("attn::on_list"); })
-      .Case<WarpgroupIndexOp>([&](auto) { return Spelled("attn::warpgroup_index()", P::Primary); })
-      .Case<BlockIndexOp>([&](auto) { return Spelled("attn::block_index()", P::Primary); })
       .Case([&](LoadOp l) {
         std::string element = expr(l.getArray(), P::Primary) + "[" + expr(l.getIndex()) + "]";
         return Spelled(l.getUniform() ? "attn::uniform(" + element + ")" : element, P::Primary);

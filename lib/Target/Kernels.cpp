@@ -18,14 +18,6 @@ static bool isWritten(Value pointer) {
   });
 }
 
-/// Is the argument not `const`? Some that a kernel only reads are not either: a `const` there would change the text of
-/// kernels, which caches know them by.
-static bool isMutable(KernelOp kernel, BlockArgument arg, StringRef name) {
-  bool ofRows = kernel.hasRows() && !llvm::all_of(arg.getUsers(), llvm::IsaPred<TokensOp>);
-  return isWritten(arg) || ofRows || llvm::is_contained({"partial_o", "partial_max", "partial_sum"}, name) ||
-         (name == "statistics" && kernel.isPerSequenceWithoutRoles());
-}
-
 std::string attn::entryOf(KernelOp kernel) {
   std::string name = kernel.getSymName().str();
   return isReserved(name) ? name + "_kernel" : name;
@@ -46,7 +38,7 @@ void Printer::printSignature(KernelOp kernel) {
        llvm::zip(kernel.getBody().getArguments(), kernel.getArgNames().getAsValueRange<StringAttr>())) {
     names.define(arg, name);
     bool pointer = isa<PtrType>(arg.getType());
-    std::string text = (pointer && !isMutable(kernel, arg, name) ? "const " : "") + typeOf(arg.getType()) +
+    std::string text = (pointer && !isWritten(arg) ? "const " : "") + typeOf(arg.getType()) +
                        (pointer || isa<QueueType>(arg.getType()) ? "" : " ") + names.of(arg).str();
     if (arg.getArgNumber())
       os << ",";

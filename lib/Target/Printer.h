@@ -53,8 +53,21 @@ private:
   // Statements.
   void printBlock(mlir::Block &block);
   void printOp(mlir::Operation *op);
+  template <typename Op> void printAs(Op op);
+  template <typename... Ops> bool printAnyOf(mlir::Operation *op);
+  static llvm::StringRef functionOf(mlir::Operation *op);
   void printScalar(mlir::Operation *op);
   void print(tile::AllocOp op);
+  void print(tile::ClearOp op);
+  void print(tile::BarrierOp op);
+  void print(tile::SinglePassGradsOp op);
+  void print(tile::SubtractDeltaOp op);
+  void print(tile::StoreSumsOp op);
+  void print(tile::ScaleOp op);
+  void print(tile::ConvertOp op);
+  void print(tile::NormalizeOp op);
+  void print(tile::NullProductOp) {} ///< waiting for it is no wait
+  void print(tile::YieldOp) {}       ///< printed with its region
   void print(tile::FindSequenceOp op);
   void print(tile::CopyAsyncOp op);
   void print(tile::WaitOp op);
@@ -65,14 +78,12 @@ private:
   void print(tile::ModifyOp op);
   void print(tile::ApplyMaskOp op);
   void print(tile::OnlineSoftmaxOp op);
-  void print(tile::SoftmaxOp op);
   void print(tile::SoftmaxConvertOp op);
   void print(tile::MmaAbtOp op);
   void print(tile::MmaAbOp op);
   void print(tile::StoreOp op);
   void print(tile::StoreLseOp op);
   void print(tile::StorePaddingOp op);
-  void print(tile::ClearSliceOp op);
   void print(tile::CombineOp op);
   void print(tile::AddSinkOp op);
   void print(tile::RecomputeRowsOp op);
@@ -92,14 +103,12 @@ private:
   void print(tile::ProducerStoreOp op);
   void print(tile::MmaAtbSliceOp op);
   void print(tile::StoreSliceOp op);
-  void print(tile::LoadOperandRowsOp op);
   void print(tile::AddDeltaOp op);
   void print(tile::StashOp op);
   void print(tile::MmaAtbOp op);
   void print(tile::AddGlobalOp op);
   void print(tile::StageOp op);
   void print(tile::AddGlobalOrderedOp op);
-  void print(tile::StoreWarpgroupOp op);
   void print(tile::SkipAddOp op);
   void print(tile::AddStagedOp op);
   void print(tile::PostprocessOp op);
@@ -114,7 +123,6 @@ private:
   void print(tile::WarpgroupRowsOp op);
   void print(tile::ConsumerReleaseOp op);
   void print(tile::LoadRowsOp op);
-  void print(tile::StorePaddingRowsOp op);
   void print(tile::LoadRowStatisticsOp op);
   // Visits.
   void print(tile::EntryRangeOp op);
@@ -142,6 +150,7 @@ private:
                     llvm::StringRef close, llvm::StringRef end = ");\n");
   void print(mlir::scf::ForOp op);
   void print(mlir::scf::IfOp op);
+  void print(mlir::scf::YieldOp op);
   /// A region over a pair (a mask's test), a score or a head (a sink's) as a C++ lambda; `end` starts with its `}`.
   void printLambda(mlir::Block &body, llvm::StringRef end, bool turned = false);
   /// The tail of a verb that modifies scores: the place, the bound if there is one, and its lambdas.

@@ -141,13 +141,11 @@ void Printer::print(WarpgroupRowsOp op) {
 }
 
 void Printer::print(ConsumerReleaseOp op) {
-  line() << (op.getPassed()   ? "attn::release_passed("
-             : op.getFenced() ? "attn::release_fenced("
-                              : "attn::release(")
-         << names.of(op.getRing());
-  if (op.getWhen())
-    os << ", " << expr(op.getWhen());
-  os << ");\n";
+  printCall(op.getPassed()   ? "release_passed"
+            : op.getMore()   ? "release_early"
+            : op.getFenced() ? "release_fenced"
+                             : "release",
+            op->getOperands(), ");\n");
 }
 
 /// The product that a token is of: of what a loop carries, the one that its step begins.

@@ -6,7 +6,7 @@
 //
 #include "Printer.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
@@ -46,195 +46,117 @@ void Printer::printScalar(Operation *op) {
   std::string type = typeOf(value.getType());
   bool pointer = isa<PtrType>(value.getType());
   line() << (pointer ? "auto *const " : "const " + type + " ") << names.of(value) << " = " << text << ";\n";
-  if (auto index = dyn_cast<BlockIndexOp>(op); index && index.getBelow())
+  if (auto index = dyn_cast<IndexOp>(op); index && index.getBelow())
     line() << "if (" << names.of(value) << " >= " << expr(index.getBelow()) << ") return;\n";
 }
 
-void Printer::printOp(Operation *op) {
-  auto name = [&](Value v) { return names.of(v); };
-  llvm::TypeSwitch<Operation *>(op)
-      .Case<LoadRowsOp, StorePaddingRowsOp, LoadRowStatisticsOp, AllocOp, FindSequenceOp, CopyAsyncOp, WaitOp,
-            WaitFiniteOp, IsFiniteOp, BarrierAndOp, SubtileOp, ModifyOp, ApplyMaskOp, OnlineSoftmaxOp, SoftmaxOp,
-            SoftmaxConvertOp, MmaAbtOp, MmaAbOp, StoreOp, StoreLseOp, StorePaddingOp, ClearSliceOp, CombineOp,
-            AddSinkOp, RecomputeRowsOp, RolesOp, PersistentLoopOp, PublishWorkOp, ReloadWorkOp, ProducerLoadOp,
-            ConsumerWaitOp, ConsumerAdvanceOp, WarpgroupRowsOp, ConsumerReleaseOp, ProducerStoreOp, StashOp,
-            PreprocessOp, CopyRowStatisticsOp, ProducerLoadRowStatisticsOp, ProbabilitiesOp, GradScoresOp, DropoutOp,
-            DropoutBitsOp, ApplyDropoutBitsOp, DropoutGradScoresOp, StoreAndSyncOp, MmaAtbOp, MmaAtbSliceOp,
-            StoreSliceOp, LoadOperandRowsOp, AddDeltaOp, AddGlobalOp, PostprocessOp, StageOp, AddGlobalOrderedOp,
-            StoreWarpgroupOp, SkipAddOp, AddStagedOp, OptimizationBarrierOp, TokensOp, BatchRowIndexOp, CountSegmentsOp,
-            BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp, WriteSequencesOp, ListQueryTilesOp,
-            ListWorkTilesOp, EntryRangeOp, LoadRangesOp, SelectTilesOp, CooperativeLoopOp, GatherBlockTilesOp,
-            GatherListTilesOp, GatheredOp, GatheredBitsOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
-      .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
-      .Case([&](SyncWarpOp) { line() << "attn::sync_warp();\n"; })
-      .Case([&](AccumulateDeltaOp o) {
-        line() << "attn::sum_grads(" << name(o.getGrad()) << ", " << name(o.getP()) << ", " << name(o.getRow());
-        os << (o.getWeighted() ? ", " + name(o.getWeighted()).str() : "") << ");\n";
-      })
-      .Case([&](SinglePassGradsOp o) {
-        line() << "attn::row_grads"
-               << (o.getKnown()    ? o.getFactor() ? "<true, true>(" : "<false, true>("
-                   : o.getFactor() ? "<true>("
-                                   : "(")
-               << name(o.getGrad()) << ", " << name(o.getP()) << ", " << name(o.getStatistics());
-        os << (o.getWeighted() ? ", " + name(o.getWeighted()).str() : "")
-           << (o.getFactor() ? ", " + literal(o.getFactor()->convertToDouble()) : "") << ");\n";
-      })
-      .Case([&](SubtractDeltaOp o) {
-        line() << "attn::take_delta(" << name(o.getAcc()) << ", " << name(o.getWeights()) << ", " << name(o.getRow())
-               << ", " << literal(o.getFactor().convertToDouble()) << ");\n";
-      })
-      .Case([&](MmaAtbSimtOp o) {
-        line() << "attn::mma_turned(" << name(o.getAcc()) << ", " << name(o.getP()) << ", " << name(o.getV()) << ");\n";
-      })
-      .Case([&](CacheProbabilitiesOp o) {
-        line() << "attn::hold_weights(" << name(o.getHeld()) << ", " << name(o.getP()) << ", " << name(o.getGrad())
-               << ", " << expr(o.getK0()) << ");\n";
-      })
-      .Case([&](CachedGradScoresOp o) {
-        line() << "attn::held_grads(" << name(o.getGrad()) << ", " << name(o.getHeld()) << ", " << name(o.getRow())
-               << ", " << expr(o.getK0()) << ");\n";
-      })
-      .Case([&](StoreDeltaOp o) {
-        line() << "attn::store_delta(" << expr(o.getDst()) << ", " << name(o.getRow()) << ", " << expr(o.getRows())
-               << ");\n";
-      })
-      .Case([&](ReleaseWorkOp o) { line() << "attn::forget(" << name(o.getMailbox()) << ");\n"; })
-      .Case([&](StoreEntryOp o) { printCall("set", o->getOperands(), ");\n"); })
-      .Case([&](InitListsOp o) { printCall("begin_lists", o->getOperands(), ");\n"); })
-      .Case([&](FillBlockBitsOp o) { printCall("mark_blocks", o->getOperands(), ");\n"); })
-      .Case([&](StoreSinkLseOp o) { printCall("store_sinks", o->getOperands(), ");\n"); })
-      .Case([&](StoreCornerOp o) { printCall("store_block", o->getOperands(), ");\n"); })
-      .Case([&](StoreDiagonalSumsOp o) { printCall("store_diagonals", o->getOperands(), ");\n"); })
-      .Case([&](AddSinkGradOp o) { printCall("add_sink_total", o->getOperands(), ");\n"); })
-      .Case<NumberTreeOp, AccumulateOp, StoreRowSumsOp, ClearEntryOp, AddTotalOp>(
-          [&](Operation *o) { printCall(o->getName().stripDialect(), o->getOperands(), ");\n"); })
-      .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
-      .Case([&](PingPongWaitOp) { line() << "attn::take_turn();\n"; })
-      .Case([&](PingPongArriveOp) { line() << "attn::pass_turn();\n"; })
-      .Case([&](ConsumerReleaseEarlyOp o) {
-        line() << "attn::release_early(" << name(o.getRing()) << ", " << expr(o.getMore()) << ");\n";
-      })
-      .Case([&](ProducerStoreZerosOp o) { line() << "attn::put_zeros(" << name(o.getRing()) << ");\n"; })
-      .Case([&](ProducerCommitOp o) { line() << "attn::publish(" << name(o.getRing()) << ");\n"; })
-      .Case([&](NullProductOp) {})
-      .Case([&](RescaleOp o) { line() << "attn::rescale(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n"; })
-      .Case([&](ScaleOp o) {
-        line() << "attn::scale(" << name(o.getPlace()) << ", " << literal(o.getFactor().convertToDouble()) << ");\n";
-      })
-      .Case([&](ConvertOp o) {
-        line() << (o.getAtOnce() ? "attn::round_at_once(" : "attn::round(") << name(o.getP()) << ", " << name(o.getS())
-               << ");\n";
-      })
-      .Case(
-          [&](LoadOperandOp o) { line() << "attn::hold(" << name(o.getHeld()) << ", " << name(o.getSrc()) << ");\n"; })
-      .Case([&](NegateOp o) { line() << "attn::negate(" << name(o.getPlace()) << ");\n"; })
-      .Case([&](NormalizeOp o) {
-        line() << "attn::normalize" << (o.getRepaired() ? "<true>(" : "(") << name(o.getAcc()) << ", "
-               << name(o.getRow()) << ");\n";
-      })
-      .Case([&](ReduceRowSumsOp o) { line() << "attn::complete(" << name(o.getRow()) << ");\n"; })
-      .Case([&](DivideOp o) { line() << "attn::divide(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n"; })
-      .Case([](YieldOp) {})
-      .Case([&](scf::YieldOp o) {
-        if (isa<scf::IfOp>(o->getParentOp()))
-          for (auto [result, value] : llvm::zip_equal(o->getParentOp()->getResults(), o.getOperands()))
-            line() << names.of(result) << " = " << expr(value) << ";\n";
-      })
-      .Default([&](Operation *) {
-        if (op->getNumResults() == 1)
-          return printScalar(op);
-        complain(op);
-        line() << "<<UNSUPPORTED " << op->getName() << ">>\n";
-      });
+/// What an op of the dialect is printed by: an overload of `print`, an expression if it has one result, or a call of
+/// the function of its name with its operands.
+template <typename Op> void Printer::printAs(Op op) {
+  if constexpr (requires { print(op); })
+    print(op);
+  else if (op->getNumResults() == 1)
+    printScalar(op);
+  else if (op->getNumResults() == 0 && op->getNumRegions() == 0)
+    printCall(functionOf(op), op->getOperands(), ");\n");
+  else
+    complain(op);
 }
 
-void Printer::print(AllocOp op) {
-  names.define(op.getResult(), op.getName());
-  std::string type;
-  llvm::raw_string_ostream text(type);
-  llvm::TypeSwitch<Type>(op.getType())
-      .Case([&](SharedType t) {
-        text << "attn::Smem<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
-             << t.getPitch() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
-      })
-      .Case([&](RowStatisticsType t) {
-        text << "attn::Statistics<" << t.getRows() << "> " << names.of(op.getResult()) << "("
-             << op.getOffset().value_or(0) << ")";
-      })
-      .Case([&](StagingType t) {
-        text << "attn::Staging<" << t.getSlots() << ", " << t.getBytes();
-        if (op->getParentOfType<KernelOp>().getRoles().getDqColumns())
-          text << ", /*written by warps=*/4";
-        text << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
-      })
-      .Case([&](RingType t) {
-        if (auto statistics = dyn_cast<RowStatisticsType>(t.getTile())) {
-          text << "attn::StatisticsRing<" << statistics.getRows() << ", " << t.getStages() << "> "
-               << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ", " << op.getBarriers().value_or(0)
-               << ")";
-          return;
-        }
-        auto tile = cast<SharedType>(t.getTile());
-        auto users = [&](auto wanted) { return llvm::any_of(op->getUsers(), wanted); };
-        bool put = users(llvm::IsaPred<ProducerStoreOp>), reduced = users([&](Operation *user) {
-                                                            auto roles = user->getParentOfType<RolesOp>();
-                                                            auto release = dyn_cast<ConsumerReleaseOp>(user);
-                                                            return roles && release &&
-                                                                   release.getRing() == op.getResult() &&
-                                                                   roles.getDqMma().isAncestor(user->getParentRegion());
-                                                          });
-        bool meets =
-            put && users([&](Operation *user) { // for those who put it
-              auto roles = user->getParentOfType<RolesOp>();
-              return isa<ConsumerWaitOp>(user) && roles && roles.getConsumer().isAncestor(user->getParentRegion());
-            });
-        text << (meets ? "attn::MeetingRing<"
-                 : put ? "attn::PutRing<"
-                       : "attn::Ring<")
-             << typeOf(tile.getElement()) << ", " << tile.getRows() << ", " << tile.getCols() << ", " << t.getStages()
-             << (reduced && !put ? ", /*a reducer, too=*/true" : "") << "> " << names.of(op.getResult()) << "("
-             << op.getOffset().value_or(0) << ", " << op.getBarriers().value_or(0) << ")";
-      })
-      .Case([&](MailboxType t) {
-        text << "attn::Feed<" << t.getWords() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0)
-             << ")";
-      })
-      .Case([&](SegmentTableType t) {
-        text << "attn::Table<" << t.getSegments() << ", " << t.getCluster() << ", " << t.getBytes() << "> "
-             << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
-      })
-      .Case([&](TreeRunsType t) {
-        text << "attn::Forest<" << t.getRuns() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0)
-             << ")";
-      })
-      .Case([&](RegisterOperandType t) {
-        text << "attn::Held<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
-             << t.getWarps() << "> " << names.of(op.getResult());
-      })
-      .Case([&](SimtTileType t) {
-        text << "attn::Strip<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
-             << t.getLanes() << "> " << names.of(op.getResult());
-      })
-      .Case([&](SimtScoresType t) {
-        text << "attn::Scores<" << t.getRows() << ", " << t.getCols() << ", " << t.getLanes() << "> "
-             << names.of(op.getResult());
-      })
-      .Case([&](SimtProbabilitiesType t) {
-        text << "attn::Weights<" << t.getRows() << ", " << t.getCols() << ", " << t.getLanes() << "> "
-             << names.of(op.getResult());
-      })
-      .Case([&](SimtSoftmaxStateType t) {
-        text << "attn::StripRows<" << t.getRows() << ", " << t.getLanes() << "> " << names.of(op.getResult());
-      })
-      .Case([&](FragType t) {
-        text << "attn::Frag<" << t.getRows() << ", " << t.getCols() << ", " << t.getWarps() << "> "
-             << names.of(op.getResult());
-      })
-      .Case([&](SoftmaxStateType t) {
-        text << "attn::Rows<" << t.getRows() << ", " << t.getWarps() << "> " << names.of(op.getResult());
-      });
-  line() << type << ";\n";
+template <typename... Ops> bool Printer::printAnyOf(Operation *op) {
+  auto tryAs = [&]<typename Op>(Op *) {
+    auto cast = dyn_cast<Op>(op);
+    if (cast)
+      printAs(cast);
+    return bool(cast);
+  };
+  return (tryAs(static_cast<Ops *>(nullptr)) || ...);
+}
+
+void Printer::printOp(Operation *op) {
+  if (printAnyOf<scf::ForOp, scf::IfOp, scf::YieldOp,
+#define GET_OP_LIST
+#include "attn/Dialect/Tile/IR/TileOps.cpp.inc"
+                 >(op))
+    return;
+  if (op->getNumResults() == 1)
+    return printScalar(op);
+  complain(op);
+  line() << "<<UNSUPPORTED " << op->getName() << ">>\n";
+}
+
+/// The function of a header that an op calls.
+StringRef Printer::functionOf(Operation *op) {
+  StringRef name = op->getName().stripDialect();
+  return llvm::StringSwitch<StringRef>(name)
+      .Case("ping_pong_wait", "take_turn")
+      .Case("ping_pong_arrive", "pass_turn")
+      .Case("producer_commit", "publish")
+      .Case("release_work", "forget")
+      .Case("reduce_row_sums", "complete")
+      .Case("load_operand", "hold")
+      .Case("cache_probabilities", "hold_weights")
+      .Case("cached_grad_scores", "held_grads")
+      .Case("store_entry", "set")
+      .Case("init_lists", "begin_lists")
+      .Case("fill_block_bits", "mark_blocks")
+      .Case("store_sink_lse", "store_sinks")
+      .Case("store_corner", "store_block")
+      .Case("add_sink_grad", "add_sink_total")
+      .Case("accumulate_delta", "sum_grads")
+      .Default(name);
+}
+
+void Printer::print(scf::YieldOp op) {
+  if (isa<scf::IfOp>(op->getParentOp()))
+    for (auto [result, value] : llvm::zip_equal(op->getParentOp()->getResults(), op.getOperands()))
+      line() << names.of(result) << " = " << expr(value) << ";\n";
+}
+
+void Printer::print(ClearOp op) {
+  if (!isa<PtrType>(op.getPlace().getType())) {
+    line() << "attn::clear(" << names.of(op.getPlace()) << ");\n";
+  } else if (!op.getCount()) {
+    printCall("clear_entry", op.getPlace(), ");\n");
+  } else {
+    int64_t threads = op->getParentOfType<KernelOp>().getSchedule().getWarps() * 32;
+    printCall("clear_share<" + std::to_string(threads) + ">", op->getOperands(), ");\n");
+  }
+}
+
+void Printer::print(BarrierOp op) { line() << (op.getWarp() ? "attn::sync_warp();\n" : "attn::barrier();\n"); }
+
+void Printer::print(SinglePassGradsOp op) {
+  line() << "attn::row_grads"
+         << (op.getKnown()    ? op.getFactor() ? "<true, true>(" : "<false, true>("
+             : op.getFactor() ? "<true>("
+                              : "(")
+         << names.of(op.getGrad()) << ", " << names.of(op.getP()) << ", " << names.of(op.getStatistics())
+         << (op.getWeighted() ? ", " + names.of(op.getWeighted()).str() : "")
+         << (op.getFactor() ? ", " + literal(op.getFactor()->convertToDouble()) : "") << ");\n";
+}
+
+void Printer::print(SubtractDeltaOp op) {
+  line() << "attn::take_delta(" << names.of(op.getAcc()) << ", " << names.of(op.getWeights()) << ", "
+         << names.of(op.getRow()) << ", " << literal(op.getFactor().convertToDouble()) << ");\n";
+}
+
+void Printer::print(StoreSumsOp op) {
+  if (!op.getPlace())
+    return printCall("store_row_sums", op->getOperands(), ");\n");
+  printCall("store_diagonals", {op.getDst(), op.getPitch(), op.getAcc(), op.getPlace()}, ");\n");
+}
+
+void Printer::print(ScaleOp op) {
+  if (isa<SharedType>(op.getPlace().getType()))
+    return printCall("negate", op->getOperands(), ");\n");
+  line() << "attn::scale(" << names.of(op.getPlace()) << ", " << literal(op.getFactor().convertToDouble()) << ");\n";
+}
+
+void Printer::print(ConvertOp op) { printCall(op.getAtOnce() ? "round_at_once" : "round", op->getOperands(), ");\n"); }
+
+void Printer::print(NormalizeOp op) {
+  printCall(op.getReduced() ? "divide" : op.getRepaired() ? "normalize<true>" : "normalize", op->getOperands(), ");\n");
 }
 
 void Printer::print(FindSequenceOp op) {
@@ -258,7 +180,8 @@ void Printer::print(CopyAsyncOp op) {
 }
 
 void Printer::print(LoadRowsOp op) {
-  line() << "attn::fetch(" << names.of(op.getDst()) << ", " << expr(op.getSrc()) << ", " << expr(op.getStride()) << ", "
+  line() << (op.getDim() ? "attn::hold_rows<" + std::to_string(*op.getDim()) + ">(" : std::string("attn::fetch("))
+         << names.of(op.getDst()) << ", " << expr(op.getSrc()) << ", " << expr(op.getStride()) << ", "
          << expr(op.getRows()) << ");\n";
 }
 
@@ -268,12 +191,6 @@ void Printer::print(LoadRowStatisticsOp op) {
   line() << "attn::load_statistics(" << names.of(op.getRow()) << ", " << expr(op.getLse()) << ", " << stride << ", "
          << (known ? expr(known) : "nullptr") << ", " << (op.getGradStride() ? expr(op.getGradStride()) : stride)
          << ", " << (op.getGradLse() ? "-1.f" : "1.f") << ", " << expr(op.getRows()) << ");\n";
-}
-
-void Printer::print(StorePaddingRowsOp op) {
-  line() << "attn::pad_rows<" << op.getDim() << ", " << op.getLanes() << ">(" << expr(op.getDst()) << ", "
-         << expr(op.getStride()) << ", " << expr(op.getBegin()) << ", " << expr(op.getEnd()) << ", "
-         << expr(op.getStep()) << ");\n";
 }
 
 void Printer::print(WaitOp op) {
@@ -391,13 +308,13 @@ std::string Printer::literal(double value) {
 std::string Printer::base2(double scale) { return literal(scale * std::log2(std::exp(1.0))); }
 
 void Printer::print(OnlineSoftmaxOp op) {
-  line() << "attn::softmax_step(" << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", "
-         << names.of(op.getAcc()) << ", " << base2(op.getScale().convertToDouble()) << ");\n";
-}
-
-void Printer::print(SoftmaxOp op) {
-  line() << "attn::softmax" << (op.getRepaired() ? "<true>(" : "(") << names.of(op.getS()) << ", "
-         << names.of(op.getRow()) << ", " << base2(op.getScale().convertToDouble()) << ");\n";
+  line() << (op.getAcc()        ? "attn::softmax_step("
+             : op.getRepaired() ? "attn::softmax<true>("
+                                : "attn::softmax(")
+         << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", ";
+  if (op.getAcc())
+    os << names.of(op.getAcc()) << ", ";
+  os << base2(op.getScale().convertToDouble()) << ");\n";
 }
 
 void Printer::print(SoftmaxConvertOp op) {
@@ -423,6 +340,12 @@ void Printer::print(MmaAbOp op) {
 }
 
 void Printer::print(StoreOp op) {
+  if (op.getFactor()) { // by the warpgroup that multiplies dQ
+    line() << "attn::store_alone<" << op.getDim() << ">(" << expr(op.getDst()) << ", " << expr(op.getStride()) << ", "
+           << names.of(op.getAcc()) << ", " << literal(op.getFactor()->convertToDouble()) << ", " << expr(op.getRows())
+           << ");\n";
+    return;
+  }
   line() << "attn::store<" << op.getDim() << ">(" << expr(op.getDst()) << ", " << expr(op.getStride()) << ", "
          << names.of(op.getAcc()) << ", " << expr(op.getRows()) << ", " << expr(op.getWriteRows()) << ");\n";
 }
@@ -437,13 +360,11 @@ void Printer::print(StoreLseOp op) {
          << expr(op.getRows()) << ", " << expr(op.getWriteRows()) << ");\n";
 }
 
-void Printer::print(ClearSliceOp op) {
-  line() << "attn::clear_share<" << op->getParentOfType<KernelOp>().getSchedule().getWarps() * 32 << ">("
-         << expr(op.getTo()) << ", " << expr(op.getCount()) << ", " << expr(op.getBlock()) << ", "
-         << expr(op.getBlocks()) << ");\n";
-}
-
 void Printer::print(StorePaddingOp op) {
+  if (op.getLanes()) {
+    std::string function = "pad_rows<" + std::to_string(op.getDim()) + ", " + std::to_string(*op.getLanes()) + ">";
+    return printCall(function, op->getOperands(), ");\n");
+  }
   auto kernel = op->getParentOfType<KernelOp>();
   int64_t rows = kernel.getTileRows(), threads = kernel.getSchedule().getWarps() * 32;
   if (op.getDim() == 1) { // of an LSE

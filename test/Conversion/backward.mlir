@@ -67,7 +67,7 @@ attn.backward @grads of(@p) dlse
 // AHEAD: tile.alloc "K" slots 2
 // AHEAD: tile.alloc "V" slots 2
 // AHEAD: tile.alloc "staging" : !tile.staging<1, 32768>
-// AHEAD-NOT: tile.warpgroup_index
+// AHEAD-NOT: tile.index warpgroup
 
 // Query tiles as narrow as what a warpgroup has of the keys: each walks along those that its own keys see. Not where heads share keys, or scores of packed
 // rows, or in order, are changed: there are no registers for it; nor with ALiBi.
@@ -77,10 +77,10 @@ attn.backward @grads of(@p) dlse
 // OWN: tile.kernel @grads({{.*}}) target("sm_90a") {{.*}}dq_columns = 64
 // OWN: tile.alloc "K" slots 2
 // OWN: tile.alloc "V" :
-// OWN: %warpgroup = tile.warpgroup_index
+// OWN: %warpgroup = tile.index warpgroup
 // OWN: tile.kv_loop [%{{.*}}, %{{.*}}, %[[ALL:.*]]] tests {{.*}} own [%{{.*}}, %{{.*}}, %{{.*}}] carry()
 // SAME: tile.kernel @grads({{.*}}) target("sm_90a")
-// SAME-NOT: tile.warpgroup_index
+// SAME-NOT: tile.index warpgroup
 // RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/; s/dtype/score([#attn.softcap<30.0>]) dtype/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=CAPPED
 // CAPPED: tile.kv_loop {{.*}} own [%{{.*}}, %{{.*}}, %{{.*}}] carry()
 // RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/; s/dtype/score([#attn.softcap<30.0>]) dtype/; s/dlse/deterministic/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=SAME
@@ -100,7 +100,7 @@ attn.backward @grads of(@p) dlse
 // RUN: sed 's/dims(64)/dims(256)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=WIDE
 // WIDE-NOT: clears(
 // WIDE: tile.kernel @grads_dv({{.*}}kv_tile = 128
-// WIDE: tile.clear_slice %dq_sum count(%{{.*}}) block(%{{.*}} of %blocks)
+// WIDE: tile.clear %dq_sum count(%{{.*}}) block(%{{.*}} of %blocks) : !tile.ptr<f32>
 // WIDE: tile.kv_loop
 // WIDE-NOT: tile.store_and_sync %
 // WIDE: tile.kernel @grads({{.*}}kv_tile = 128{{.*}}stages = 1
@@ -114,7 +114,7 @@ attn.backward @grads of(@p) dlse
 
 // RUN: sed 's/dims(64)/dims(256)/; s/thd/bshd/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=KEYLESS
 // Without keys no block clears.
-// KEYLESS: tile.clear_slice
+// KEYLESS: tile.clear
 // KEYLESS: tile.kernel @grads_dq
 // KEYLESS: %[[ANY:.*]] = arith.cmpi slt, %{{.*}}, %seqlen_kv
 // KEYLESS: %[[ROWS:.*]] = arith.select %[[ANY]], %rows, %
@@ -198,7 +198,7 @@ attn.backward @grads of(@p) dlse
 // GATED: tile.preprocess {{.*}}turns(%turn)
 // Nobody clears what the first tile writes.
 // GATED: tile.kernel @grads_dv(
-// GATED-NOT: tile.clear_slice
+// GATED-NOT: tile.clear {{.*}} count(
 // GATED: tile.kernel @grads({{.*}}dq_turns
 // GATED: tile.alloc "turns" : !tile.staging<2, 0>
 // GATED: tile.mma_ab %dK

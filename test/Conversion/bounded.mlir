@@ -26,7 +26,7 @@
 
 //--- dealt.mlir
 // CHECK: tile.kernel @p({{.*}}) target("sm_90a") grid(packed heads 4 tiles 1) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 112, warps = 8, blocks = 1, q_stages = 2>)
-// CHECK: %block = tile.block_index
+// CHECK: %block = tile.index block
 // CHECK-NEXT: %h = arith.remui %block, %c4_i32
 // CHECK-NEXT: %b = arith.divui %block, %c4_i32
 // CHECK-NEXT: %first = tile.load uniform %cu_seqlens_q[%b]
@@ -70,7 +70,7 @@ attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(
 // CHECK-NEXT: tile.wait %[[S]]
 // CHECK: scf.if
 // CHECK-NEXT: tile.apply_mask %all_scores
-// CHECK: tile.softmax %all_scores, %row
+// CHECK: tile.online_softmax %all_scores, %row
 // CHECK-NEXT: tile.convert %all, %all_scores
 // CHECK-NEXT: tile.clear %acc
 // CHECK-NEXT: tile.copy_tma %V, %v_map at(%first_key, %h) rows(%len_kv) boxes 3
@@ -95,7 +95,7 @@ attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(
 // ROLES-NEXT: %[[K:.*]] = tile.consumer_wait %K
 // ROLES-NEXT: %[[S:.*]] = tile.mma_abt %all_scores, %[[Q]], %[[K]]
 // ROLES-NEXT: tile.wait %[[S]]
-// ROLES-DAG: tile.consumer_release_early %Q unless %false
+// ROLES-DAG: tile.consumer_release %Q unless(%false)
 // ROLES-DAG: tile.consumer_release %K
 // ROLES: } else {
 // ROLES: tile.kv_loop
@@ -122,7 +122,7 @@ attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_
 // CHECK: tile.mma_abt %all_scores, %[[Q]], %[[K]]
 // CHECK: %next = arith.addi %q0, %c128_i32
 // CHECK: %[[MORE:.*]] = arith.cmpi slt, %next, %{{.*}}
-// CHECK: tile.consumer_release_early %K unless %[[MORE]]
+// CHECK: tile.consumer_release %K unless(%[[MORE]])
 // CHECK: tile.consumer_wait %V
 // CHECK: tile.consumer_release %V
 // CHECK: tile.store
@@ -139,7 +139,7 @@ attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_
 // CHECK: tile.store_padding
 // CHECK: scf.if
 // CHECK: tile.mma_abt %all_scores, %{{.*}}, %[[K]]
-// CHECK: tile.consumer_release_early %K unless
+// CHECK: tile.consumer_release %K unless
 // CHECK: tile.consumer_release %K
 attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(128) dtype(bf16) max_seqlen(224)
 

@@ -13,7 +13,7 @@
 // CHECK-LABEL: tile.kernel @causal(%q: !tile.ptr<bf16>,
 // CHECK-SAME: %cu_seqlens_q: !tile.ptr<i32>, %padded_offsets_q: !tile.ptr<i32>,
 // CHECK-SAME: grid(packed heads 16)
-// CHECK: tile.block_index{{$}}
+// CHECK: tile.index block{{$}}
 // GPU: ATTN_CLUSTER_KERNEL(causal_segments,
 // GPU: ATTN_KERNEL(causal,
 attn.problem @causal mask(#attn.causal) layout(thd padded) heads(16) dims(128) dtype(bf16) segments(12)
@@ -26,7 +26,7 @@ attn.segments @causal_segments mask(#attn.full) segments(4)
 // CHECK: tile.load uniform %tile_count[%c0{{.*}}]
 // CHECK: %listed = arith.minsi
 // CHECK: %[[N:.+]] = arith.muli %listed, %c16_i32
-// CHECK: %block = tile.block_index below(%[[N]])
+// CHECK: %block = tile.index block below(%[[N]])
 // CHECK: %[[AT:.+]] = arith.divui %block, %c16_i32
 // CHECK: %slot = tile.load uniform %tiles_q[%[[AT]]]
 // CHECK: tile.find_sequence %slot in %cu_seqlens_q, %cu_seqlens_q,
@@ -44,7 +44,7 @@ attn.problem @listed mask(#attn.causal) layout(thd) heads(16) dims(128) dtype(bf
 // Where no row sees more than others, tiles of a head follow each other.
 // CHECK-LABEL: tile.kernel @full(
 // CHECK: %[[N:.+]] = arith.muli %listed, %c16_i32
-// CHECK: %block = tile.block_index below(%[[N]])
+// CHECK: %block = tile.index block below(%[[N]])
 // CHECK: %h = arith.divui %block, %listed
 // CHECK: %[[AT:.+]] = arith.remui %block, %listed
 // CHECK: %slot = tile.load uniform %tiles_q[%[[AT]]]

@@ -26,7 +26,7 @@ attn.problem @causal mask(#attn.causal) layout(bshd) heads(8, 2) dims(72, 40) dt
 // CHECK-NEXT: %row = tile.alloc "row" : !tile.softmax_state<64, 4>
 
 // Who am I: block -> tile, head, sequence; the last tile, which sees most, first.
-// CHECK: tile.block_index
+// CHECK: tile.index block
 // CHECK: %[[TILES:.*]] = arith.divui %{{.*}}, %c64_i32
 // CHECK: %[[LAST:.*]] = arith.subi %[[TILES]], %c1_i32
 // CHECK: %[[TILE:.*]] = arith.subi %[[LAST]], %{{.*}}
@@ -86,10 +86,10 @@ attn.problem @held mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
 // A negative scale moves its sign into Q; 0 becomes 2^-100.
 // CHECK: tile.kernel @negative
 // CHECK: tile.wait
-// CHECK-NEXT: tile.negate %Q
+// CHECK-NEXT: tile.scale %Q by -1.000000e+00
 // CHECK: tile.online_softmax {{.*}} scale 2.500000e-01
 attn.problem @negative mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(-0.25)
 // CHECK: tile.kernel @zero
-// CHECK-NOT: tile.negate
+// CHECK-NOT: tile.scale
 // CHECK: tile.online_softmax {{.*}} scale 7.88860905{{.*}}E-31
 attn.problem @zero mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(0.0)

@@ -44,7 +44,7 @@
 // The number of a block says whose it is.
 // CHECK: target("sm_80") grid(packed heads 3 tiles 1) schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, blocks = 12, column_parts = 2>)
 // CHECK: %Q = tile.alloc "Q" : !tile.shared<17x128xbf16, 136>
-// CHECK: %block = tile.block_index
+// CHECK: %block = tile.index block
 // CHECK-NOT: tile.find_sequence
 // CHECK: scf.for %{{.*}} = %c0_i32 to %len_q step %c17_i32
 // Q, K and V are under way together.
@@ -52,17 +52,17 @@
 // CHECK: %[[K:.*]] = tile.copy_async once %K
 // CHECK: %[[V:.*]] = tile.copy_async once %V
 // CHECK: tile.wait_finite %V after %[[Q]], %[[K]], %[[V]]
-// CHECK: tile.negate %Q
+// CHECK: tile.scale %Q by -1.000000e+00
 // If all keys are there and finite: a single pass, and results a half of their columns at a time.
 // CHECK: scf.if
 // CHECK: tile.mma_abt %s, %Q, %K
 // CHECK: tile.apply_mask %s
-// CHECK: tile.softmax %s, %row
+// CHECK: tile.online_softmax %s, %row
 // CHECK: tile.reduce_row_sums %row
 // CHECK: tile.convert %P, %s
 // CHECK: %[[LEFT:.*]] = tile.subtile %V from(%c0_i32)
 // CHECK: tile.mma_ab %acc, %P, %[[LEFT]] :
-// CHECK: tile.divide %acc, %row
+// CHECK: tile.normalize %acc, %row reduced
 // CHECK: tile.store %{{.*}} dim 64
 // CHECK: tile.subtile %V from(%c64_i32)
 // CHECK: tile.store %{{.*}} dim 64
@@ -75,7 +75,7 @@
 // CHECK: tile.normalize %acc, %row
 // CHECK: tile.store_lse
 // CHECK: tile.barrier
-// CHECK: tile.store_padding_rows
+// CHECK: tile.store_padding
 // TOGETHER: } else {
 // TOGETHER: tile.copy_async %{{.*}} when
 // TOGETHER: tile.copy_async %{{.*}} when
@@ -94,7 +94,7 @@ attn.problem @p mask(#attn.full) layout(thd) heads(3) dims(128) dtype(bf16) scal
 // CHECK: %end_all =
 // CHECK: scf.for %head = %h to %c5_i32 step %c3_i32
 // CHECK: tile.copy_async %Q
-// CHECK: tile.store_padding_rows
+// CHECK: tile.store_padding
 // Gradients: where a tile has rows to spare, two by themselves.
 // CHECK: tile.kernel @g({{.*}}) grid(packed heads 3 tiles 1)
 // CHECK: scf.for %kv_head_{{.*}} to %c5_i32 step %c3_i32

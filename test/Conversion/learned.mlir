@@ -26,14 +26,14 @@ attn.backward @biased of(@p) requires_grad(["bias"])
 // CHECK-LABEL: tile.kernel @grads_dtable_parts(
 // CHECK: scf.for %j
 // CHECK: scf.for %i
-// CHECK: tile.store_diagonal_sums
+// CHECK: tile.store_sums
 // CHECK-LABEL: tile.kernel @grads_dtable(
-// CHECK: tile.clear_entry
+// CHECK: tile.clear
 // CHECK: scf.for %b
 // CHECK: tile.add_total
 // CHECK: tile.add_total
 // CHECK-LABEL: tile.kernel @grads_dsinks(
-// CHECK: tile.clear_entry
+// CHECK: tile.clear
 // CHECK: tile.add_sink_grad
 attn.problem @p mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16) score([#attn.relative_bias<"table", 128>]) sink("sinks")
 attn.backward @grads of(@p) requires_grad(["table", "sinks"])

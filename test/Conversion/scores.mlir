@@ -138,7 +138,7 @@ attn.problem @both mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
 // SM90: arith.addf
 // SM90: tile.yield %{{[^,]*}} : f32
 // CHECK-LABEL: tile.kernel @negative
-// CHECK: tile.negate
+// CHECK: tile.scale
 attn.problem @negative mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) scale(-0.5)
   score([#attn.softcap<2.0>, #attn.alibi])
 

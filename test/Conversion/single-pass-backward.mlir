@@ -19,7 +19,7 @@
 // CHECK: %Q = tile.alloc "Q" : !tile.shared<112x96xbf16, swizzled>
 // CHECK: %K = tile.alloc "K" slots 1 : !tile.shared<96x96xbf16, swizzled>
 // CHECK: %turned = tile.alloc "turned" : !tile.ring<2, <112x128xbf16, swizzled>>
-// CHECK: %block = tile.block_index
+// CHECK: %block = tile.index block
 // CHECK-NOT: scf.if
 // Padding behind the last sequence, before the first and behind this one beyond its tile, on both sides.
 // CHECK: scf.for %{{.*}} = %c0_i32 to %behind_all step

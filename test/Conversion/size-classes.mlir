@@ -40,7 +40,7 @@
 // CHECK-DAG: arith.cmpi sle, %{{.*}}, %c32_i32
 // CHECK: tile.kernel @p({{.*}}) target("sm_90a") grid(packed heads 4 longer 16, 32)
 // CHECK: %listed = arith.minsi
-// CHECK: tile.block_index below
+// CHECK: tile.index block below
 // Lists have a sequence's first rows first, and last ones see most.
 // CHECK: %[[LAST:.*]] = arith.subi %listed, %c1_i32
 // CHECK: %[[AT:.*]] = arith.subi %[[LAST]], %{{.*}}
@@ -50,7 +50,7 @@
 // CHECK: tile.kernel @p_short({{.*}}) target("sm_80") grid(packed heads 1 tiles 1)
 // CHECK: %end = arith.select %{{.*}}, %extent, %c0_i32
 // CHECK: scf.for %{{.*}} to %end
-// CHECK: tile.store_padding_rows
+// CHECK: tile.store_padding
 // AMPERE: // p for sm_80
 // AMPERE: += 2048) {
 // AMPERE-NEXT: attn::barrier();
@@ -72,11 +72,11 @@ attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(64) dtype(bf
 // CHECK: tile.list_work_tiles %tiles_dq, %tile_count_dq of(%cu_seqlens_q, %batch) rows 128
 // Blocks take turns: a launch does not know how few tiles there are.
 // CHECK: tile.kernel @g_prepare({{.*}}) target("sm_80") grid(packed heads 4 longer 16, 16)
-// CHECK: %block = tile.block_index
+// CHECK: %block = tile.index block
 // CHECK: scf.for %{{.*}} = %block to %{{.*}} step %c2048_i32
 // CHECK-NEXT: tile.barrier
 // CHECK: tile.kernel @g({{.*}}) target("sm_90a") grid(packed heads 2 keys longer 16, 16)
-// CHECK: tile.block_index below
+// CHECK: tile.index block below
 // Sums of dQ have the rows that it has, of which those of long sequences are used.
 // CHECK: tile.add_global {{.*}} after_first
 // CHECK: tile.kernel @g_dq({{.*}}) target("sm_80") grid(packed heads 4 longer 16, 16)

@@ -23,7 +23,7 @@ attn.problem @causal mask(#attn.causal) layout(bshd) heads(8, 2) dims(72, 40) dt
 // CHECK-NEXT: %row = tile.alloc "row" : !tile.softmax_state<64, 4>
 
 // A box is at (row, head, sequence) of its tensor, keys' heads being those of a group.
-// CHECK: tile.block_index
+// CHECK: tile.index block
 // CHECK: %kv_head = arith.divui %h, %c4_i32
 // CHECK-NOT: tile.copy_async
 // CHECK: %[[TQ:.*]] = tile.copy_tma %Q, %q_map at(%q0, %h, %b) :
@@ -100,7 +100,7 @@ attn.problem @packed_keys mask(#attn.full) layout(bshd, thd, thd, bshd) heads(8)
 // Q cannot be rewritten where TMA wrote it: a negative scale negates the product, and
 // comes back whole where rows are repaired.
 // CHECK: tile.kernel @negative
-// CHECK-NOT: tile.negate
+// CHECK-NOT: tile.scale
 // CHECK: tile.mma_abt %s, %Q, %K {negated}
 // CHECK: tile.online_softmax {{.*}} scale 2.500000e-01
 // CHECK: tile.recompute_rows {{.*}} scale -2.500000e-01

@@ -48,8 +48,8 @@
 // CHECK: scf.for %piece = %[[PIECE]] to %c2_i32 step %c3_i32
 // CHECK: %[[SUM:.*]] = tile.mma_atb_slice %sum, (%P_tile, %dS_tile), (%dO, %Q) at(%piece) blocks(%c0_i32, %end) : !tile.frag<64x128, 4>
 // CHECK-NEXT: tile.wait %[[SUM]]
-// CHECK: tile.consumer_release_early %P unless %[[MORE:.*]] :
-// CHECK: tile.consumer_release_early %dS unless %[[MORE]] :
+// CHECK: tile.consumer_release %P unless(%[[MORE:.*]]) :
+// CHECK: tile.consumer_release %dS unless(%[[MORE]]) :
 // CHECK: tile.store_slice(%dv_rows, %dk_rows) strides(%dv_row, %dk_row), %sum at(%piece) rows({{.*}} factors [1.000000e+00, 1.020621e-01] dims [80, 96]
 // CHECK: tile.consumer_release %P
 // CHECK: tile.store %dq_rows stride(%dq_row), %dQ
@@ -76,8 +76,8 @@
 // ROLES: %[[TILES:.*]] = arith.cmpi slt, %next, %
 // ROLES: %[[PIECES:.*]] = arith.cmpi slt, %next_{{.*}}, %c2_i32
 // ROLES: %[[MORE:.*]] = arith.ori %[[TILES]], %[[PIECES]]
-// ROLES: tile.consumer_release_early %dO unless %[[MORE]]
-// ROLES: tile.consumer_release_early %Q unless
+// ROLES: tile.consumer_release %dO unless(%[[MORE]])
+// ROLES: tile.consumer_release %Q unless
 attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(96, 80) dtype(bf16) max_seqlen(130)
 attn.backward @g of(@p)
 
@@ -142,8 +142,8 @@ attn.backward @g of(@p)
 
 // Shared memory for one tile of keys, and not for O: its rows are under way while dO is waited for.
 // CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 256, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1, stages = 1>)
-// CHECK: tile.load_operand_rows %O, %o_rows stride(%o_row) rows(%len_q) dim 96 : !tile.register_operand<128x96xbf16, 8>
-// CHECK: tile.load_operand_rows %O{{.*}}, %o_rows{{.*}} stride(%o_row)
+// CHECK: tile.load_rows %O, %o_rows stride(%o_row) rows(%len_q) dim 96 : !tile.register_operand<128x96xbf16, 8>
+// CHECK: tile.load_rows %O{{.*}}, %o_rows{{.*}} stride(%o_row)
 // CHECK-NEXT: tile.wait
 // CHECK-NEXT: tile.add_delta %stats, %O, %dO first 0 :
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(96) dtype(bf16) max_seqlen(250) {sym_visibility = "private"}
@@ -191,7 +191,7 @@ attn.backward @g of(@p)
 
 // A test that divides: no register for a ring of O.
 // CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 160, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1>)
-// CHECK: tile.load_operand_rows
+// CHECK: tile.load_rows
 attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<48>>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(160) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
@@ -199,7 +199,7 @@ attn.backward @g of(@p)
 
 // Of many parts, it has one.
 // CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 160, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1, stages = 3, q_stages = 2>)
-// CHECK-NOT: tile.load_operand_rows
+// CHECK-NOT: tile.load_rows
 attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<64>>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(160) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 

@@ -32,20 +32,20 @@
 // CHECK: tile.mma_ab %dQ, %dp, %K
 // CHECK: tile.mma_ab %pK, %s, %K
 // CHECK: tile.cache_probabilities %weights, %s, %dp
-// CHECK: tile.mma_atb_simt %dV, %s, %dO
+// CHECK: tile.mma_atb %dV, %s, %dO
 // CHECK: tile.subtract_delta %dQ, %pK, %row by
 // CHECK: scf.for
 // CHECK-NOT: tile.load_rows
 // CHECK: tile.cached_grad_scores %dp, %weights, %row
-// CHECK: tile.mma_atb_simt %dK, %dp, %Q
+// CHECK: tile.mma_atb %dK, %dp, %Q
 // CHECK: } else {
 // CHECK: tile.store_delta
-// CHECK: tile.sync_warp
+// CHECK: tile.barrier warp
 // CHECK: tile.load_row_statistics %{{.*}} delta(
 // CHECK: tile.grad_scores
 // Rows behind a sequence, before the first and behind the last.
-// CHECK: tile.store_padding_rows %{{.*}} stride(%dq_row)
-// CHECK: tile.store_padding_rows %{{.*}} stride(%dk_row)
+// CHECK: tile.store_padding %{{.*}} stride(%dq_row)
+// CHECK: tile.store_padding %{{.*}} stride(%dk_row)
 attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(128) dtype(bf16) max_seqlen(1, 16)
 attn.backward @grads of(@p)
 
@@ -54,7 +54,7 @@ attn.backward @grads of(@p)
 // CHECK-NOT: tile.weights
 // CHECK: scf.for %{{.*}} = %c0_i32 to %c2_i32
 // CHECK: tile.load_row_statistics %row, %{{.*}} dlse(
-// CHECK: tile.sync_warp
+// CHECK: tile.barrier warp
 // CHECK: tile.load_rows %K
 // CHECK: scf.for %{{.*}} = %c0_i32 to %c2_i32
 // CHECK: tile.load_rows %Q
@@ -71,7 +71,7 @@ attn.backward @grads of(@p) deterministic dlse
 // CHECK: tile.mma_ab %dQ, %dp, %K
 // CHECK: tile.mma_ab %pK, %weighted, %K
 // CHECK: tile.cache_probabilities %weights, %weighted, %dp
-// CHECK: tile.mma_atb_simt %dV, %s, %dO
+// CHECK: tile.mma_atb %dV, %s, %dO
 // CHECK: tile.store_delta
 // CHECK: tile.grad_scores %dp, %{{.*}}, %row
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) score([#attn.softcap<10.0>, #attn.alibi]) max_seqlen(1, 16)

@@ -21,11 +21,11 @@
 // CHECK: target("sm_80") grid(dense heads 2 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, blocks = 10>)
 // CHECK: %Q = tile.alloc "Q" : !tile.simt_tile<1x128xf32, 16>
 // CHECK: %K = tile.alloc "K" : !tile.simt_tile<4x128xbf16, 16>
-// CHECK: %unit = tile.global_warp_index
-// CHECK: %[[GROUP:.*]] = arith.andi %unit, %c1_i32
-// CHECK: %b = arith.divui %unit, %c2_i32
-// CHECK: %slot = tile.lane_group_index lanes 16
-// CHECK: %[[HEAD:.*]] = arith.addi %{{.*}}, %slot
+// CHECK: %global_warp = tile.index global_warp
+// CHECK: %[[GROUP:.*]] = arith.andi %global_warp, %c1_i32
+// CHECK: %b = arith.divui %global_warp, %c2_i32
+// CHECK: %lane_group = tile.index lane_group lanes 16
+// CHECK: %[[HEAD:.*]] = arith.addi %{{.*}}, %lane_group
 // CHECK: %[[LIVE:.*]] = arith.cmpi slt, %[[HEAD]], %c3_i32
 // CHECK: %h = arith.minsi %[[HEAD]], %c2_i32
 // CHECK: %[[EXISTS:.*]] = arith.cmpi slt, %b, %batch
@@ -41,13 +41,13 @@
 // CHECK: tile.mma_abt %s, %Q, %K {negated}
 // CHECK: tile.apply_mask %s at(%[[Q0]], %k0) : !tile.simt_scores<1x4, 16> {
 // CHECK: tile.store %o_rows stride(%o_row), %acc rows(%[[ROWS]], %[[ROWS]]) dim 128
-// CHECK-NOT: tile.store_padding_rows
+// CHECK-NOT: tile.store_padding
 attn.problem @dense mask(#attn.full) layout(bshd) heads(3) dims(128) dtype(bf16) scale(-0.5) max_seqlen(1, 16)
 
 //--- packed.mlir
 // Two heads of a group are two rows of a group of lanes, with two queries each; two warps share a sequence's rows.
 // CHECK: grid(packed heads 2 tiles 2) schedule(#tile.simt_rows<rows = 4, keys = 4, lanes = 8, warps = 4, blocks = 4, pack_heads = 2>)
-// CHECK: %tile = arith.andi %unit, %c1_i32
+// CHECK: %tile = arith.andi %global_warp, %c1_i32
 // CHECK: %extent = arith.subi
 // CHECK: scf.for %{{.*}} = %{{.*}} to %extent step %c4_i32
 // CHECK: %[[SEES:.*]] = arith.cmpi sgt, %rows, %c0_i32
@@ -56,9 +56,9 @@ attn.problem @dense mask(#attn.full) layout(bshd) heads(3) dims(128) dtype(bf16)
 // CHECK: tile.store
 // Padding before the first and behind the last sequence is shared out among all warps.
 // CHECK: %begin_all = tile.load uniform %padded_offsets_q[%c0_i32]
-// CHECK: tile.store_padding_rows %o_rows stride(%{{.*}} heads 2) from(%{{.*}}) to(%begin_all) step(%{{.*}}) dim 64 lanes 8
-// CHECK: tile.store_padding_rows %{{.*}} stride(%{{.*}} heads 2) from(%{{.*}}) to(%begin_all) step(%{{.*}}) dim 1 lanes 8
-// CHECK: tile.store_padding_rows %o_rows stride(%{{.*}} heads 2) from(%{{.*}}) to(%total_q)
+// CHECK: tile.store_padding %o_rows stride(%{{.*}} heads 2) from(%{{.*}}) to(%begin_all) step(%{{.*}}) lanes 8 dim 64
+// CHECK: tile.store_padding %{{.*}} stride(%{{.*}} heads 2) from(%{{.*}}) to(%begin_all) step(%{{.*}}) lanes 8 dim 1
+// CHECK: tile.store_padding %o_rows stride(%{{.*}} heads 2) from(%{{.*}}) to(%total_q)
 attn.problem @packed mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 6) dims(64) dtype(f16)
   score([#attn.softcap<10.0>]) max_seqlen(4, 16)
   schedule(#tile.simt_rows<rows = 4, keys = 4, lanes = 8, warps = 4, blocks = 4, pack_heads = 2>)

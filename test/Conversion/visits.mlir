@@ -31,7 +31,7 @@
 // CHECK-SAME: grid(dense heads 1 keys) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 1, blocks = 4>)
 // CHECK: tile.init_lists %visited_tiles across(%across) taken(%visits_taken)
 // CHECK: scf.for
-// CHECK: tile.warp_index
+// CHECK: tile.index warp
 // CHECK: scf.for
 // CHECK: tile.entry_range %{{.*}} count(%{{.*}} of 64) hidden 0
 // CHECK: tile.store_entry %key_ranges[%{{.*}}], %least

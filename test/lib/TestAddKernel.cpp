@@ -36,11 +36,11 @@ private:
       tile.kernel @clear_first(%lse: !tile.ptr<f32>, %head: i64, %rows: i32)
           target("TARGET") grid(dense heads 1 tiles 1)
           schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>) {
-        %block = tile.block_index
+        %block = tile.index block
         %wide = arith.extsi %block : i32 to i64
         %offset = arith.muli %wide, %head : i64
         %entry = tile.advance %lse, %offset : !tile.ptr<f32>
-        tile.clear_entry %entry
+        tile.clear %entry : !tile.ptr<f32>
       })";
     text.replace(text.find("TARGET"), 6, first.getTarget());
     if (failed(parseSourceString(text, getOperation().getBody(), ParserConfig(&getContext()))))

@@ -39,7 +39,7 @@ attn.backward @"a-b" of(@p)
 
 // -----
 
-// expected-error @below {{expected a name for the mask's array that nothing else of the problem or its kernels has, got: "dq"}}
+// expected-error @below {{expected a name for the mask's array that nothing else of the problem has, got: "dq"}}
 attn.problem @p mask(#attn.prefix<"dq">) layout(thd) heads(16, 4) dims(128) dtype(bf16)
 
 // -----

@@ -36,12 +36,12 @@ attn.problem @name mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16) d
 
 // -----
 
-// expected-error @below {{expected a name for the dropout's array that nothing else of the problem or its kernels has, got: "lse"}}
+// expected-error @below {{expected a name for the dropout's array that nothing else of the problem has, got: "lse"}}
 attn.problem @taken mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16) dropout(0.1, "lse")
 
 // -----
 
-// expected-error @below {{expected a name for the dropout's array that nothing else of the problem or its kernels has, got: "sinks"}}
+// expected-error @below {{expected a name for the dropout's array that nothing else of the problem has, got: "sinks"}}
 attn.problem @twice mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16) sink("sinks") dropout(0.1, "sinks")
 
 // -----

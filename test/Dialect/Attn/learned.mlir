@@ -36,5 +36,5 @@ attn.backward @b of(@p) requires_grad(["bias", "bias"])
 // C6
 // expected-note @below {{problem declared here}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(16) dtype(bf16) score([#attn.bias<"bias", hqk>]) sink("dbias")
-// expected-error @below {{expected another name for an array, of which no other tensor has a gradient's or a sum's, got: dbias}}
+// expected-error @below {{expected another name for an array: a gradient has the name of another tensor, got: dbias}}
 attn.backward @b of(@p) requires_grad(["bias"])

@@ -34,7 +34,7 @@ attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
 // -----
 
 // C8: arrays are called like nothing else.
-// expected-error @below {{expected a name for the modifier's array that nothing else of the problem or its kernels has, got: "lse"}}
+// expected-error @below {{expected a name for the modifier's array that nothing else of the problem has, got: "lse"}}
 attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) sink("lse")
 
 // -----

@@ -18,14 +18,14 @@ tile.kernel @k(%to: !tile.ptr<f32>, %from: !tile.ptr<f32>, %pitch: i64, %n: i32,
   }
   // CHECK: tile.accumulate %acc, %dp : !tile.frag<64x64, 4>
   tile.accumulate %acc, %dp : !tile.frag<64x64, 4>
-  // CHECK: tile.store_row_sums %to, %acc : !tile.frag<64x64, 4>
-  tile.store_row_sums %to, %acc : !tile.frag<64x64, 4>
+  // CHECK: tile.store_sums %to, %acc : !tile.ptr<f32>, !tile.frag<64x64, 4>
+  tile.store_sums %to, %acc : !tile.ptr<f32>, !tile.frag<64x64, 4>
   // CHECK: tile.store_corner %to stride(%pitch) rows(%n) cols(%n), %acc : !tile.frag<64x64, 4>
   tile.store_corner %to stride(%pitch) rows(%n) cols(%n), %acc : !tile.frag<64x64, 4>
-  // CHECK: tile.store_diagonal_sums %to pitch(%pitch), %acc through(%place) : !tile.frag<64x64, 4>, !tile.shared<64x128xbf16, 136>
-  tile.store_diagonal_sums %to pitch(%pitch), %acc through(%place) : !tile.frag<64x64, 4>, !tile.shared<64x128xbf16, 136>
-  // CHECK: tile.clear_entry %to
-  tile.clear_entry %to
+  // CHECK: tile.store_sums %to, %acc pitch(%pitch) through(%place : !tile.shared<64x128xbf16, 136>) : !tile.ptr<f32>, !tile.frag<64x64, 4>
+  tile.store_sums %to, %acc pitch(%pitch) through(%place : !tile.shared<64x128xbf16, 136>) : !tile.ptr<f32>, !tile.frag<64x64, 4>
+  // CHECK: tile.clear %to : !tile.ptr<f32>
+  tile.clear %to : !tile.ptr<f32>
   // CHECK: tile.add_total %to, %from count(%n)
   tile.add_total %to, %from count(%n)
   // CHECK: tile.add_sink_grad %to, %from pitch(%pitch) count(%n) sink(%x)
@@ -71,10 +71,10 @@ tile.kernel @k(%n: i32, %x: f32) target("sm_80") grid(dense heads 1) schedule(#t
 
 // -----
 
-// C1 of store_diagonals.
+// C1 of tile.store_sums.
 tile.kernel @k(%to: !tile.ptr<f32>, %pitch: i64) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x32, 4>
   %place = tile.alloc "place" : !tile.shared<64x128xbf16, 136>
-  // expected-error @below {{expected as many rows as columns, got: '!tile.frag<64x32, 4>'}}
-  tile.store_diagonal_sums %to pitch(%pitch), %acc through(%place) : !tile.frag<64x32, 4>, !tile.shared<64x128xbf16, 136>
+  // expected-error @below {{expected `pitch` and `through` together, with as many rows as columns, got: '!tile.frag<64x32, 4>'}}
+  tile.store_sums %to, %acc pitch(%pitch) through(%place : !tile.shared<64x128xbf16, 136>) : !tile.ptr<f32>, !tile.frag<64x32, 4>
 }

@@ -334,9 +334,9 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %dq: !tile.ptr<bf16>, %row: i64, %rows: i32
 tile.kernel @k(%dq: !tile.ptr<bf16>, %row: i64, %rows: i32) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<64x64, 4>
-  // tile.store_warpgroup C1
-  // expected-error @below {{expected a fragment of 64 rows, four warps and 128 columns or more, got: '!tile.frag<64x64, 4>'}}
-  tile.store_warpgroup %dq stride(%row), %dQ by 0.125 rows(%rows) dim 128 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
+  // tile.store C1
+  // expected-error @below {{expected a factor with a fragment of 64 rows, four warps and 128 columns or more, and no padding, got: '!tile.frag<64x64, 4>'}}
+  tile.store %dq stride(%row), %dQ by 0.125 rows(%rows, %rows) dim 128 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
 }
 
 // -----

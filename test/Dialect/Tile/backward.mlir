@@ -107,8 +107,8 @@ tile.kernel @sums(%sum: !tile.ptr<f32>, %statistics: !tile.ptr<f32>, %q: !tile.p
   tile.stage %staging, %dQ : !tile.staging<2, 32768>, !tile.frag<128x64, 8>
   // CHECK: tile.add_staged %sum, %staging left(%n) columns 64 : !tile.staging<2, 32768>
   tile.add_staged %sum, %staging left(%n) columns 64 : !tile.staging<2, 32768>
-  // CHECK: tile.clear_slice %sum count(%pitch) block(%n of %n)
-  tile.clear_slice %sum count(%pitch) block(%n of %n)
+  // CHECK: tile.clear %sum count(%pitch) block(%n of %n) : !tile.ptr<f32>
+  tile.clear %sum count(%pitch) block(%n of %n) : !tile.ptr<f32>
   // CHECK: tile.postprocess %q stride(%pitch), %sum rows(%n of %n) by 1.250000e-01 dim 64 columns 32 : !tile.ptr<bf16>
   tile.postprocess %q stride(%pitch), %sum rows(%n of %n) by 0.125 dim 64 columns 32 : !tile.ptr<bf16>
 }
@@ -157,8 +157,8 @@ tile.kernel @turns(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %statistics: !ti
   // CHECK: tile.skip_add %turn : !tile.ptr<i32>
   tile.skip_add %turn : !tile.ptr<i32>
   %block = tile.alloc "block" : !tile.frag<64x64, 4>
-  // CHECK: tile.store_warpgroup %q stride(%pitch), %block by 1.250000e-01 rows(%tile) dim 56 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
-  tile.store_warpgroup %q stride(%pitch), %block by 0.125 rows(%tile) dim 56 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
+  // CHECK: tile.store %q stride(%pitch), %block by 1.250000e-01 rows(%tile, %tile) dim 56 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
+  tile.store %q stride(%pitch), %block by 0.125 rows(%tile, %tile) dim 56 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
   // CHECK: tile.postprocess %q stride(%pitch), %sum rows(%tile of %tile) by 1.250000e-01 dim 56 columns 64 held turn(%turn) : !tile.ptr<bf16>
   tile.postprocess %q stride(%pitch), %sum rows(%tile of %tile) by 0.125 dim 56 columns 64 held turn(%turn) : !tile.ptr<bf16>
 }

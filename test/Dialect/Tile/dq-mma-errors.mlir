@@ -70,7 +70,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   // tile.consumer_release C1
-  // expected-error @below {{'tile.consumer_release' op expected `passed` with a condition}}
+  // expected-error @below {{'tile.consumer_release' op expected `when` with `passed`, and `unless` with neither `passed` nor `fenced`}}
   tile.consumer_release %Q when(%some) : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
 }
 
@@ -90,9 +90,9 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %stats = tile.alloc "stats" : !tile.ring<2, !tile.row_statistics<64>>
-  // tile.consumer_release_early C2
-  // expected-error @below {{'tile.consumer_release_early' op expected a ring of tiles, got: '!tile.ring<2, !tile.row_statistics<64>>'}}
-  tile.consumer_release_early %stats unless %some : !tile.ring<2, !tile.row_statistics<64>>
+  // tile.consumer_release C2
+  // expected-error @below {{'tile.consumer_release' op expected no `passed` and no `unless` of row statistics}}
+  tile.consumer_release %stats unless(%some) : !tile.ring<2, !tile.row_statistics<64>>
 }
 
 // -----
@@ -101,7 +101,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %stats = tile.alloc "stats" : !tile.ring<2, !tile.row_statistics<64>>
   // tile.consumer_release C3
-  // expected-error @below {{'tile.consumer_release' op expected no `passed` of row statistics}}
+  // expected-error @below {{'tile.consumer_release' op expected no `passed` and no `unless` of row statistics}}
   tile.consumer_release %stats passed : !tile.ring<2, !tile.row_statistics<64>>
 }
 
@@ -131,9 +131,9 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %stats = tile.alloc "stats" : !tile.ring<2, !tile.row_statistics<64>>
-  // tile.producer_store_zeros C1
-  // expected-error @below {{'tile.producer_store_zeros' op expected a ring of swizzled tiles, got: '!tile.ring<2, !tile.row_statistics<64>>'}}
-  tile.producer_store_zeros %stats : !tile.ring<2, !tile.row_statistics<64>>
+  // tile.producer_store C1
+  // expected-error @below {{'tile.producer_store' op expected a ring of swizzled tiles, and no `first`, for zeros, got: '!tile.ring<2, !tile.row_statistics<64>>'}}
+  tile.producer_store %stats : !tile.ring<2, !tile.row_statistics<64>>
 }
 
 // -----

@@ -32,8 +32,8 @@ tile.kernel @keys(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") 
     tile.convert %p, %s {at_once} : !tile.register_operand<128x64xbf16, 8>, !tile.frag<128x64, 8>
     // CHECK: %{{.*}} = tile.stash %dS : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
     %aside = tile.stash %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
-    // CHECK: tile.producer_store_zeros %dS : !tile.ring<2, <128x64xbf16, swizzled>>
-    tile.producer_store_zeros %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+    // CHECK: tile.producer_store %dS : !tile.ring<2, <128x64xbf16, swizzled>>
+    tile.producer_store %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
     // CHECK: tile.producer_store %dS, %p : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
     tile.producer_store %dS, %p : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
     // CHECK: tile.producer_commit %dS : !tile.ring<2, <128x64xbf16, swizzled>>

@@ -462,9 +462,9 @@ tile.kernel @k() target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
-  // tile.softmax C1: scale is positive
-  // expected-error @below {{'tile.softmax' op expected a positive scale, got: -5.000000e-01}}
-  tile.softmax %s, %row scale -0.5 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
+  // tile.online_softmax C1: scale is positive
+  // expected-error @below {{'tile.online_softmax' op expected a positive scale, got: -5.000000e-01}}
+  tile.online_softmax %s, %row scale -0.5 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
 }
 
 // -----
@@ -671,9 +671,9 @@ tile.kernel @k(%map: !tile.tensor_map<12x4xbf16>, %n: i32) target("sm_90a") grid
 tile.kernel @k(%n: i32, %c: i1) target("sm_80") grid(dense heads 1)
     schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   scf.if %c {
-    // tile.block_index C1
-    // expected-error @below {{'tile.block_index' op expected to stand in the kernel itself with `below`, got: within scf.if}}
-    %block = tile.block_index below(%n)
+    // tile.index block C1
+    // expected-error @below {{'tile.index' op expected `below` with `block`, in the body of the kernel itself, got: block within scf.if}}
+    %block = tile.index block below(%n)
   }
 }
 

@@ -43,9 +43,9 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
   // GENERIC: "tile.alloc"() <{name = "row"}> : () -> !tile.softmax_state<128, 4>
   %5 = tile.alloc "row" : !tile.softmax_state<128, 4>
 
-  // CHECK: %block = tile.block_index
-  // GENERIC: "tile.block_index"() : () -> i32
-  %b = tile.block_index
+  // CHECK: %block = tile.index block
+  // GENERIC: "tile.index"() <{kind = 0 : i32}> : () -> i32
+  %b = tile.index block
   // CHECK: %b, %q0, %first, %rows, %write_rows = tile.find_sequence %block in %cu_seqlens_q, %padded_offsets_q, %batch, %total_q tile 128 : !tile.ptr<i32>, !tile.ptr<i32>
   // GENERIC: "tile.find_sequence"({{.*}}) <{q_tile = 128 : i64}> : (i32, !tile.ptr<i32>, !tile.ptr<i32>, i32, i32) -> (i32, i32, i32, i32, i32)
   %f:5 = tile.find_sequence %b in %cu_seqlens_q, %padded_offsets_q, %batch, %total_q tile 128 : !tile.ptr<i32>, !tile.ptr<i32>
@@ -65,7 +65,7 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
   // CHECK: tile.clear %acc : !tile.frag<128x128, 4>
   tile.clear %4 : !tile.frag<128x128, 4>
   // CHECK: tile.clear %row : !tile.softmax_state<128, 4>
-  // GENERIC: "tile.clear"({{.*}}) : (!tile.softmax_state<128, 4>) -> ()
+  // GENERIC: "tile.clear"({{.*}}) <{operandSegmentSizes = array<i32: 1, 0, 0, 0>}> : (!tile.softmax_state<128, 4>) -> ()
   tile.clear %5 : !tile.softmax_state<128, 4>
 
   // CHECK: %[[T:.*]] = tile.copy_async %Q, %[[SRC]] stride(%q_row) rows(%[[LEN]]) dim 64 : !tile.shared<128x64xbf16, 72>, !tile.ptr<bf16>
@@ -77,19 +77,19 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
   // GENERIC: "tile.wait"({{.*}}) : (!tile.token<copy>, !tile.token<copy>) -> ()
   tile.wait %t, %u : !tile.token<copy>, !tile.token<copy>
 
-  // CHECK: tile.negate %Q : !tile.shared<128x64xbf16, 72>
-  // GENERIC: "tile.negate"
-  tile.negate %0 : !tile.shared<128x64xbf16, 72>
+  // CHECK: tile.scale %Q by -1.000000e+00 : !tile.shared<128x64xbf16, 72>
+  // GENERIC: "tile.scale"
+  tile.scale %0 by -1.000000e+00 : !tile.shared<128x64xbf16, 72>
   // CHECK: tile.load_operand %held, %Q : !tile.register_operand<128x64xbf16, 4>, !tile.shared<128x64xbf16, 72>
   // GENERIC: "tile.load_operand"
   tile.load_operand %6, %0 : !tile.register_operand<128x64xbf16, 4>, !tile.shared<128x64xbf16, 72>
   // CHECK: tile.mma_abt %s, %held, %K : !tile.frag<128x64, 4>, !tile.register_operand<128x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
   %held_product = tile.mma_abt %3, %6, %1 : !tile.frag<128x64, 4>, !tile.register_operand<128x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
 
-  // CHECK: %warpgroup = tile.warpgroup_index
+  // CHECK: %warpgroup = tile.index warpgroup
   // CHECK: tile.kv_loop [%c0_i32, %[[LEN]]] tests [{{\[}}]] own [%warpgroup, %[[LEN]]] carry() {
   // GENERIC: "tile.kv_loop"({{.*}}) <{operandSegmentSizes = array<i32: 2, 2, 0>, runs = {{\[\[}}array<i64>]]}>
-  %warpgroup = tile.warpgroup_index
+  %warpgroup = tile.index warpgroup
   tile.kv_loop [%zero, %len] tests [[]] own [%warpgroup, %len] carry() {
   ^bb0(%j: i32, %next: i32, %more: i1):
     tile.yield
@@ -227,9 +227,9 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
     // GENERIC: "tile.mma_abt"({{.*}}) <{negated}>
     %qk = tile.mma_abt %s, %0, %k {negated} : !tile.frag<64x64, 4>, !tile.shared<64x80xbf16, swizzled>, !tile.shared<64x80xbf16, swizzled>
     tile.wait %qk : !tile.token<product>
-    // CHECK: tile.softmax %s, %state scale 5.000000e-01 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
-    // GENERIC: "tile.softmax"({{.*}}) <{scale = 5.000000e-01 : f64}>
-    tile.softmax %s, %state scale 0.5 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
+    // CHECK: tile.online_softmax %s, %state scale 5.000000e-01 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
+    // GENERIC: "tile.online_softmax"({{.*}}) <{scale = 5.000000e-01 : f64}>
+    tile.online_softmax %s, %state scale 0.5 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
     // CHECK: tile.rescale %acc, %state : !tile.frag<64x80, 4>, !tile.softmax_state<64, 4>
     // GENERIC: "tile.rescale"
     tile.rescale %acc, %state : !tile.frag<64x80, 4>, !tile.softmax_state<64, 4>

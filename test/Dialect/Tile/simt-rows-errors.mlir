@@ -69,9 +69,9 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 0) schedule(#tile.simt_r
 // -----
 
 tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
-  // tile.lane_group_index C1.
-  // expected-error @below {{'tile.lane_group_index' op expected 1, 2, 4, 8, 16 or 32 lanes, got: 6}}
-  %slot = tile.lane_group_index lanes 6
+  // tile.index lane_group C1.
+  // expected-error @below {{'tile.index' op expected 1, 2, 4, 8, 16 or 32 lanes, got: 6}}
+  %lane_group = tile.index lane_group lanes 6
 }
 
 // -----
@@ -94,17 +94,17 @@ tile.kernel @k(%q: !tile.ptr<f32>, %by: i64, %n: i32) target("sm_80") grid(dense
 // -----
 
 tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
-  // tile.store_padding_rows C1.
-  // expected-error @below {{'tile.store_padding_rows' op expected dim in multiples of 8 of bf16, f16 or f32, or 1 of f32, got: dim 1, 'bf16'}}
-  tile.store_padding_rows %o stride(%by) from(%n) to(%n) step(%n) dim 1 lanes 32 : !tile.ptr<bf16>
+  // tile.store_padding C1.
+  // expected-error @below {{'tile.store_padding' op expected dim in multiples of 8 of bf16, f16 or f32, or 1 of f32, got: dim 1, 'bf16'}}
+  tile.store_padding %o stride(%by) from(%n) to(%n) step(%n) lanes 32 dim 1 : !tile.ptr<bf16>
 }
 
 // -----
 
 tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
-  // tile.store_padding_rows C2.
-  // expected-error @below {{'tile.store_padding_rows' op expected 1, 2, 4, 8, 16 or 32 lanes, got: 24}}
-  tile.store_padding_rows %o stride(%by) from(%n) to(%n) step(%n) dim 8 lanes 24 : !tile.ptr<bf16>
+  // tile.store_padding C2.
+  // expected-error @below {{'tile.store_padding' op expected 1, 2, 4, 8, 16 or 32 lanes, got: 24}}
+  tile.store_padding %o stride(%by) from(%n) to(%n) step(%n) lanes 24 dim 8 : !tile.ptr<bf16>
 }
 
 // -----
@@ -232,9 +232,9 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 t
   %Q = tile.alloc "Q" : !tile.simt_tile<1x128xf32, 32>
   %dK = tile.alloc "dK" : !tile.simt_tile<3x128xf32, 32>
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 32>
-  // tile.mma_atb_simt C1.
-  // expected-error @below {{'tile.mma_atb_simt' op expected acc to be p's columns by V's columns over V's rows, of f32, got: '!tile.simt_tile<3x128xf32, 32>' += '!tile.simt_scores<1x4, 32>' x '!tile.simt_tile<1x128xf32, 32>'}}
-  tile.mma_atb_simt %dK, %s, %Q : !tile.simt_tile<3x128xf32, 32>, !tile.simt_scores<1x4, 32>, !tile.simt_tile<1x128xf32, 32>
+  // tile.mma_atb C3.
+  // expected-error @below {{'tile.mma_atb' op expected tiles of warps, or SIMT tiles: acc of A's columns by B's columns over A's rows, of f32, got: '!tile.simt_tile<3x128xf32, 32>' += '!tile.simt_scores<1x4, 32>' x '!tile.simt_tile<1x128xf32, 32>'}}
+  tile.mma_atb %dK, %s, %Q : !tile.simt_tile<3x128xf32, 32>, !tile.simt_scores<1x4, 32>, !tile.simt_tile<1x128xf32, 32>
 }
 
 // -----
@@ -243,9 +243,9 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 t
   %Q = tile.alloc "Q" : !tile.simt_tile<1x128xf32, 32>
   %dK = tile.alloc "dK" : !tile.simt_tile<4x128xf32, 16>
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 32>
-  // tile.mma_atb_simt C2.
-  // expected-error @below {{'tile.mma_atb_simt' op expected places of fragments, or of SIMT tiles of as many lanes}}
-  tile.mma_atb_simt %dK, %s, %Q : !tile.simt_tile<4x128xf32, 16>, !tile.simt_scores<1x4, 32>, !tile.simt_tile<1x128xf32, 32>
+  // tile.mma_atb C2.
+  // expected-error @below {{'tile.mma_atb' op expected places of fragments, or of SIMT tiles of as many lanes}}
+  tile.mma_atb %dK, %s, %Q : !tile.simt_tile<4x128xf32, 16>, !tile.simt_scores<1x4, 32>, !tile.simt_tile<1x128xf32, 32>
 }
 
 // -----

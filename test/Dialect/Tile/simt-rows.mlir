@@ -15,10 +15,10 @@
 // GENERIC-SAME: tiles = 2 : i64
 tile.kernel @stream(%q: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %q_row: i64, %n: i32) target("sm_80")
     grid(packed heads 8 tiles 2) schedule(#tile.simt_rows<rows = 2, keys = 4, lanes = 16, warps = 4, blocks = 6, pack_heads = 2>) {
-  // CHECK: %unit = tile.global_warp_index
-  %unit = tile.global_warp_index
-  // CHECK: %slot = tile.lane_group_index lanes 16
-  %slot = tile.lane_group_index lanes 16
+  // CHECK: %global_warp = tile.index global_warp
+  %global_warp = tile.index global_warp
+  // CHECK: %lane_group = tile.index lane_group lanes 16
+  %lane_group = tile.index lane_group lanes 16
   // CHECK: %Q = tile.alloc "Q" : !tile.simt_tile<2x128xf32, 16>
   %Q = tile.alloc "Q" : !tile.simt_tile<2x128xf32, 16>
   // CHECK: %K = tile.alloc "K" : !tile.simt_tile<4x128xbf16, 16>
@@ -54,10 +54,10 @@ tile.kernel @stream(%q: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %q_row: i64, %n: 
   tile.normalize %acc, %row : !tile.simt_tile<2x128xf32, 16>, !tile.simt_softmax_state<2, 16>
   tile.store %q stride(%stride heads 2), %acc rows(%n, %n) dim 128 : !tile.ptr<bf16>, !tile.simt_tile<2x128xf32, 16>
   tile.store_lse %lse stride(%stride heads 2), %row rows(%n, %n) : !tile.ptr<f32>, !tile.simt_softmax_state<2, 16>
-  // CHECK: tile.store_padding_rows %q stride(%stride heads 2) from(%n) to(%n) step(%n) dim 128 lanes 16 : !tile.ptr<bf16>
-  tile.store_padding_rows %q stride(%stride heads 2) from(%n) to(%n) step(%n) dim 128 lanes 16 : !tile.ptr<bf16>
-  // CHECK: tile.store_padding_rows %lse stride(%q_row) from(%n) to(%n) step(%n) dim 1 lanes 16 : !tile.ptr<f32>
-  tile.store_padding_rows %lse stride(%q_row) from(%n) to(%n) step(%n) dim 1 lanes 16 : !tile.ptr<f32>
+  // CHECK: tile.store_padding %q stride(%stride heads 2) from(%n) to(%n) step(%n) lanes 16 dim 128 : !tile.ptr<bf16>
+  tile.store_padding %q stride(%stride heads 2) from(%n) to(%n) step(%n) lanes 16 dim 128 : !tile.ptr<bf16>
+  // CHECK: tile.store_padding %lse stride(%q_row) from(%n) to(%n) step(%n) lanes 16 dim 1 : !tile.ptr<f32>
+  tile.store_padding %lse stride(%q_row) from(%n) to(%n) step(%n) lanes 16 dim 1 : !tile.ptr<f32>
 }
 
 tile.kernel @grads(%lse: !tile.ptr<f32>, %n: i32) target("sm_80") grid(dense heads 1 tiles 1)
@@ -86,14 +86,15 @@ tile.kernel @grads(%lse: !tile.ptr<f32>, %n: i32) target("sm_80") grid(dense hea
   tile.subtract_delta %Q, %pK, %row by 0.125 : !tile.simt_tile<1x128xf32, 16>, !tile.simt_softmax_state<1, 16>
   // CHECK: tile.cached_grad_scores %dp, %weights, %row at(%n) : !tile.simt_scores<1x4, 16>, !tile.simt_probabilities<1x16, 16>, !tile.simt_softmax_state<1, 16>
   tile.cached_grad_scores %dp, %weights, %row at(%n) : !tile.simt_scores<1x4, 16>, !tile.simt_probabilities<1x16, 16>, !tile.simt_softmax_state<1, 16>
-  // CHECK: tile.mma_atb_simt %dK, %dp, %Q : !tile.simt_tile<4x128xf32, 16>, !tile.simt_scores<1x4, 16>, !tile.simt_tile<1x128xf32, 16>
-  tile.mma_atb_simt %dK, %dp, %Q : !tile.simt_tile<4x128xf32, 16>, !tile.simt_scores<1x4, 16>, !tile.simt_tile<1x128xf32, 16>
+  // CHECK: %[[DK:.*]] = tile.mma_atb %dK, %dp, %Q : !tile.simt_tile<4x128xf32, 16>, !tile.simt_scores<1x4, 16>, !tile.simt_tile<1x128xf32, 16>
+  %dk = tile.mma_atb %dK, %dp, %Q : !tile.simt_tile<4x128xf32, 16>, !tile.simt_scores<1x4, 16>, !tile.simt_tile<1x128xf32, 16>
+  tile.wait %dk : !tile.token<product>
   // CHECK: tile.scale %dK by 1.250000e-01 : !tile.simt_tile<4x128xf32, 16>
   tile.scale %dK by 0.125 : !tile.simt_tile<4x128xf32, 16>
   // CHECK: tile.grad_scores %dp, %s, %row : !tile.simt_scores<1x4, 16>, !tile.simt_scores<1x4, 16>, !tile.simt_softmax_state<1, 16>
   tile.grad_scores %dp, %s, %row : !tile.simt_scores<1x4, 16>, !tile.simt_scores<1x4, 16>, !tile.simt_softmax_state<1, 16>
   // CHECK: tile.store_delta %lse, %row rows(%n) : !tile.simt_softmax_state<1, 16>
   tile.store_delta %lse, %row rows(%n) : !tile.simt_softmax_state<1, 16>
-  // CHECK: tile.sync_warp
-  tile.sync_warp
+  // CHECK: tile.barrier warp
+  tile.barrier warp
 }

@@ -21,8 +21,8 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %dv: !tile.ptr<bf16>, %row: i64, %n: i32) ta
   %stats = tile.alloc "stats" : !tile.softmax_state<128, 8>
   %O = tile.alloc "O" : !tile.register_operand<128x128xbf16, 8>
   %sum = tile.alloc "sum" : !tile.frag<64x64, 4>
-  // CHECK: tile.load_operand_rows %O, %o stride(%row) rows(%n) dim 104 : !tile.register_operand<128x128xbf16, 8>, !tile.ptr<bf16>
-  tile.load_operand_rows %O, %o stride(%row) rows(%n) dim 104 : !tile.register_operand<128x128xbf16, 8>, !tile.ptr<bf16>
+  // CHECK: tile.load_rows %O, %o stride(%row) rows(%n) dim 104 : !tile.register_operand<128x128xbf16, 8>, !tile.ptr<bf16>
+  tile.load_rows %O, %o stride(%row) rows(%n) dim 104 : !tile.register_operand<128x128xbf16, 8>, !tile.ptr<bf16>
   // CHECK: tile.add_delta %stats, %O, %dO first 128 : !tile.softmax_state<128, 8>, !tile.register_operand<128x128xbf16, 8>, !tile.shared<208x128xbf16, swizzled>
   tile.add_delta %stats, %O, %dO first 128 : !tile.softmax_state<128, 8>, !tile.register_operand<128x128xbf16, 8>, !tile.shared<208x128xbf16, swizzled>
   // CHECK: tile.add_delta %stats, %Q, %dO first 0 : !tile.softmax_state<128, 8>, !tile.shared<208x128xbf16, swizzled>, !tile.shared<208x128xbf16, swizzled>
@@ -53,9 +53,9 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %dv: !tile.ptr<bf16>, %row: i64, %n: i32) ta
 tile.kernel @k(%o: !tile.ptr<bf16>, %row: i64, %n: i32) target("sm_90a") grid(packed heads 1 tiles 1)
     schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1, stages = 2>) {
   %O = tile.alloc "O" : !tile.register_operand<192x112xbf16, 12>
-  // tile.load_operand_rows C1
-  // expected-error @below {{expected 16 rows a warp of 112 columns, rounded up to 32, of the pointer's element type, got: '!tile.register_operand<192x112xbf16, 12>'}}
-  tile.load_operand_rows %O, %o stride(%row) rows(%n) dim 112 : !tile.register_operand<192x112xbf16, 12>, !tile.ptr<bf16>
+  // tile.load_rows C1
+  // expected-error @below {{expected 16 rows a warp of `dim` columns, rounded up to 32, of the pointer's element type, and one stride, got: '!tile.register_operand<192x112xbf16, 12>', dim 112, 'bf16'}}
+  tile.load_rows %O, %o stride(%row) rows(%n) dim 112 : !tile.register_operand<192x112xbf16, 12>, !tile.ptr<bf16>
 }
 
 // -----
@@ -170,7 +170,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
   %P = tile.alloc "P" : !tile.ring<1, !tile.shared<208x64xbf16, swizzled>>
   %s = tile.alloc "s" : !tile.frag<128x64, 8>
   // expected-note @below {{of which this one is not committed}}
-  tile.producer_store_zeros %P : !tile.ring<1, <208x64xbf16, swizzled>>
+  tile.producer_store %P : !tile.ring<1, <208x64xbf16, swizzled>>
   // expected-error @below {{stores a tile into `P`}}
   tile.producer_store %P, %s first 128 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.frag<128x64, 8>
 }

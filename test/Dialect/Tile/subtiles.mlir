@@ -62,8 +62,8 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %n: i32, %stride: i64) target("sm_80")
   %u = tile.mma_ab %acc, %s, %right : !tile.frag<32x64, 2>, !tile.frag<32x24, 2>, !tile.shared<24x64xbf16, 136>
   tile.wait %u : !tile.token<product>
   // TEXT: attn::divide(acc, row);
-  // CHECK: tile.divide %acc, %row : !tile.frag<32x64, 2>, !tile.softmax_state<32, 2>
-  tile.divide %acc, %row : !tile.frag<32x64, 2>, !tile.softmax_state<32, 2>
+  // CHECK: tile.normalize %acc, %row reduced : !tile.frag<32x64, 2>, !tile.softmax_state<32, 2>
+  tile.normalize %acc, %row reduced : !tile.frag<32x64, 2>, !tile.softmax_state<32, 2>
   // TEXT: auto V_part_2 = attn::part<16, 128>(V);
   // CHECK: tile.subtile %V : !tile.shared<24x128xbf16, 136> to !tile.shared<16x128xbf16, 136>
   %few = tile.subtile %V : !tile.shared<24x128xbf16, 136> to !tile.shared<16x128xbf16, 136>

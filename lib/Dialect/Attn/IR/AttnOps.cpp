@@ -130,64 +130,47 @@ std::string attn::freeSymbol(Operation *module, const Twine &name) {
 static LogicalResult verifyNames(ProblemOp problem) {
   if (!isIdentifier(problem.getSymName()))
     return problem.emitOpError("expected an identifier as its name, got: \"") << problem.getSymName() << "\"";
+  // Names that `tensorsOf` gives tensors, and those of sizes.
   llvm::StringSet<> taken = {"q",
                              "k",
                              "v",
                              "o",
                              "lse",
-                             "batch",
-                             "seqlen_q",
-                             "seqlen_kv",
-                             "q_map", // of a persistent kernel
-                             "k_map",
-                             "v_map",
-                             "blocks",
-                             "queue",
-                             "splits", // of kernels that share out keys
-                             "do",     // of a backward pass
+                             "do",
                              "dlse",
                              "dq",
                              "dk",
                              "dv",
-                             "do_map",
-                             "statistics",
-                             "dq_sum",
-                             "dq_turns",
-                             "total_kv",
+                             "batch",
+                             "seqlen_q",
+                             "seqlen_kv",
                              "total_q",
-                             "cu_seqlens_q",
-                             "cu_seqlens_kv",
-                             "padded_offsets_q",
-                             "padded_offsets_kv",
+                             "total_kv",
                              "tiles_q",
                              "tile_count",
-                             "tiles_kv", // of a backward pass
-                             "tile_count_kv",
-                             "tiles_dq",
-                             "tile_count_dq",
-                             "ids_q", // of segments
+                             "cu_seqlens_q",
+                             "ids_q",
                              "ids_kv",
-                             "positions_q",
-                             "positions_kv",
+                             "cu_seqlens_kv",
                              "status",
                              "id_rows",
+                             "padded_offsets_q",
                              "tokens_q",
                              "tokens_kv",
+                             "padded_offsets_kv",
+                             "positions_q",
+                             "positions_kv",
                              "position_rows_q",
                              "position_rows_kv"};
-  for (const ProblemTensor &scratch : scratchOf(problem)) // that one problem has, and another not
-    taken.insert(scratch.name);
-  for (const char *tensor : {"q", "k", "v", "o", "lse", "do", "dlse", "dq", "dk", "dv"})
-    for (const char *stride : {"_batch", "_row", "_head"})
-      taken.insert((Twine(tensor) + stride).str());
-  for (const MaskOperand &array : distinctOperands(problem.getMask()))
+  for (const MaskOperand &array : distinctOperands(problem.getMask())) {
     if (array.lists)
-      for (const std::string &size : {bitsOf(array) + "_rows", bitsOf(array) + "_words", array.name + "_entries",
-                                      array.lists->columns + "_entries"})
-        taken.insert(size);
+      for (const std::string &list : {array.name, array.lists->columns})
+        taken.insert(list + "_entries");
+    if (!array.madeOf.empty())
+      taken.insert(array.name);
+  }
   auto clash = [&](const MaskOperand &array) {
-    return problem.emitOpError(
-               "expected a name for the mask's array that nothing else of the problem or its kernels has, got: \"")
+    return problem.emitOpError("expected a name for the mask's array that nothing else of the problem has, got: \"")
            << array.name << "\"";
   };
   SmallVector<MaskOperand> arrays = problem.getMask().operands(); // of one name and shape, one is distinct
@@ -200,12 +183,11 @@ static LogicalResult verifyNames(ProblemOp problem) {
       return clash(array);
   for (const ScoreOperand &array : scoreOperands(problem))
     if (!taken.insert(array.name).second)
-      return problem.emitOpError("expected a name for the modifier's array that nothing else of the problem or its "
-                                 "kernels has, got: \"")
+      return problem.emitOpError(
+                 "expected a name for the modifier's array that nothing else of the problem has, got: \"")
              << array.name << "\"";
   if (std::optional<Dropout> dropout = problem.dropoutInForce(); dropout && !taken.insert(dropout->seed).second)
-    return problem.emitOpError(
-               "expected a name for the dropout's array that nothing else of the problem or its kernels has, got: \"")
+    return problem.emitOpError("expected a name for the dropout's array that nothing else of the problem has, got: \"")
            << dropout->seed << "\"";
   return success();
 }

@@ -10,7 +10,6 @@ using namespace attn;
 using T = ProblemTensor;
 
 std::string attn::gradientOf(const ScoreOperand &array) { return "d" + array.name; }
-std::string attn::partialGradientOf(const ScoreOperand &array) { return "partial_d" + array.name; }
 
 void attn::addGradients(BackwardOp backward, std::vector<ProblemTensor> &list) {
   for (const ScoreOperand &array : backward.getDifferentiatedArrays()) {
@@ -18,19 +17,6 @@ void attn::addGradients(BackwardOp backward, std::vector<ProblemTensor> &list) {
     gradient.name = gradientOf(array);
     gradient.role = T::Result;
     list.push_back(std::move(gradient));
-  }
-}
-
-void attn::addPartialGradients(BackwardOp backward, std::vector<ProblemTensor> &list) {
-  for (const ScoreOperand &array : backward.getDifferentiatedArrays()) {
-    bool queries = array.has(ScoreOperand::Query), keys = array.has(ScoreOperand::Key);
-    bool sinks = backward.getProblemOp().isSinkArray(array);
-    if ((queries && keys) || sinks)
-      continue;
-    SmallVector<T::Axis, 4> axes = {T::Heads, keys ? T::TiledRowsKv : T::TiledRowsQ};
-    if (array.has(ScoreOperand::Table))
-      axes = {T::Two, T::Heads, T::Diagonals};
-    list.emplace_back(partialGradientOf(array), T::Result, T::Float32, axes);
   }
 }
 
@@ -59,9 +45,8 @@ LogicalResult attn::verifyDifferentiatedArrays(BackwardOp backward) {
       return refuse("names of arrays of score modifiers or sinks in `requires_grad`, each once", name);
   }
   llvm::StringSet<> taken;
-  for (auto &tensors : {tensorsOf(backward), scratchOf(backward)})
-    for (const ProblemTensor &tensor : tensors)
-      if (!taken.insert(tensor.name).second)
-        return refuse("another name for an array, of which no other tensor has a gradient's or a sum's", tensor.name);
+  for (const ProblemTensor &tensor : tensorsOf(backward))
+    if (!taken.insert(tensor.name).second)
+      return refuse("another name for an array: a gradient has the name of another tensor", tensor.name);
   return success();
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
-#include "TileLists.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace attn;
@@ -15,7 +14,7 @@ FixedSizes FixedSizes::of(Computation computation) {
   fixed.packedQ = problem.getQLayout().isPacked(), fixed.packedKv = problem.getKLayout().isPacked();
   fixed.backward = bool(computation.backward);
   fixed.segments = problem.getSegments().value_or(0);
-  fixed.qTile = computation.backward ? statisticsTile : int64_t(problem.getTiles().value_or(0));
+  fixed.qTile = problem.getTiles().value_or(0);
   fixed.longest = longestSequence(problem.getMask());
   for (ScoreModifierInterface modifier : problem.getModifiers())
     if (llvm::isa<ScoreFunctionAttr>(mlir::Attribute(modifier)))
@@ -71,10 +70,10 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
   case Axis::TokensKv:
     return sizes.tokensKv;
   case Axis::Slots:
-    return tilesOf(/*packed=*/true, sizes.batch, sizes.rowsQ, fixed.qTile);
+    return sizes.rowsQ / fixed.qTile + sizes.batch + 2;
   case Axis::One:
     return 1;
-  default: // of a tensor's own, or of a buffer's, which the program knows
+  default: // of a tensor's own
     break;
   }
   llvm_unreachable("not an extent of the problem's");
@@ -161,7 +160,7 @@ static llvm::SmallVector<Axis, 4> axesOf(LayoutAttr layout, Axis rows, Axis head
 }
 
 /// ids and positions, then results in the order of `attn.segments`' description.
-static std::vector<ProblemTensor> tensorsOfSegments(SegmentRule rule, bool maps, bool tiles);
+static std::vector<ProblemTensor> tensorsOfRule(SegmentRule rule, bool maps, bool tiles);
 
 ProblemTensor attn::tensorOf(const ScoreOperand &operand) {
   const Axis axisOf[] = {Axis::Batch, Axis::Heads, Axis::RowsQ, Axis::RowsKv, Axis::Table};
@@ -173,8 +172,7 @@ ProblemTensor attn::tensorOf(const ScoreOperand &operand) {
   return tensor;
 }
 
-/// The axes of a mask's array before that of positions or lists.
-static llvm::SmallVector<Axis, 4> linesOf(const MaskOperand &operand, LayoutAttr q, LayoutAttr kv) {
+llvm::SmallVector<Axis, 4> attn::leadingAxesOf(const MaskOperand &operand, LayoutAttr q, LayoutAttr kv) {
   llvm::SmallVector<Axis, 4> axes;
   bool packed = (operand.shape == OperandShape::PerQuery ? q : kv).isPacked();
   bool perSequence = operand.lists ? operand.lists->perSequence : !operand.hasPositions() || !packed;
@@ -183,38 +181,6 @@ static llvm::SmallVector<Axis, 4> linesOf(const MaskOperand &operand, LayoutAttr
   if (operand.heads != OperandHeads::shared)
     axes.push_back(operand.heads == OperandHeads::per_head ? Axis::Heads : Axis::KvHeads);
   return axes;
-}
-
-std::string attn::bitsOf(const MaskOperand &lists) { return lists.name + "_bits"; }
-
-/// What is made of block maps for those who ask for single blocks.
-static void addBits(ProblemOp problem, std::vector<ProblemTensor> &list) {
-  using T = ProblemTensor;
-  for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
-    if (!operand.lists)
-      continue;
-    llvm::SmallVector<Axis, 4> axes = linesOf(operand, problem.getQLayout(), problem.getKLayout());
-    axes.append({T::BlockRows, T::BlockWords});
-    list.emplace_back(bitsOf(operand), T::Result, T::Int32, axes);
-    list.back().lists = operand;
-  }
-}
-
-std::string attn::numberingOf(llvm::StringRef parents) { return (parents + "_numbering").str(); }
-
-/// Arrays that are made of others, and where they are made.
-static void addMade(ProblemOp problem, std::vector<ProblemTensor> &list) {
-  using T = ProblemTensor;
-  llvm::StringSet<> numbered;
-  for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
-    if (operand.madeOf.empty())
-      continue;
-    llvm::SmallVector<Axis, 4> axes = linesOf(operand, problem.getQLayout(), problem.getKLayout());
-    axes.push_back(operand.shape == OperandShape::PerQuery ? T::RowsQ : T::RowsKv);
-    list.emplace_back(operand.name, T::Result, T::Int32, axes);
-    if (numbered.insert(operand.madeOf).second)
-      list.emplace_back(numberingOf(operand.madeOf), T::Result, T::Int32, T::Numbering);
-  }
 }
 
 std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
@@ -249,8 +215,7 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
     list.emplace_back(name.str(), T::Array, T::Int32, axes);
   };
   if (ProblemOp problem = computation.problem; problem.getSegments())
-    for (ProblemTensor &tensor :
-         tensorsOfSegments(*SegmentRule::of(problem.getMask()), /*maps=*/false, /*tiles=*/false))
+    for (ProblemTensor &tensor : tensorsOfRule(*SegmentRule::of(problem.getMask()), /*maps=*/false, /*tiles=*/false))
       if (tensor.role == T::Array || tensor.name == "status")
         list.push_back(std::move(tensor));
   for (auto [side, layout] : {std::pair("q", q), std::pair("kv", kv)}) {
@@ -269,7 +234,7 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
   for (const MaskOperand &operand : operands) {
     if (!operand.madeOf.empty())
       continue;
-    llvm::SmallVector<Axis, 4> axes = linesOf(operand, q, kv);
+    llvm::SmallVector<Axis, 4> axes = leadingAxesOf(operand, q, kv);
     switch (operand.shape) {
     case OperandShape::PerSequence:
     case OperandShape::PerHead:
@@ -297,56 +262,19 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
   return list;
 }
 
-llvm::ArrayRef<WorkTileList> attn::workTileLists(bool backward) {
-  static const WorkTileList lists[] = {
-      {"tiles_q", "tile_count", false}, {"tiles_kv", "tile_count_kv", true}, {"tiles_dq", "tile_count_dq", false}};
-  return llvm::ArrayRef(lists).take_front(backward ? 3 : 1);
-}
-
-std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
-  using T = ProblemTensor;
-  ProblemOp problem = computation.problem;
-  std::vector<ProblemTensor> list;
-  addBits(problem, list);
-  addMade(problem, list);
-  if (!problem.getTiles() && problem.getQLayout().isPacked() && problem.getKLayout().isPacked())
-    for (WorkTileList slots : workTileLists(bool(computation.backward))) {
-      list.emplace_back(slots.name, T::Result, T::Int32, slots.keys ? T::SlotsKv : T::SlotsQ);
-      list.emplace_back(slots.count, T::Result, T::Int32, T::One);
-    }
-  llvm::SmallVector<Axis, 5> rows = {T::Heads}; // of all sequences
-  if (!problem.getQLayout().isPacked())
-    rows.push_back(T::Batch);
-  rows.push_back(T::RowsQ);
-  if (computation.backward) {
-    for (bool ofKeys : {false, true})
-      addLists(problem, ofKeys, list);
-    list.emplace_back("statistics", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Two, T::Heads, T::TiledRowsQ});
-    rows.push_back(T::DimSum);
-    list.emplace_back("dq_sum", T::Result, T::Float32, rows);
-    list.emplace_back("dq_turns", T::Result, T::Int32, llvm::ArrayRef<Axis>{T::Heads, T::OrderCountersQ});
-    addPartialGradients(computation.backward, list);
-    return list;
-  }
-  rows.insert(rows.begin(), T::Splits);
-  list.emplace_back("partial_max", T::Result, T::Float32, rows);
-  list.emplace_back("partial_sum", T::Result, T::Float32, rows);
-  rows.push_back(T::DimV);
-  list.emplace(list.end() - 2, "partial_o", T::Result, T::Float32, rows);
-  addLists(problem, /*ofKeys=*/false, list);
-  if (ProblemOp problem = computation.problem; problem.getSegments())
-    for (ProblemTensor &tensor :
-         tensorsOfSegments(*SegmentRule::of(problem.getMask()), /*maps=*/false, /*tiles=*/false))
-      if (tensor.role == T::Result && tensor.name != "status")
-        list.push_back(std::move(tensor));
+std::vector<ProblemTensor> attn::tensorsOfSegments(ProblemOp problem) {
+  std::vector<ProblemTensor> list = tensorsOfRule(*SegmentRule::of(problem.getMask()), /*maps=*/false, /*tiles=*/false);
+  llvm::erase_if(list, [](const ProblemTensor &tensor) {
+    return tensor.role != ProblemTensor::Result || tensor.name == "status";
+  });
   return list;
 }
 
 std::vector<ProblemTensor> attn::tensorsOf(SegmentsOp op) {
-  return tensorsOfSegments(op.getRule(), op.getMaps(), op.getTiles().has_value());
+  return tensorsOfRule(op.getRule(), op.getMaps(), op.getTiles().has_value());
 }
 
-static std::vector<ProblemTensor> tensorsOfSegments(SegmentRule rule, bool maps, bool tiles) {
+static std::vector<ProblemTensor> tensorsOfRule(SegmentRule rule, bool maps, bool tiles) {
   using T = ProblemTensor;
   std::vector<ProblemTensor> list;
   auto add = [&](const Twine &name, T::Role role, llvm::ArrayRef<Axis> axes) {

@@ -29,9 +29,9 @@ LogicalResult AddSinkOp::verify() {
   return verifySink(*this, getBody(), getQ0()); // C2
 }
 
-LogicalResult StoreDiagonalSumsOp::verify() {
+LogicalResult StoreSumsOp::verify() {
   FragType acc = getAcc().getType();
-  if (acc.getRows() != acc.getCols()) // C1
-    return emitOpError("expected as many rows as columns, got: ") << acc;
+  if (bool(getPitch()) != bool(getPlace()) || (getPlace() && acc.getRows() != acc.getCols())) // C1
+    return emitOpError("expected `pitch` and `through` together, with as many rows as columns, got: ") << acc;
   return success();
 }

@@ -130,7 +130,7 @@ Value KernelOp::getArg(StringRef name) {
 double KernelOp::getSoftmaxScale() {
   double scale = 1;
   getBody().walk([&](Operation *op) {
-    if (isa<OnlineSoftmaxOp, SoftmaxOp, SoftmaxConvertOp>(op))
+    if (isa<OnlineSoftmaxOp, SoftmaxConvertOp>(op))
       scale = op->getAttrOfType<FloatAttr>("scale").getValueAsDouble();
   });
   return scale;

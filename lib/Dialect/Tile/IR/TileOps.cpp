@@ -36,14 +36,36 @@ OpFoldResult AdvanceOp::fold(FoldAdaptor adaptor) {
   return offset && offset.getValue().isZero() ? getBase() : Value();
 }
 
-void WarpgroupIndexOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "warpgroup"); }
+IndexOp IndexOp::block(OpBuilder &b, Location loc, Value below) {
+  return create(b, loc, b.getI32Type(), IndexKind::block, below, /*lanes=*/IntegerAttr());
+}
 
-void BlockIndexOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "block"); }
+IndexOp IndexOp::laneGroup(OpBuilder &b, Location loc, int64_t lanes) {
+  return create(b, loc, b.getI32Type(), IndexKind::lane_group, /*below=*/Value(), b.getI64IntegerAttr(lanes));
+}
 
-LogicalResult BlockIndexOp::verify() {
-  if (getBelow() && !isa_and_nonnull<KernelOp>((*this)->getParentOp())) // C1
-    return emitOpError("expected to stand in the kernel itself with `below`, got: within ")
-           << (*this)->getParentOp()->getName();
+void IndexOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), stringifyIndexKind(getKind())); }
+
+LogicalResult IndexOp::verify() {
+  if (getBelow() && !(isBlock() && isa_and_nonnull<KernelOp>((*this)->getParentOp()))) // C1
+    return emitOpError("expected `below` with `block`, in the body of the kernel itself, got: ")
+           << stringifyIndexKind(getKind()) << " within " << (*this)->getParentOp()->getName();
+  if (getLanes().has_value() != (getKind() == IndexKind::lane_group)) // C2
+    return emitOpError("expected `lanes` with `lane_group`, and only with it, got: ") << stringifyIndexKind(getKind());
+  if (getLanes() && !isLaneCount(*getLanes())) // C2
+    return emitOpError("expected 1, 2, 4, 8, 16 or 32 lanes, got: ") << int64_t(*getLanes());
+  return success();
+}
+
+LogicalResult ClearOp::verify() {
+  if (bool(getCount()) != bool(getBlock()) || (getCount() && !isa<PtrType>(getPlace().getType()))) // C1
+    return emitOpError("expected `count` and `block` together, with a pointer, got: ") << getPlace().getType();
+  return success();
+}
+
+LogicalResult ScaleOp::verify() {
+  if (isa<SharedType>(getPlace().getType()) && getFactor().convertToDouble() != -1) // C1
+    return emitOpError("expected a tile in shared memory to be scaled by -1, got: ") << getFactor().convertToDouble();
   return success();
 }
 
@@ -223,9 +245,23 @@ static LogicalResult verifyHolds(Operation *op, RegisterOperandType p, FragType 
   return success();
 }
 
+/// A^T B of SIMT tiles.
+static LogicalResult verifySimt(MmaAtbOp op) {
+  auto acc = dyn_cast<SimtTileType>(op.getAcc().getType()), b = dyn_cast<SimtTileType>(op.getB().getType());
+  auto a = dyn_cast<SimtScoresType>(op.getA().getType());
+  if (!acc || !a || !b || op.getBlock() || acc.getRows() != a.getCols() || b.getRows() != a.getRows() ||
+      acc.getCols() != b.getCols() || !acc.getElement().isF32() || !b.getElement().isF32()) // C3
+    return op.emitOpError("expected tiles of warps, or SIMT tiles: acc of A's columns by B's columns over A's rows, of "
+                          "f32, got: ")
+           << op.getAcc().getType() << " += " << op.getA().getType() << " x " << op.getB().getType();
+  return verifyLanesOf(op, op.getOperands()); // C3
+}
+
 LogicalResult MmaAtbOp::verify() {
-  SharedType x = getA().getType(), y = getB().getType();
-  FragType acc = getAcc().getType();
+  auto acc = dyn_cast<FragType>(getAcc().getType());
+  auto x = dyn_cast<SharedType>(getA().getType()), y = dyn_cast<SharedType>(getB().getType());
+  if (!acc || !x || !y)
+    return verifySimt(*this);
   if (!x.isSwizzled() && !y.isSwizzled() && x.getRows() == y.getRows() && x.getElement() == y.getElement() &&
       acc.getRows() == x.getCols() && acc.getCols() == y.getCols())
     return success();
@@ -391,6 +427,8 @@ static LogicalResult verifyScale(Operation *op, const APFloat &scale) {
 LogicalResult OnlineSoftmaxOp::verify() {
   if (failed(verifyScale(*this, getScale()))) // C1
     return failure();
+  if (!getAcc() && !isa<FragType>(getS().getType())) // C2
+    return emitOpError("expected an accumulator with SIMT tiles, got: ") << getS().getType();
   return verifyLanesOf(*this, getOperands()); // C2
 }
 
@@ -401,10 +439,10 @@ LogicalResult NormalizeOp::verify() {
   };
   if (getRepaired() && !(isa<FragType>(getAcc().getType()) && isRepaired())) // C2
     return emitOpError("expected `repaired` with a fragment, in a kernel with a `tile.recompute_rows`");
+  if (getReduced() && (getRepaired() || !isa<FragType>(getAcc().getType()))) // C3
+    return emitOpError("expected `reduced` with a fragment, and without `repaired`");
   return verifyLanesOf(*this, getOperands()); // C1
 }
-
-LogicalResult SoftmaxOp::verify() { return verifyScale(*this, getScale()); }
 
 LogicalResult ProbabilitiesOp::verify() {
   if (failed(verifyScale(*this, getScale())) ||                                                      // C1
@@ -505,5 +543,10 @@ LogicalResult StoreOp::verify() {
     return emitOpError("expected a SIMT tile of f32 and `dim` columns into ")
            << textOfDataTypes(*this) << ", got: " << simt << " into " << getDst().getType() << ", dim "
            << int64_t(getDim());
+  auto acc = dyn_cast<FragType>(getAcc().getType());
+  if (getFactor() && (!acc || acc.getRows() != 64 || acc.getWarps() != 4 || int64_t(getDim()) > acc.getCols() ||
+                      getRows() != getWriteRows())) // C2
+    return emitOpError("expected a factor with a fragment of 64 rows, four warps and ")
+           << int64_t(getDim()) << " columns or more, and no padding, got: " << getAcc().getType();
   return success();
 }

@@ -41,12 +41,18 @@ void attn::tile::recomputeInLoop(Operation *of, OpBuilder begin) {
   }
 }
 
+ConsumerReleaseOp ConsumerReleaseOp::early(OpBuilder &b, Location loc, Value ring, Value more) {
+  return create(b, loc, ring, /*passed=*/false, /*when=*/Value(), more, /*fenced=*/false);
+}
+
 LogicalResult ConsumerReleaseOp::verify() {
-  if (getWhen() && !getPassed()) // C1
-    return emitOpError("expected `passed` with a condition");
+  if ((getWhen() && !getPassed()) || (getMore() && (getPassed() || getFenced()))) // C1
+    return emitOpError("expected `when` with `passed`, and `unless` with neither `passed` nor `fenced`");
   bool ofStatistics = isa<RowStatisticsType>(getRing().getType().getTile());
-  if (ofStatistics && getPassed()) // C3
-    return emitOpError("expected no `passed` of row statistics");
+  if (ofStatistics && (getPassed() || getMore())) // C3
+    return emitOpError("expected no `passed` and no `unless` of row statistics");
+  if (auto loop = (*this)->getParentOfType<KvLoopOp>(); getMore() && loop && getMore() != loop.getMore()) // C4
+    return emitOpError("expected the `more` of its loop, got another condition");
   if (!getFenced()) // C2
     return success();
   if (!ofStatistics)
@@ -95,15 +101,6 @@ LogicalResult PersistentLoopOp::verify() {
 LogicalResult PublishWorkOp::verify() {
   if (int64_t(getWords().size()) != getMailbox().getType().getWords()) // C1
     return emitOpError("expected ") << getMailbox().getType().getWords() << " words, got: " << getWords().size();
-  return success();
-}
-
-LogicalResult ConsumerReleaseEarlyOp::verify() {
-  auto loop = (*this)->getParentOfType<KvLoopOp>();
-  if (loop && getMore() != loop.getMore()) // C1
-    return emitOpError("expected the `more` of its loop, got another condition");
-  if (isa<RowStatisticsType>(getRing().getType().getTile())) // C2
-    return emitOpError("expected a ring of tiles, got: ") << getRing().getType();
   return success();
 }
 
@@ -189,25 +186,23 @@ static LogicalResult verifyOperandInRing(Operation *op, RingType ring, RegisterO
   return success();
 }
 
-LogicalResult ProducerStoreZerosOp::verify() {
-  auto tile = dyn_cast<SharedType>(getRing().getType().getTile());
-  if (!tile || !tile.isSwizzled()) // C1
-    return emitOpError("expected a ring of swizzled tiles, got: ") << getRing().getType();
-  return success();
-}
-
 LogicalResult ProducerStoreOp::verify() {
   auto tile = dyn_cast<SharedType>(getRing().getType().getTile());
+  if (!getOperand()) { // C2
+    if (!tile || !tile.isSwizzled() || getFirst())
+      return emitOpError("expected a ring of swizzled tiles, and no `first`, for zeros, got: ") << getRing().getType();
+    return success();
+  }
   int64_t first = getFirst().value_or(0);
   auto hasRoom = [&](auto put) {
     return (getFirst() ? first >= 0 && first % 16 == 0 && tile.getRows() > first : tile.getRows() <= put.getRows()) &&
            tile.getCols() >= put.getCols();
   };
-  auto held = dyn_cast<RegisterOperandType>(getHeld().getType());
+  auto held = dyn_cast<RegisterOperandType>(getOperand().getType());
   if (!tile || !(held ? hasRoom(held) && tile.getElement() == held.getElement()
-                      : hasRoom(cast<FragType>(getHeld().getType())))) // C1
+                      : hasRoom(cast<FragType>(getOperand().getType())))) // C1
     return emitOpError("expected a ring of tiles with room for ")
-           << getHeld().getType() << " or its first rows, 16 of each warp, got: " << getRing().getType();
+           << getOperand().getType() << " or its first rows, 16 of each warp, got: " << getRing().getType();
   return success();
 }
 
@@ -233,15 +228,6 @@ LogicalResult StoreSliceOp::verify() {
   if (getFactors().size() != getDsts().size() || getDims().size() != getDsts().size()) // C1
     return emitOpError("expected as many factors and dims as products, got: ")
            << getFactors().size() << " and " << getDims().size() << " for " << getDsts().size();
-  return success();
-}
-
-LogicalResult LoadOperandRowsOp::verify() {
-  RegisterOperandType held = getHeld().getType();
-  if (held.getRows() != 16 * held.getWarps() || held.getCols() != int64_t(llvm::alignTo(getDim(), 32)) ||
-      held.getElement() != getSrc().getType().getElement()) // C1
-    return emitOpError("expected 16 rows a warp of ")
-           << getDim() << " columns, rounded up to 32, of the pointer's element type, got: " << held;
   return success();
 }
 
@@ -310,14 +296,6 @@ LogicalResult AddGlobalOrderedOp::verify() {
   if (getStaging().getType().getBytes() != 0 || int64_t(getBlock()) < 0) // C1
     return emitOpError("expected slots of 0 bytes and a block from 0 on, got: ")
            << getStaging().getType() << ", " << int64_t(getBlock());
-  return success();
-}
-
-LogicalResult StoreWarpgroupOp::verify() {
-  FragType acc = getAcc().getType();
-  if (acc.getRows() != 64 || acc.getWarps() != 4 || int64_t(getDim()) > acc.getCols()) // C1
-    return emitOpError("expected a fragment of 64 rows, four warps and ")
-           << int64_t(getDim()) << " columns or more, got: " << acc;
   return success();
 }
 

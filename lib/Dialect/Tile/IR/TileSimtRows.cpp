@@ -1,36 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace attn::tile;
 
-void GlobalWarpIndexOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "unit"); }
-
-void LaneGroupIndexOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "slot"); }
-
-LogicalResult LaneGroupIndexOp::verify() {
-  if (!isLaneCount(getLanes())) // C1
-    return emitOpError("expected 1, 2, 4, 8, 16 or 32 lanes, got: ") << int64_t(getLanes());
-  return success();
-}
-
 LogicalResult LoadRowsOp::verify() {
-  Type from = getSrc().getType().getElement(), to = getDst().getType().getElement();
+  Type from = getSrc().getType().getElement();
+  if (auto operand = dyn_cast<RegisterOperandType>(getDst().getType())) {
+    int64_t dim = getDim().value_or(0);
+    if (operand.getRows() != 16 * operand.getWarps() || !dim || operand.getCols() != int64_t(llvm::alignTo(dim, 32)) ||
+        operand.getElement() != from || !getStride().getType().isInteger(64)) // C2
+      return emitOpError("expected 16 rows a warp of `dim` columns, rounded up to 32, of the pointer's element type, "
+                         "and one stride, got: ")
+             << operand << ", dim " << dim << ", " << from;
+    return success();
+  }
+  Type to = cast<SimtTileType>(getDst().getType()).getElement();
+  if (getDim()) // C1
+    return emitOpError("expected `dim` with a register operand, got: ") << getDst().getType();
   if (!isDataType(*this, from) || (from != to && !to.isF32())) // C1
     return emitOpError("expected rows of ")
            << textOfDataTypes(*this) << " into a SIMT tile of the same or of f32, got: " << from << " into " << to;
   return success();
 }
 
-LogicalResult StorePaddingRowsOp::verify() {
+LogicalResult StorePaddingOp::verify() {
+  bool tile = bool(getWriteRows()), range = getBegin() && getEnd() && getStep() && getLanes();
+  if (tile == range || (tile && (getBegin() || getEnd() || getStep() || getLanes()))) // C3
+    return emitOpError("expected `rows`, or `from`, `to`, `step` and `lanes`");
+  if (tile)
+    return success();
   Type element = getDst().getType().getElement();
   int64_t dim = getDim();
   bool ok = dim == 1 ? element.isF32() : isDataType(*this, element) && dim > 0 && dim % 8 == 0;
   if (!ok) // C1
     return emitOpError("expected dim in multiples of 8 of ")
            << textOfDataTypes(*this) << ", or 1 of f32, got: dim " << dim << ", " << element;
-  if (!isLaneCount(getLanes())) // C2
-    return emitOpError("expected 1, 2, 4, 8, 16 or 32 lanes, got: ") << int64_t(getLanes());
+  if (!isLaneCount(*getLanes())) // C2
+    return emitOpError("expected 1, 2, 4, 8, 16 or 32 lanes, got: ") << int64_t(*getLanes());
   return success();
 }
 
@@ -73,13 +81,3 @@ LogicalResult AccumulateDeltaOp::verify() { // C1
 LogicalResult SubtractDeltaOp::verify() { return verifyLanesOf(*this, getOperands()); }                  // C1
 LogicalResult CacheProbabilitiesOp::verify() { return verifyLanesOf(*this, getOperands().drop_back()); } // C1
 LogicalResult CachedGradScoresOp::verify() { return verifyLanesOf(*this, getOperands().drop_back()); }   // C1
-
-LogicalResult MmaAtbSimtOp::verify() {
-  SimtTileType acc = getAcc().getType(), v = getV().getType();
-  SimtScoresType p = getP().getType();
-  if (acc.getRows() != p.getCols() || v.getRows() != p.getRows() || acc.getCols() != v.getCols() ||
-      !acc.getElement().isF32() || !v.getElement().isF32()) // C1
-    return emitOpError("expected acc to be p's columns by V's columns over V's rows, of f32, got: ")
-           << acc << " += " << p << " x " << v;
-  return verifyLanesOf(*this, getOperands()); // C2
-}

@@ -176,7 +176,7 @@ static void leave(OpBuilder b, AddGlobalOp sum, Value staging, Value acc, int64_
     if (first)
       rows = arith::SubIOp::create(b, loc, rows, arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(first)));
     if (columns > 0)
-      StoreWarpgroupOp::create(b, loc, dst, sum.getStride(), acc, *sum.getFactor(), rows, columns);
+      StoreOp::create(b, loc, dst, sum.getStride(), acc, rows, rows, b.getI64IntegerAttr(columns), sum.getFactorAttr());
     b.setInsertionPointToStart(alone.elseBlock());
   }
   if (sum.getStaging().getType().getBytes())
@@ -190,7 +190,7 @@ static void leave(OpBuilder b, AddGlobalOp sum, Value staging, Value acc, int64_
 static void reduce(PersistentLoopOp persist, const DenseMap<Value, Value> &rings, Value staging, int64_t blocks) {
   MmaAtbOp product;
   persist.walk([&](MmaAtbOp op) { product = op; });
-  FragType all = product.getAcc().getType();
+  auto all = cast<FragType>(product.getAcc().getType());
   auto one = FragType::get(all.getContext(), 64, all.getCols(), 4);
   OpBuilder top(persist);
   Value keys = product.getB(), acc = AllocOp::create(top, product.getLoc(), one, "dQ"), ring;
@@ -291,7 +291,7 @@ static void passStep(KvLoopOp loop, Value from, Value to, OpBuilder b) {
     }
     if (auto put = dyn_cast<ProducerStoreOp>(op);
         put && !int64_t(put.getFirst().value_or(0))) { // of a tile's rows, once
-      ProducerStoreZerosOp::create(b, loc, put.getRing());
+      ProducerStoreOp::create(b, loc, put.getRing(), /*operand=*/Value());
       ProducerCommitOp::create(b, loc, put.getRing());
     }
   }
@@ -398,7 +398,7 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
       consumer.walk([&](AddGlobalOp sum) { staging = sum.getStaging(); });
       int64_t blocks = 1;
       if (reduces) {
-        consumer.walk([&](MmaAtbOp product) { blocks = product.getAcc().getType().getWarps() / 4; });
+        consumer.walk([&](MmaAtbOp product) { blocks = cast<FragType>(product.getAcc().getType()).getWarps() / 4; });
         auto all = staging.getDefiningOp<AllocOp>();
         auto type = cast<StagingType>(all.getType());
         b.setInsertionPoint(all);

@@ -21,10 +21,10 @@ static ModifyOp lastBefore(SoftmaxConvertOp weigh) {
 }
 
 /// Is the tile one of a few? A segment with tests holds the ends of a walk, and
-/// `tile.softmax` is left to its first tile. One body for all has its test in a branch.
+/// `tile.online_softmax` is left to its first tile. One body for all has its test in a branch.
 static bool isRare(ModifyOp modify) {
   return llvm::any_of(*modify->getBlock(), [&](Operation &op) {
-    return isa<ApplyMaskOp, SoftmaxOp>(op) && op.getOperand(0) == modify.getS();
+    return isa<ApplyMaskOp, OnlineSoftmaxOp>(op) && op.getOperand(0) == modify.getS();
   });
 }
 

@@ -110,7 +110,7 @@ public:
                                    loop.getOneBody());
     writeBody(turned, first.tile);
     WaitOp::create(b, loc, turned.getResults().front());
-    ConsumerReleaseOp::create(b, loc, body.take.getRing(), /*passed=*/true, first.any);
+    ConsumerReleaseOp::create(b, loc, body.take.getRing(), /*passed=*/true, first.any, /*more=*/Value());
     loop.erase();
   }
 
@@ -133,7 +133,7 @@ private:
       if (&op == body.round) {
         Value later = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, turned.getTile(), first);
         WaitOp::create(b, loc, before);
-        ConsumerReleaseOp::create(b, loc, ring, /*passed=*/true, later);
+        ConsumerReleaseOp::create(b, loc, ring, /*passed=*/true, later, /*more=*/Value());
       }
       if (auto release = dyn_cast<ConsumerReleaseOp>(op);
           release && isa<RowStatisticsType>(release.getRing().getType().getTile())) {
@@ -143,8 +143,8 @@ private:
       b.clone(op, map);
       if (values && isa<WaitOp>(op) && soleWait(grads.getToken()) == &op &&
           cast<RingType>(values.getRing().getType()).getStages() == 1)
-        ConsumerReleaseEarlyOp::create(b, loc, values.getRing(),
-                                       turned.getMore()); // the next tile's come under what is left of this one
+        ConsumerReleaseOp::early(b, loc, values.getRing(),
+                                 turned.getMore()); // the next tile's come under what is left of this one
     }
     Value passed = ConsumerAdvanceOp::create(b, loc, ring);
     map.map(loop.getTile(), turned.getNext());
@@ -153,7 +153,7 @@ private:
     Value product = cast<MmaAbOp>(b.clone(*body.product, map)).getToken();
     b.clone(*body.publish, map);
     for (Value ring : statistics) // its fence does for them, too
-      ConsumerReleaseOp::create(b, loc, ring, /*passed=*/false, /*when=*/Value(), /*fenced=*/true);
+      ConsumerReleaseOp::create(b, loc, ring, /*passed=*/false, /*when=*/Value(), /*more=*/Value(), /*fenced=*/true);
     WaitOp::create(b, loc, map.lookup(body.scores.getToken()));
     YieldOp::create(b, loc, product);
   }

@@ -6,7 +6,7 @@
 //
 // Both products are waited for, and what is done to s(j) runs under those of other
 // warpgroups; exponentials then wait for no maximum (`tile.softmax_convert`). That is the wrong way
-// round only where scores rise from tile to tile: there `tile.softmax` looks for the
+// round only where scores rise from tile to tile: there `tile.online_softmax` looks for the
 // maximum first, under the second product.
 //
 #include "TileWalk.h"
@@ -104,8 +104,8 @@ public:
     writeLoop(before, /*oneBody=*/true, [&] {
       clone(body.scores);
       clone(body.tests);
-      SoftmaxOp::create(b, loc, body.softmax.getS(), body.softmax.getRow(), body.softmax.getScaleAttr(),
-                        body.softmax.getRepairedAttr());
+      OnlineSoftmaxOp::create(b, loc, body.softmax.getS(), body.softmax.getRow(), body.softmax.getScaleAttr(),
+                              body.softmax.getRepairedAttr());
       cloneDrop(body.softmax.getS());
       ConvertOp::create(b, loc, p, body.softmax.getS());
     });
@@ -128,12 +128,12 @@ public:
       // NOTE: ahead of K's release: behind it, ptxas loses what is uniform in a loop at 256.
       auto takeQ = body.qk.getQ().getDefiningOp<ConsumerWaitOp>();
       if (takeQ && cast<RingType>(takeQ.getRing().getType()).getStages() == 1)
-        ConsumerReleaseEarlyOp::create(b, loc, takeQ.getRing(), map.lookup(loop.getMore()));
+        ConsumerReleaseOp::early(b, loc, takeQ.getRing(), map.lookup(loop.getMore()));
       clone(ArrayRef(body.scores).drop_front(qk + 1));
       Value s = body.softmax.getS(), row = body.softmax.getRow(), acc = body.softmax.getAcc();
       if (body.softmax.getRising()) {
         clone(body.tests);
-        SoftmaxOp::create(b, loc, s, row, body.softmax.getScaleAttr(), body.softmax.getRepairedAttr());
+        OnlineSoftmaxOp::create(b, loc, s, row, body.softmax.getScaleAttr(), body.softmax.getRepairedAttr());
         clone(ArrayRef(body.values).drop_front(pv));
         RescaleOp::create(b, loc, acc, row);
         cloneDrop(s);

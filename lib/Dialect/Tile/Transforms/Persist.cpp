@@ -28,7 +28,7 @@ struct PersistPass : attn::tile::impl::PersistBase<PersistPass> {
       if (!isa<AllocOp>(op))
         program.push_back(&op);
     OpBuilder b = OpBuilder::atBlockEnd(&kernel.getBody().front());
-    for (auto index : kernel.getBody().getOps<BlockIndexOp>())
+    for (auto index : kernel.getBody().getOps<IndexOp>())
       if (Value below = index.getBelow()) {
         if (Operation *definition = below.getDefiningOp())
           for (Operation *op : sliceOf(definition))
@@ -41,7 +41,9 @@ struct PersistPass : attn::tile::impl::PersistBase<PersistPass> {
     Value block = body.addArgument(b.getI32Type(), kernel.getLoc());
     for (Operation *op : program)
       op->moveBefore(&body, body.end());
-    persist.walk([&](BlockIndexOp index) {
+    persist.walk([&](IndexOp index) {
+      if (!index.isBlock())
+        return;
       index.replaceAllUsesWith(block);
       index.erase();
     });

@@ -63,7 +63,7 @@ static Value copyOf(CopyAsyncOp copy, KvLoopOp loop, OpBuilder &b, Value tile, V
 static void waitForQueriesLast(KvLoopOp loop) {
   SmallVector<Operation *> waiting;
   for (Operation &op : *loop->getBlock())
-    if (isa<WaitOp, NegateOp, LoadOperandOp>(op) && op.isBeforeInBlock(loop))
+    if (isa<WaitOp, ScaleOp, LoadOperandOp>(op) && op.isBeforeInBlock(loop))
       waiting.push_back(&op);
   for (Operation *op : waiting)
     op->moveBefore(loop);

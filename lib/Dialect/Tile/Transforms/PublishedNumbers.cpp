@@ -17,7 +17,8 @@ static SmallVector<Value> scalarsToSend(PersistentLoopOp program) {
   for (Operation &op : body) {
     if (op.getNumRegions() || op.getNumResults() == 0 || !isMemoryEffectFree(&op))
       continue;
-    if (isa<WarpgroupIndexOp>(op) ||
+    auto index = dyn_cast<IndexOp>(op);
+    if ((index && index.isWarpgroup()) ||
         llvm::any_of(op.getOperands(), [&](Value operand) { return own.contains(operand.getDefiningOp()); }))
       own.insert(&op);
     else if (llvm::any_of(op.getOperands(), isKnown))

@@ -43,7 +43,7 @@ static void releaseIn(Block &block, Value ring, ArrayRef<Operation *> ends, Smal
     Value turns = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, next, loop.getUpperBound());
     more = more ? arith::OrIOp::create(b, loc, more, turns).getResult() : turns;
   }
-  ConsumerReleaseEarlyOp::create(b, loc, ring, more ? more : arith::ConstantIntOp::create(b, loc, 0, 1).getResult());
+  ConsumerReleaseOp::early(b, loc, ring, more ? more : arith::ConstantIntOp::create(b, loc, 0, 1).getResult());
 }
 
 void attn::tile::releaseInside(Operation *around, Value ring, ArrayRef<Operation *> ends) {

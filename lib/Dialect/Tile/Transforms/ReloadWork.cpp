@@ -34,7 +34,8 @@ public:
     } else if (Operation *op = value.getDefiningOp(); consumer->isProperAncestor(op) && op->getNumRegions() == 0 &&
                                                       isMemoryEffectFree(op) && !isa<LoadOp>(op)) {
       IRMapping operands;
-      bool follows = isa<WarpgroupIndexOp>(op); // it takes a register as a word does
+      auto index = dyn_cast<IndexOp>(op);
+      bool follows = index && index.isWarpgroup(); // it takes a register as a word does
       for (Value operand : op->getOperands()) {
         operands.map(operand, of(operand));
         follows |= operands.lookup(operand) != operand;

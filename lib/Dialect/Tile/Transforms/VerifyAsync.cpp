@@ -238,9 +238,9 @@ private:
     auto put = dyn_cast<ProducerStoreOp>(op);
     if (!put || !put.getFirst())
       return std::nullopt;
-    auto held = dyn_cast<RegisterOperandType>(put.getHeld().getType());
+    auto held = dyn_cast<RegisterOperandType>(put.getOperand().getType());
     return std::pair(int64_t(*put.getFirst()),
-                     int64_t(held ? held.getRows() : cast<FragType>(put.getHeld().getType()).getRows()));
+                     int64_t(held ? held.getRows() : cast<FragType>(put.getOperand().getType()).getRows()));
   }
   /// Are there rows that both are?
   static bool putSameRows(Operation *op, Operation *other) {
@@ -297,6 +297,8 @@ private:
   LogicalResult release(ConsumerReleaseOp op, State &state) {
     if (op.getPassed())
       return releasePassed(op, state);
+    if (op.getMore())
+      return releaseEarly(op, state);
     FailureOr<Value> tile = toRelease(op, op.getRing(), state);
     if (failed(tile))
       return failure();
@@ -306,7 +308,7 @@ private:
     return success();
   }
 
-  LogicalResult releaseEarly(ConsumerReleaseEarlyOp op, State &state) {
+  LogicalResult releaseEarly(ConsumerReleaseOp op, State &state) {
     FailureOr<Value> tile = toRelease(op, op.getRing(), state);
     if (failed(tile))
       return failure();
@@ -366,7 +368,12 @@ private:
           state.readers.clear(); // all have the answer, so all have read
           return result;
         })
-        .Case<BarrierOp, BarrierAndOp>([&](auto) {
+        .Case([&](BarrierOp barrier) {
+          if (!barrier.getWarp())
+            state.readers.clear();
+          return success();
+        })
+        .Case([&](BarrierAndOp) {
           state.readers.clear();
           return success();
         })
@@ -377,7 +384,6 @@ private:
         .Case([&](ProducerStoreOp o) {
           return failure(failed(put(op, o.getRing(), state)) || failed(access(op, state)));
         })
-        .Case([&](ProducerStoreZerosOp o) { return put(op, o.getRing(), state); })
         .Case([&](ProducerCommitOp o) { return publish(o, state); })
         .Case([&](StashOp o) {
           state.covered.erase(o.getHeld());
@@ -386,7 +392,6 @@ private:
         .Case([&](ConsumerAdvanceOp o) { return pass(o, state); })
         .Case([&](ConsumerWaitOp o) { return take(o, state); })
         .Case([&](ConsumerReleaseOp o) { return release(o, state); })
-        .Case([&](ConsumerReleaseEarlyOp o) { return releaseEarly(o, state); })
         .Case([&](RolesOp roles) -> LogicalResult {
           const std::tuple<Region *, Role, StringRef> all[] = {{&roles.getProducer(), Role::producer, "producer"},
                                                                {&roles.getConsumer(), Role::compute, "consumers"},

@@ -25,16 +25,16 @@ attn.problem @p mask(#attn.ancestors<"parent", "node">) layout(bshd) heads(8) di
 // -----
 
 // What is made of the array has names too.
-// expected-error @below {{expected a name for the mask's array that nothing else of the problem or its kernels has, got: "parent_first"}}
+// expected-error @below {{expected a name for the mask's array that nothing else of the problem has, got: "parent_first"}}
 attn.problem @p mask(#attn.and<#attn.ancestors<"parent">, #attn.prefix<"parent_first">>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
 
 // An array of the caller's that has the shape of the made one, too.
-// expected-error @below {{expected a name for the mask's array that nothing else of the problem or its kernels has, got: "x_first"}}
+// expected-error @below {{expected a name for the mask's array that nothing else of the problem has, got: "x_first"}}
 attn.problem @p mask(#attn.and<#attn.ancestors<"x">, #attn.predicate<"x_first[k] > 0">>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
 
-// expected-error @below {{expected a name for the mask's array that nothing else of the problem or its kernels has, got: "x_first"}}
+// expected-error @below {{expected a name for the mask's array that nothing else of the problem has, got: "x_first"}}
 attn.problem @p mask(#attn.and<#attn.ancestors<"x">, #attn.ancestors<"x_first">>) layout(bshd) heads(8) dims(64) dtype(bf16)

@@ -61,18 +61,12 @@ attn.problem @p mask(#attn.block_map<"a", "b", block = 128>) layout(bshd) heads(
 // -----
 
 // One array is of one map.
-// expected-error @below {{expected a name for the mask's array that nothing else of the problem or its kernels has, got: "a"}}
+// expected-error @below {{expected a name for the mask's array that nothing else of the problem has, got: "a"}}
 attn.problem @p mask(#attn.or<#attn.block_map<"a", "b", q = 2, kv = 2>, #attn.block_map<"a", "b", q = 2, kv = 4>>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
 
-// What a kernel has beside it has names too.
-// expected-error @below {{expected a name for the mask's array that nothing else of the problem or its kernels has, got: "a_bits"}}
-attn.problem @p mask(#attn.block_map<"a", "a_bits", q = 2, kv = 2>) layout(bshd) heads(8) dims(64) dtype(bf16)
-
-// -----
-
-// expected-error @below {{expected a name for the mask's array that nothing else of the problem or its kernels has, got: "b_entries"}}
+// expected-error @below {{expected a name for the mask's array that nothing else of the problem has, got: "b_entries"}}
 attn.problem @p mask(#attn.or<#attn.prefix<"b_entries">, #attn.block_map<"a", "b", q = 2, kv = 2>>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----

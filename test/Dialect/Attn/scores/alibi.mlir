@@ -45,13 +45,13 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scor
 // -----
 
 // C8 of problems: not called like another tensor of the problem.
-// expected-error @below {{expected a name for the modifier's array that nothing else of the problem or its kernels has, got: "k"}}
+// expected-error @below {{expected a name for the modifier's array that nothing else of the problem has, got: "k"}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) score([#attn.alibi<"k">])
 
 // -----
 
 // C8, nor like an array of the mask.
-// expected-error @below {{expected a name for the modifier's array that nothing else of the problem or its kernels has, got: "lengths"}}
+// expected-error @below {{expected a name for the modifier's array that nothing else of the problem has, got: "lengths"}}
 attn.problem @p mask(#attn.prefix<"lengths">) layout(bshd) heads(8) dims(64) dtype(bf16)
   score([#attn.alibi<"lengths">])
 

@@ -50,13 +50,13 @@ tile.kernel @reused(%n: i32) target("sm_80") grid(dense heads 1 tiles 1)
   %dS = tile.alloc "dS" : !tile.shared<16x64xbf16, 76>
   %s = tile.alloc "s" : !tile.frag<16x16, 1>
   %wide = tile.alloc "wide" : !tile.frag<16x64, 1>
-  tile.negate %V : !tile.shared<16x64xbf16, 72>
+  tile.scale %V by -1.000000e+00 : !tile.shared<16x64xbf16, 72>
   scf.for %i = %n to %n step %n : i32 {
-    tile.negate %K : !tile.shared<16x64xbf16, 72>
+    tile.scale %K by -1.000000e+00 : !tile.shared<16x64xbf16, 72>
   }
   tile.convert %P, %s : !tile.shared<16x16xbf16, 24>, !tile.frag<16x16, 1>
   tile.convert %dS, %wide : !tile.shared<16x64xbf16, 76>, !tile.frag<16x64, 1>
-  tile.negate %P : !tile.shared<16x16xbf16, 24>
+  tile.scale %P by -1.000000e+00 : !tile.shared<16x16xbf16, 24>
 }
 
 // What nobody reads is still being written until its copy is waited for.

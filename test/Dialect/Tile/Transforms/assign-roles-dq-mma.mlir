@@ -67,13 +67,13 @@
 // ALONE: } dq_mma {
 // ALONE: block 0 of 2
 // ALONE: scf.if %alone {
-// ALONE-NEXT: tile.store_warpgroup %dq stride(%dk_row), %dQ by 5.000000e-01 rows(%[[ROWS:.*]]) dim 64
+// ALONE-NEXT: tile.store %dq stride(%dk_row), %dQ by 5.000000e-01 rows(%[[ROWS:.*]]) dim 64
 // ALONE-NEXT: } else {
 // ALONE-NEXT: tile.stage %staging, %dQ
 // ALONE: block 1 of 2
 // ALONE: scf.if %alone {
 // ALONE: %[[TO:.*]] = tile.advance %dq, %c64_i64
-// ALONE-NEXT: tile.store_warpgroup %[[TO]] stride(%dk_row), %dQ by 5.000000e-01 rows(%[[ROWS]]) dim 56
+// ALONE-NEXT: tile.store %[[TO]] stride(%dk_row), %dQ by 5.000000e-01 rows(%[[ROWS]]) dim 56
 // ALONE-NEXT: } else {
 // ALONE-NEXT: tile.stage %staging, %dQ
 // ALONE: } dq_store {
@@ -89,12 +89,12 @@
 // NO-TURN: } dq_mma {
 // NO-TURN: block 0 of 2
 // NO-TURN: scf.if %alone {
-// NO-TURN-NEXT: tile.store_warpgroup
+// NO-TURN-NEXT: tile.store
 // NO-TURN-NEXT: } else {
 // NO-TURN-NEXT: tile.add_global_ordered %dq_sum, %dQ left(%{{.*}}), %turns : !tile.frag
 // NO-TURN: block 1 of 2
 // NO-TURN: scf.if %alone {
-// NO-TURN: tile.store_warpgroup
+// NO-TURN: tile.store
 // NO-TURN-NEXT: } else {
 // NO-TURN-NEXT: tile.add_global_ordered %dq_sum, %dQ left(%{{.*}}), %turns block 1 over
 // NO-TURN: } dq_store {

@@ -27,7 +27,7 @@
 // SM90: tile.wait
 // SM90: tile.modify
 // SM90: tile.apply_mask
-// SM90: tile.softmax %s
+// SM90: tile.online_softmax %s
 // SM90: scf.for
 // SM90: tile.mma_abt
 // SM90: tile.mma_ab %

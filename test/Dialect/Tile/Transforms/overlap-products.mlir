@@ -33,7 +33,7 @@
 // CHECK-NEXT: tile.consumer_release %K
 // CHECK-NEXT: %[[K0:.*]] = arith.muli %[[J]], %n
 // CHECK-NEXT: tile.apply_mask %s at(%n, %[[K0]])
-// CHECK: tile.softmax %s, %row scale 1.250000e-01
+// CHECK: tile.online_softmax %s, %row scale 1.250000e-01
 // CHECK-NEXT: tile.convert %p, %s
 // CHECK-NEXT: tile.yield
 
@@ -47,7 +47,7 @@
 // CHECK-NEXT: %[[V:.*]] = tile.consumer_wait %V
 // CHECK-NEXT: %[[PV:.*]] = tile.mma_ab %acc, %p, %[[V]]
 // CHECK-NEXT: tile.wait %[[QK]]
-// CHECK-NEXT: tile.consumer_release_early %Q unless %[[MORE]]
+// CHECK-NEXT: tile.consumer_release %Q unless(%[[MORE]])
 // CHECK-NEXT: tile.consumer_release %K
 // CHECK-NEXT: tile.wait %[[PV]]
 // CHECK-NEXT: tile.consumer_release %V
@@ -171,7 +171,7 @@ tile.kernel @two_runs(%n: i32, %lo: i32, %mid: i32, %hi: i32, %map: !tile.tensor
 // Where scores rise from tile to tile, maxima are looked at first, under the product.
 // CHECK-LABEL: tile.kernel @rising
 // CHECK: %[[PV:.*]] = tile.mma_ab %
-// CHECK: tile.softmax %s, %row scale 1.250000e-01
+// CHECK: tile.online_softmax %s, %row scale 1.250000e-01
 // CHECK-NEXT: tile.wait %[[PV]]
 // CHECK-NEXT: tile.consumer_release %V
 // CHECK-NEXT: tile.rescale %acc, %row

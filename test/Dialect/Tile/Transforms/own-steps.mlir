@@ -2,7 +2,7 @@
 //
 // Each warpgroup walks along the query tiles that its own rows see (`own` bounds); who brings, reduces or adds, along all of the tile's.
 //
-// RUN: sed -e 's/tile.kv_loop .%begin, %end. tests ..0../%w = tile.warpgroup_index \n %mine = arith.addi %begin, %w : i32 \n %last = arith.subi %end, %w : i32 \n tile.kv_loop [%begin, %end] tests [[0]] own [%mine, %last]/' \
+// RUN: sed -e 's/tile.kv_loop .%begin, %end. tests ..0../%w = tile.index warpgroup \n %mine = arith.addi %begin, %w : i32 \n %last = arith.subi %end, %w : i32 \n tile.kv_loop [%begin, %end] tests [[0]] own [%mine, %last]/' \
 // RUN:   -e 's/"K" :/"K" slots 2 :/' %S/Inputs/dq-mma.mlir > %t.mlir
 // RUN: attn-opt %t.mlir -tile-assign-roles | FileCheck %s
 // RUN: attn-opt %t.mlir -tile-assign-roles -tile-reload-work -tile-overlap-gradients | FileCheck %s --check-prefix=TURNED
@@ -15,7 +15,7 @@
 // CHECK: tile.publish_work %feed(%block, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}) : !tile.mailbox<5>
 // CHECK: tile.kv_loop [%begin, %end] tests [{{\[}}]] carry() {
 // CHECK: } consumer {
-// CHECK: %warpgroup = tile.warpgroup_index
+// CHECK: %warpgroup = tile.index warpgroup
 // CHECK-NEXT: %[[FIRST:.*]] = arith.addi %begin, %warpgroup
 // CHECK-NEXT: %[[BEHIND:.*]] = arith.subi %end, %warpgroup
 // Steps of which its rows see nothing: what was brought for them is given back, and their dS is 0.
@@ -27,12 +27,12 @@
 // CHECK-NEXT: tile.consumer_release %stats
 // CHECK-NEXT: tile.consumer_wait %dO
 // CHECK-NEXT: tile.consumer_release %dO
-// CHECK-NEXT: tile.producer_store_zeros %dS
+// CHECK-NEXT: tile.producer_store %dS
 // CHECK-NEXT: tile.producer_commit %dS
 // CHECK-NEXT: }
 // CHECK-NEXT: tile.kv_loop [%[[FIRST]], %[[BEHIND]]] tests [{{\[}}0]] carry() {
 // CHECK: scf.for %{{.*}} = %[[BEHIND]] to %end
-// CHECK: tile.producer_store_zeros %dS
+// CHECK: tile.producer_store %dS
 // CHECK: } dq_mma {
 // CHECK: tile.kv_loop [%begin, %end] tests [{{\[}}]] carry() {
 // CHECK: } dq_store {
@@ -43,7 +43,7 @@
 // TURNED: tile.consumer_wait %K
 // TURNED-NEXT: tile.warpgroup_rows
 // TURNED: scf.for
-// TURNED: tile.producer_store_zeros
+// TURNED: tile.producer_store
 // TURNED: %[[S:.*]] = tile.mma_abt %s, %K_rows
 // TURNED-NEXT: %V_tile = tile.consumer_wait %V
 // TURNED-NEXT: %V_rows = tile.warpgroup_rows %V_tile
@@ -52,9 +52,9 @@
 // TURNED-NEXT: ^bb0(%j: i32, %next: i32, %[[MORE:.*]]: i1,
 // TURNED: %[[DP:.*]] = tile.mma_abt %s, %V_rows
 // TURNED: tile.wait %[[DP]]
-// TURNED-NEXT: tile.consumer_release_early %V unless %[[MORE]]
+// TURNED-NEXT: tile.consumer_release %V unless(%[[MORE]])
 // TURNED: tile.consumer_release %Q passed
 // Behind the loop its bounds are worked out anew, of words that are recalled.
-// TURNED: %[[W:.*]] = tile.warpgroup_index
+// TURNED: %[[W:.*]] = tile.index warpgroup
 // TURNED: %[[AGAIN:.*]] = arith.subi %{{.*}}, %[[W]]
 // TURNED: scf.for %{{.*}} = %[[AGAIN]]

@@ -23,13 +23,13 @@
 tile.kernel @program(%o: !tile.ptr<bf16>, %o_row: i64, %n: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
-  %block = tile.block_index
+  %block = tile.index block
   %last = arith.addi %block, %n : i32
   tile.clear %acc : !tile.frag<64x64, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   %some = arith.cmpi slt, %last, %n : i32
   scf.if %some {
-    %same = tile.block_index
+    %same = tile.index block
     tile.store_padding %o stride(%o_row) rows(%same) dim 64 : !tile.ptr<bf16>
   }
   tile.clear %row : !tile.softmax_state<64, 4>

@@ -17,14 +17,14 @@ tile.kernel @in_steps(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: 
     ^bb0(%j: i32, %next: i32, %more: i1):
       %t = tile.mma_abt %s, %q, %q : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %t : !tile.token<product>
-      tile.consumer_release_early %Q unless %more : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %Q unless(%more) : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %t = tile.mma_abt %s, %q, %q : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %t : !tile.token<product>
-      tile.consumer_release_early %Q unless %more : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %Q unless(%more) : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
     tile.consumer_release %Q : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
@@ -45,7 +45,7 @@ tile.kernel @read_behind(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %l
     ^bb0(%j: i32, %next: i32, %more: i1):
       %t = tile.mma_abt %s, %q, %q : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %t : !tile.token<product>
-      tile.consumer_release_early %Q unless %more : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %Q unless(%more) : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
       // expected-error @below {{'tile.mma_abt' op reads a tile of a ring that it has released}}
       %u = tile.mma_abt %s, %q, %q : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %u : !tile.token<product>
@@ -69,7 +69,7 @@ tile.kernel @read_behind_loops(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: 
     ^bb0(%j: i32, %next: i32, %more: i1):
       %t = tile.mma_abt %s, %q, %q : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %t : !tile.token<product>
-      tile.consumer_release_early %Q unless %more : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %Q unless(%more) : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
     // expected-error @below {{'tile.mma_abt' op reads a tile of a ring that it has released}}
@@ -93,8 +93,8 @@ tile.kernel @in_flight(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo:
     ^bb0(%j: i32, %next: i32, %more: i1):
       // expected-note @below {{while this is in flight and reads it}}
       %t = tile.mma_abt %s, %q, %q : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>, !tile.shared<64x64xbf16, swizzled>
-      // expected-error @below {{'tile.consumer_release_early' op releases `Q`}}
-      tile.consumer_release_early %Q unless %more : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
+      // expected-error @below {{'tile.consumer_release' op releases `Q`}}
+      tile.consumer_release %Q unless(%more) : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
       tile.wait %t : !tile.token<product>
       tile.yield
     }
@@ -116,9 +116,9 @@ tile.kernel @twice(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32
     ^bb0(%j: i32, %next: i32, %more: i1):
       %t = tile.mma_abt %s, %q, %q : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %t : !tile.token<product>
-      tile.consumer_release_early %Q unless %more : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
-      // expected-error @below {{'tile.consumer_release_early' op releases a tile that is released}}
-      tile.consumer_release_early %Q unless %more : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
+      tile.consumer_release %Q unless(%more) : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
+      // expected-error @below {{'tile.consumer_release' op releases a tile that is released}}
+      tile.consumer_release %Q unless(%more) : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
     tile.consumer_release %Q : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
@@ -136,8 +136,8 @@ tile.kernel @not_taken(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo:
     %s = tile.alloc "s" : !tile.frag<64x64, 4>
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      // expected-error @below {{'tile.consumer_release_early' op releases a ring without a current tile}}
-      tile.consumer_release_early %Q unless %more : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
+      // expected-error @below {{'tile.consumer_release' op releases a ring without a current tile}}
+      tile.consumer_release %Q unless(%more) : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
     %q = tile.consumer_wait %Q : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
@@ -157,8 +157,8 @@ tile.kernel @other_condition(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1
     %q = tile.consumer_wait %Q : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      // expected-error @below {{'tile.consumer_release_early' op expected the `more` of its loop, got another condition}}
-      tile.consumer_release_early %Q unless %some : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
+      // expected-error @below {{'tile.consumer_release' op expected the `more` of its loop, got another condition}}
+      tile.consumer_release %Q unless(%some) : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
     }
     tile.consumer_release %Q : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>

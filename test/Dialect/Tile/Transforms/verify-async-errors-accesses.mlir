@@ -83,8 +83,8 @@ tile.kernel @store_diagonals(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i
   // What goes through a tile writes it.
   // expected-note @below {{while this is in flight into it}}
   %t = tile.copy_async %place, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x128xbf16, 136>, !tile.ptr<bf16>
-  // expected-error @below {{'tile.store_diagonal_sums' op writes `place`}}
-  tile.store_diagonal_sums %f pitch(%stride), %acc through(%place) : !tile.frag<64x64, 4>, !tile.shared<64x128xbf16, 136>
+  // expected-error @below {{'tile.store_sums' op writes `place`}}
+  tile.store_sums %f, %acc pitch(%stride) through(%place : !tile.shared<64x128xbf16, 136>) : !tile.ptr<f32>, !tile.frag<64x64, 4>
   tile.wait %t : !tile.token<copy>
 }
 
@@ -97,8 +97,8 @@ tile.kernel @store_diagonals_that_are_read(%q: !tile.ptr<bf16>, %f: !tile.ptr<f3
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   // expected-note @below {{which other warps may still be reading here}}
   tile.load_operand %held, %place : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 136>
-  // expected-error @below {{'tile.store_diagonal_sums' op overwrites `place`}}
-  tile.store_diagonal_sums %f pitch(%stride), %acc through(%place) : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 136>
+  // expected-error @below {{'tile.store_sums' op overwrites `place`}}
+  tile.store_sums %f, %acc pitch(%stride) through(%place : !tile.shared<64x64xbf16, 136>) : !tile.ptr<f32>, !tile.frag<64x64, 4>
 }
 
 // -----
@@ -110,8 +110,8 @@ tile.kernel @negate_in_the_same_bytes(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %
   // A tile is written that lies in the bytes of another.
   // expected-note @below {{while this is in flight into it}}
   %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
-  // expected-error @below {{'tile.negate' op overwrites `K`}}
-  tile.negate %Q : !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.scale' op overwrites `K`}}
+  tile.scale %Q by -1.000000e+00 : !tile.shared<64x64xbf16, 72>
   tile.wait %t : !tile.token<copy>
 }
 

@@ -69,8 +69,8 @@ tile.kernel @negate_after(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %
     // or written.
     %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-    // expected-error @below {{'tile.negate' op reads a tile of a ring that it has released}}
-    tile.negate %k : !tile.shared<64x64xbf16, swizzled>
+    // expected-error @below {{'tile.scale' op reads a tile of a ring that it has released}}
+    tile.scale %k by -1.000000e+00 : !tile.shared<64x64xbf16, swizzled>
   }
 }
 
@@ -308,8 +308,8 @@ tile.kernel @softmax(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i
     %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     // expected-note @below {{while this is in flight into it}}
     %t = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
-    // expected-error @below {{'tile.softmax' op writes `s`}}
-    tile.softmax %s, %row scale 0.5 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
+    // expected-error @below {{'tile.online_softmax' op writes `s`}}
+    tile.online_softmax %s, %row scale 0.5 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
     tile.wait %t : !tile.token<product>
     tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   }

@@ -324,8 +324,8 @@ tile.kernel @negate(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: 
   // A sign is changed while the copy is in flight.
   // expected-note @below {{while this is in flight into it}}
   %t = tile.copy_async %Q, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
-  // expected-error @below {{'tile.negate' op writes `Q`}}
-  tile.negate %Q : !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.scale' op writes `Q`}}
+  tile.scale %Q by -1.000000e+00 : !tile.shared<64x64xbf16, 72>
   tile.wait %t : !tile.token<copy>
 }
 
@@ -343,8 +343,8 @@ tile.kernel @negate_readers(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32
   %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
   // expected-note @below {{which other warps may still be reading here}}
   tile.load_operand %held, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
-  // expected-error @below {{'tile.negate' op overwrites `Q`}}
-  tile.negate %Q : !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.scale' op overwrites `Q`}}
+  tile.scale %Q by -1.000000e+00 : !tile.shared<64x64xbf16, 72>
 }
 
 // -----

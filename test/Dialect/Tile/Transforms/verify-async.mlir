@@ -134,7 +134,7 @@ tile.kernel @rings(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32,
         %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
         %ta = tile.mma_ab %acc, %p, %v : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
         tile.wait %ts : !tile.token<product>
-        tile.softmax %s, %row scale 0.5 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
+        tile.online_softmax %s, %row scale 0.5 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
         tile.wait %ta : !tile.token<product>
         tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
         tile.rescale %acc, %row : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>

@@ -26,22 +26,11 @@ struct Computation {
   BackwardOp backward; ///< null: forward
 };
 
-/// Columns in which a backward pass adds up dQ, one pass over key tiles.
-inline int64_t sumColumns(int64_t dimQk) { return dimQk <= 32 ? 32 : llvm::alignTo(dimQk, 64); }
-
-/// What the gradient of an array is called, and what kernels leave for it.
+/// The name of the gradient of an array.
 std::string gradientOf(const ScoreOperand &array);
-std::string partialGradientOf(const ScoreOperand &array);
 void addGradients(BackwardOp backward, std::vector<struct ProblemTensor> &list);
-void addPartialGradients(BackwardOp backward, std::vector<struct ProblemTensor> &list);
 /// Of a backward pass: are there such arrays, and are other tensors called otherwise?
 mlir::LogicalResult verifyDifferentiatedArrays(BackwardOp backward);
-
-/// Rows of the tiles in which a backward pass numbers what it keeps of query rows; query
-/// tiles of its kernels are these or halves of them.
-constexpr int64_t statisticsTile = 128;
-/// Rows of a sum of dQ that key tiles add to in turn: no query tile has fewer.
-constexpr int64_t rowsOfOrderCounter = 64;
 
 /// The extents that one call decides; -1 while not known.
 struct Sizes {
@@ -65,8 +54,8 @@ struct FixedSizes {
   int64_t heads = 0, kvHeads = 0, dimQk = 0, dimV = 0;
   int64_t group() const { return heads / kvHeads; } ///< query heads of a kv head
   int64_t segments = 0;                             ///< of segments: ids
-  int64_t qTile = 0; ///< rows of a listed tile of segments, or of one that a backward pass counts rows in
-  int64_t longest = int64_t(1) << 30; ///< of all axes (`longestSequence`)
+  int64_t qTile = 0;                                ///< query rows of the tiles in `tiles_q`
+  int64_t longest = int64_t(1) << 30;               ///< of all axes (`longestSequence`)
   bool packedQ = false, packedKv = false;
   bool backward = false; ///< of gradients
   static FixedSizes of(Computation computation);
@@ -92,28 +81,11 @@ struct ProblemTensor {
     TokensKv,
     Segments,
     SegmentsPlusOne,
-    Slots,
-    Splits,
-    DimSum,         ///< dim_qk, in whole pieces that warpgroups add
-    Listing,        ///< tiles that have lists, as a launch numbers them
-    Listable,       ///< tiles of the other side, numbered likewise, in whole fours of groups of 32
-    Lists,          ///< entries of all lists
-    TiledRowsKv,    ///< likewise of keys
-    Diagonals,      ///< differences of positions that rows of tiles of all sequences have
-    Numbering,      ///< what `tile.number_tree` needs for all keys
-    SlotsQ,         ///< of query tiles of any size
-    SlotsKv,        ///< of key tiles of any size
-    OrderCountersQ, ///< so many rows of queries (`rowsOfOrderCounter`) at a time, of each sequence
-    TiledRowsQ,     ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
+    Slots, ///< work tiles of `qTile` rows
     One,
-    Two,
-    Four,
-    Eight,
     Table,
-    Entries,        ///< as many as the array has
-    EntriesPlusOne, ///< likewise, one or more
-    BlockRows,      ///< rows of blocks that the array `lists.offsets` has lists of
-    BlockWords      ///< columns of blocks that a sequence may have, a bit each
+    Entries,       ///< as many as the array has
+    EntriesPlusOne ///< likewise, one or more
   };
 
   ProblemTensor(std::string name, Role role, Element element, llvm::ArrayRef<Axis> axes);
@@ -123,13 +95,9 @@ struct ProblemTensor {
   Element element;
   llvm::SmallVector<Axis, 4> axes;
   int64_t entries = 0; ///< of an axis Table
-  /// Of lists of blocks and what is made of them: the operand of `OperandShape::BlockRows`.
+  /// The operand of `OperandShape::BlockRows`, of an array of lists of blocks.
   std::optional<MaskOperand> lists;
-  bool hasParents = false; ///< a kernel ahead makes numbers of it
-  /// Of lists of tiles: are they key tiles', and what bounds them, if anything does (`boundingLists`).
-  bool listsOfKeys = false;
-  std::vector<MaskOperand> boundedBy;
-  std::optional<int64_t> visits; ///< as the problem says, keys of a row
+  bool hasParents = false; ///< a preceding kernel numbers the tree of these parents
   /// Positions of batch, row and head among the axes, or -1; -1 for arrays.
   int batchAxis = -1, rowAxis = -1, headAxis = -1;
 
@@ -160,39 +128,11 @@ std::vector<ProblemTensor> tensorsOf(Computation computation);
 
 /// ids and positions, then results in the order of the op's description.
 std::vector<ProblemTensor> tensorsOf(SegmentsOp segments);
+/// Of a problem with ids: what `attn.segments` finds for its kernels, but for the status, which is the caller's.
+std::vector<ProblemTensor> tensorsOfSegments(ProblemOp problem);
 
-/// What the kernels of a problem may leave for each other, in memory of the caller: o and
-/// lse of each part of the keys, both float32; of masks that read arrays of positions, what these
-/// hold in tiles of one side, and for each tile of the other those to visit (`TileLists`); where some
-/// sequences have a kernel of their own, the slots of the others (`workTileLists`).
-std::vector<ProblemTensor> scratchOf(Computation computation);
-
-/// What says which tiles of the other side the tiles of one visit: the least and largest entries of arrays there, the
-/// lists, where each tile's is (as `tile.select_tiles` has it), and how much of the lists is taken.
-struct TileLists {
-  const char *ranges, *list, *visits, *taken;
-};
-/// Of query tiles, or of key tiles.
-const TileLists &tileLists(bool ofKeys);
-/// How many values `ranges` has of each tile, side by side: the least and the largest of each array, and for those with
-/// an entry that hides whether none does; behind all tiles', least and largest of groups of 32 of them. And how many
-/// values a tile that takes.
-int64_t valuesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
-int64_t linesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
-
-/// Where `tile.number_tree` works, of parents of this name.
-std::string numberingOf(llvm::StringRef parents);
-
-/// A list of slots of tiles of one side that a kernel is for: its name, and that of how many there are.
-struct WorkTileList {
-  const char *name, *count;
-  bool keys;
-};
-/// All that a forward or a backward pass may have. Backward those of rows ahead of gradients, of keys, and of dQ.
-llvm::ArrayRef<WorkTileList> workTileLists(bool backward);
-
-/// The name of the bits that are made of a block map's lists.
-std::string bitsOf(const MaskOperand &lists);
+/// The axes of a mask's array ahead of that of positions or lists.
+llvm::SmallVector<ProblemTensor::Axis, 4> leadingAxesOf(const MaskOperand &operand, LayoutAttr q, LayoutAttr kv);
 
 } // namespace attn
 

@@ -86,25 +86,6 @@ def Tile_AddGlobalOrderedOp : Tile_ComputeOp<"add_global_ordered"> {
   let hasVerifier = 1;
 }
 
-def Tile_StoreWarpgroupOp : Tile_ComputeOp<"store_warpgroup"> {
-  let summary = "writes 64 rows that a reducer's four warps have";
-  let description = [{
-    `tile.add_global` of a reducer, of a block that is alone: rows below `rows` are multiplied `by` a number, rounded,
-    and written.
-
-    Constraints:
-    - C1: the fragment has 64 rows and four warps, and `dim` columns or more.
-
-    ```mlir
-    tile.store_warpgroup %dq stride(%dq_row), %acc by 0.125 rows(%rows) dim 64 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
-    ```
-  }];
-  let arguments = (ins Out<Tile_Ptr>:$dst, I64:$stride, In<Tile_Frag>:$acc, F64Attr:$factor, I32:$rows, I64Attr:$dim);
-  let assemblyFormat = [{ $dst `stride` `(` $stride `)` `,` $acc `by` $factor `rows` `(` $rows `)` `dim` $dim attr-dict
-    `:` qualified(type($dst)) `,` qualified(type($acc)) }];
-  let hasVerifier = 1;
-}
-
 def Tile_SkipAddOp : Tile_DqStoreOp<"skip_add"> {
   let summary = "leaves a sum's counter at -1: nobody adds to it";
   let description = [{

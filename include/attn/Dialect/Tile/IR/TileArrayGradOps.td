@@ -18,17 +18,33 @@ def Tile_AccumulateOp : Tile_ComputeOp<"accumulate", [AllTypesMatch<["acc", "gra
   let assemblyFormat = "$acc `,` $grad attr-dict `:` qualified(type($acc))";
 }
 
-def Tile_StoreRowSumsOp : Tile_ComputeOp<"store_row_sums"> {
-  let summary = "writes the sum of each row of a fragment";
+def Tile_StoreSumsOp : Tile_ComputeOp<"store_sums", [AttrSizedOperandSegments]> {
+  let summary = "writes the sums of a fragment's rows or diagonals";
   let description = [{
-    One behind the other, all rows of the tile.
+    Without `through`: the sum of each row, in order, at `dst`.
+
+    With `through`: the sums along diagonals, by way of a tile in shared memory. Of n rows and columns, diagonals below
+    the main one (column - row from -n, which is empty, to -1) are written at `dst`, and those from the main one on
+    (0 to n - 1) n + `pitch` behind `dst`: the sums of consecutive tiles, along which column - row goes on, lie in two
+    runs, and each number is written once. The fragment is overwritten.
+
+    Constraints:
+    - C1: `pitch` and `through` go together, and the fragment has as many rows as columns then.
 
     ```mlir
-    tile.store_row_sums %dst, %acc : !tile.frag<64x64, 4>
+    tile.store_sums %dst, %acc : !tile.ptr<f32>, !tile.frag<64x64, 4>
+    tile.store_sums %dst, %acc pitch(%pitch) through(%place : !tile.shared<64x80xbf16, 88>)
+        : !tile.ptr<f32>, !tile.frag<64x64, 4>
     ```
   }];
-  let arguments = (ins Out<Tile_FloatPtr>:$dst, In<Tile_Frag>:$acc);
-  let assemblyFormat = "$dst `,` $acc attr-dict `:` qualified(type($acc))";
+  let arguments = (ins Out<Tile_FloatPtr>:$dst, Tile_Frag:$acc, Optional<I64>:$pitch, Optional<Tile_Shared>:$place);
+  let builders = [OpBuilder<(ins "::mlir::Value":$dst, "::mlir::Value":$acc),
+                            "build($_builder, $_state, dst, acc, ::mlir::Value(), ::mlir::Value());">];
+  let assemblyFormat = [{
+    $dst `,` $acc (`pitch` `(` $pitch^ `)`)? (`through` `(` $place^ `:` qualified(type($place)) `)`)? attr-dict
+    `:` qualified(type($dst)) `,` qualified(type($acc))
+  }];
+  let hasVerifier = 1;
 }
 
 def Tile_StoreCornerOp : Tile_ComputeOp<"store_corner"> {
@@ -43,41 +59,6 @@ def Tile_StoreCornerOp : Tile_ComputeOp<"store_corner"> {
   let arguments = (ins Out<Tile_FloatPtr>:$dst, I64:$stride, I32:$rows, I32:$cols, In<Tile_Frag>:$acc);
   let assemblyFormat = "$dst `stride` `(` $stride `)` `rows` `(` $rows `)` `cols` `(` $cols `)` `,` $acc attr-dict `:` "
                        "qualified(type($acc))";
-}
-
-def Tile_StoreDiagonalSumsOp : Tile_ComputeOp<"store_diagonal_sums"> {
-  let summary = "writes the sums along the diagonals of a fragment";
-  let description = [{
-    Of n rows and columns, diagonals below the main one (column - row from -n, which has nothing, to -1) are written
-    at `dst`, and those from the main one on (0 to n - 1) n behind `dst` and `pitch` further: sums of a row of tiles
-    along which column - row goes on then lie in two runs, of which each number is written once. The fragment is
-    used up.
-
-    Constraints:
-    - C1: as many rows as columns.
-
-    ```mlir
-    tile.store_diagonal_sums %dst pitch(%pitch), %acc through(%place) : !tile.frag<64x64, 4>, !tile.shared<64x80xbf16,
-        88>
-    ```
-  }];
-  let arguments = (ins Out<Tile_FloatPtr>:$dst, I64:$pitch, Tile_Frag:$acc, Tile_Shared:$place);
-  let assemblyFormat = "$dst `pitch` `(` $pitch `)` `,` $acc `through` `(` $place `)` attr-dict `:` "
-                       "qualified(type($acc)) `,` qualified(type($place))";
-  let hasVerifier = 1;
-}
-
-def Tile_ClearEntryOp : Tile_ComputeOp<"clear_entry"> {
-  let summary = "sets a number in global memory to 0";
-  let description = [{
-    Of kernels whose blocks are one warp.
-
-    ```mlir
-    tile.clear_entry %to
-    ```
-  }];
-  let arguments = (ins Out<Tile_FloatPtr>:$to);
-  let assemblyFormat = "$to attr-dict";
 }
 
 def Tile_AddTotalOp : Tile_ComputeOp<"add_total"> {

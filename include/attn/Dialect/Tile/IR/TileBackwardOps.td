@@ -166,32 +166,11 @@ def Tile_SinglePassGradsOp : Tile_ComputeOp<"single_pass_grads", [AllTypesMatch<
   let hasVerifier = 1;
 }
 
-def Tile_LoadOperandRowsOp : Tile_ComputeOp<"load_operand_rows"> {
-  let summary = "brings rows from global memory to registers";
-  let description = [{
-    Not as products read them: of each row, the four lanes that have it in a fragment take 16 bytes in turns. Columns
-    beyond `dim`, and rows from `rows` on, are 0. They are under way until they are read, beside what is waited for
-    meanwhile.
-
-    Constraints:
-    - C1: 16 rows a warp, and `dim` columns, rounded up to 32.
-
-    ```mlir
-    tile.load_operand_rows %all_o, %o stride(%o_row) rows(%n) dim 128 : !tile.register_operand<192x128xbf16, 12>,
-        !tile.ptr<bf16>
-    ```
-  }];
-  let arguments = (ins Out<Tile_RegisterOperand>:$held, Tile_Ptr:$src, I64:$stride, I32:$rows, I64Attr:$dim);
-  let assemblyFormat = "$held `,` $src `stride` `(` $stride `)` `rows` `(` $rows `)` `dim` $dim attr-dict `:` "
-                       "qualified(type($held)) `,` qualified(type($src))";
-  let hasVerifier = 1;
-}
-
 def Tile_AddDeltaOp : Tile_ComputeOp<"add_delta"> {
   let summary = "adds rowsum(O dO) to what statistics know of delta";
   let description = [{
     For rows whose keys come in several tiles: `tile.single_pass_grads ... known` has no sum over all of them. dO is a
-    tile in shared memory, O is one of the same rows and columns, or its rows are held as `tile.load_operand_rows`
+    tile in shared memory, O is one of the same rows and columns, or its rows are held as `tile.load_rows`
     brings them. `first`: the statistics' are the tile's rows from there on.
 
     Constraints:
@@ -245,14 +224,22 @@ def Tile_GradScoresOp : Tile_ComputeOp<"grad_scores"> {
 }
 
 def Tile_ScaleOp : Tile_ComputeOp<"scale"> {
-  let summary = "multiplies a fragment, or a SIMT tile, by a number";
+  let summary = "multiplies a fragment, a SIMT tile or a tile in shared memory by a number";
   let description = [{
+    A tile in shared memory changes its sign, and the op ends with a barrier of the block: a negative softmax scale moves
+    its sign into Q, so that `tile.online_softmax` may take the largest product for the largest score.
+
+    Constraints:
+    - C1: the factor of a tile in shared memory is -1.
+
     ```mlir
     tile.scale %acc by 8.838835e-02 : !tile.frag<128x128, 8>
+    tile.scale %Q by -1.0 : !tile.shared<128x64xbf16, 72>
     ```
   }];
-  let arguments = (ins Tile_AnySum:$place, F64Attr:$factor);
+  let arguments = (ins AnyTypeOf<[Tile_AnySum, Tile_Shared]>:$place, F64Attr:$factor);
   let assemblyFormat = "$place `by` $factor attr-dict `:` qualified(type($place))";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -285,47 +272,33 @@ def Tile_StoreAndSyncOp
 }
 
 def Tile_ProducerStoreOp : Tile_ComputeOp<"producer_store"> {
-  let summary = "writes a tile in registers to the next slot of a ring, for another role or all warps of this one";
+  let summary = "writes a tile in registers, or zeros, to the next slot of a ring";
   let description = [{
-    Waits until the slot is free. Each warp writes its rows; nobody may read them before `tile.producer_commit`. Where
-    the warps that put it take it as well (no reducer does), each waits for the others' rows in `tile.consumer_wait`,
-    and for all to have released the slot here; `tile.store_and_sync` meets them at once.
+    Waits until the slot is free. Each warp writes its rows, which may be read behind `tile.producer_commit`. Where the
+    warps that store a tile also read it (which those of a dQ MMA warpgroup do not), each waits for the others' rows in
+    `tile.consumer_wait`, and here until all have released the slot; `tile.store_and_sync` has one barrier for both.
 
-    `first`: these are the tile's rows from there on, and others are put apart. A fragment is rounded on the way: a held
-    copy of it would take registers.
+    `first`: the operand has the tile's rows from there on; other rows are stored by another op. A fragment is converted
+    on the way, since a converted copy would take registers. Without an operand the tile becomes zeros: the step of a
+    warpgroup whose rows have nothing to do.
 
     Constraints:
-    - C1: the ring's tiles have the held one's element type, rows and columns; or fewer rows, of which the first warps'
-      are then written, 16 each, and more columns, which are not written.
+    - C1: the ring's tiles have the operand's element type, rows and columns; or fewer rows, and the first warps store
+      16 rows each, and more columns, which are not written.
+    - C2: without an operand the ring's tiles are swizzled, and there is no `first`.
 
     ```mlir
     tile.producer_store %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
     tile.producer_store %dS, %s first 0 : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.frag<128x64, 8>
+    tile.producer_store %dS : !tile.ring<2, <128x64xbf16, swizzled>>
     ```
   }];
-  let arguments = (ins Out<Tile_Ring>:$ring, In<AnyTypeOf<[Tile_RegisterOperand, Tile_Frag]>>:$held,
+  let arguments = (ins Out<Tile_Ring>:$ring, In<Optional<AnyTypeOf<[Tile_RegisterOperand, Tile_Frag]>>>:$operand,
       OptionalAttr<I64Attr>:$first);
-  let builders = [OpBuilder<(ins "::mlir::Value":$ring, "::mlir::Value":$held),
-                            "build($_builder, $_state, ring, held, /*first=*/::mlir::IntegerAttr());">];
-  let assemblyFormat =
-      "$ring `,` $held (`first` $first^)? attr-dict `:` qualified(type($ring)) `,` qualified(type($held))";
-  let hasVerifier = 1;
-}
-
-def Tile_ProducerStoreZerosOp : Tile_ComputeOp<"producer_store_zeros"> {
-  let summary = "the same with a tile of zeros";
-  let description = [{
-    Of a step in which a warpgroup's rows have nothing to do.
-
-    Constraints:
-    - C1: the ring's tiles are swizzled ones.
-
-    ```mlir
-    tile.producer_store_zeros %dS : !tile.ring<2, <128x64xbf16, swizzled>>
-    ```
-  }];
-  let arguments = (ins Out<Tile_Ring>:$ring);
-  let assemblyFormat = "$ring attr-dict `:` qualified(type($ring))";
+  let builders = [OpBuilder<(ins "::mlir::Value":$ring, "::mlir::Value":$operand),
+                            "build($_builder, $_state, ring, operand, /*first=*/::mlir::IntegerAttr());">];
+  let assemblyFormat = "$ring (`,` $operand^)? (`first` $first^)? attr-dict `:` qualified(type($ring)) (`,` "
+                       "qualified(type($operand))^)?";
   let hasVerifier = 1;
 }
 
@@ -376,16 +349,20 @@ def Tile_MmaAtbOp : Tile_ComputeOp<"mma_atb"> {
       a warpgroup, and columns that divide 64 or are a multiple of it, in all B's, rounded up to 64 at most. Or neither
       is swizzled, and acc is A's columns by B's.
     - C2: acc of one `block` has 64 rows and 4 warps, and there are so many blocks.
+    - C3: of SIMT tiles, acc += A^T B: acc has A's columns as rows and B's columns, B has A's rows, elements of both are
+      f32, all have as many lanes, and there is no `block`.
 
     ```mlir
     %t = tile.mma_atb %dQ, %dS_tile, %K_tile
         : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
     %u = tile.mma_atb %half, %dS_tile, %K_tile block 1 of 2
         : !tile.frag<64x64, 4>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
+    %v = tile.mma_atb %dV, %p, %dO
+        : !tile.simt_tile<4x128xf32, 16>, !tile.simt_scores<1x4, 16>, !tile.simt_tile<1x128xf32, 16>
     ```
   }];
-  let arguments = (ins Out<Tile_Frag>:$acc, In<Tile_Shared>:$a, In<Tile_Shared>:$b, OptionalAttr<I64Attr>:$block,
-      OptionalAttr<I64Attr>:$of);
+  let arguments = (ins Tile_AnySum:$acc, In<AnyTypeOf<[Tile_Shared, Tile_SimtScores]>>:$a,
+      In<AnyTypeOf<[Tile_Shared, Tile_SimtTile]>>:$b, OptionalAttr<I64Attr>:$block, OptionalAttr<I64Attr>:$of);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat = [{
     $acc `,` $a `,` $b (`block` $block^ `of` $of)? attr-dict `:` qualified(type($acc)) `,` qualified(type($a)) `,`

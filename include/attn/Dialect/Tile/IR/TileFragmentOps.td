@@ -91,57 +91,42 @@ def Tile_ApplyMaskOp
 def Tile_OnlineSoftmaxOp : Tile_ComputeOp<"online_softmax"> {
   let summary = "one step of the online softmax";
   let description = [{
-    Raises the running maximum of each row, rescales its sum and `acc`, turns the
-    scores `s` into unnormalised probabilities and adds them to the sum. In base
-    2: scores are multiplied by `scale` * log2(e).
+    Raises the running maximum of each row, rescales its sum and `acc`, turns the scores `s` into unnormalised
+    probabilities and adds them to the sum. In base 2: scores are multiplied by `scale` * log2(e).
 
-    `rising`: scores are expected to be larger from tile to tile, so that most tiles
-    raise a maximum.
+    Without `acc`, a product into the accumulator may be in flight meanwhile: the softmax state keeps the factor for
+    `tile.rescale`. A single-pass softmax, where one tile has all keys, needs no rescaling.
+
+    `rising`: scores are expected to grow from tile to tile, so that most tiles raise a maximum.
 
     `repaired`: a row whose largest score is 2^24 or more in size, in base 2, may come out wrong. `tile.normalize` finds
     such rows and `tile.recompute_rows` computes them again. Without it every finite score is right, which takes a few
     instructions a tile.
 
     Constraints:
-    - C1: scale is positive (`tile.negate` takes a sign, the least float stands for 0).
-    - C2: all places are fragments, or all are SIMT tiles of as many lanes.
+    - C1: scale is positive (`tile.scale` takes a sign, the least float stands for 0).
+    - C2: all places are fragments, or all are SIMT tiles of as many lanes, with `acc`.
 
     ```mlir
     tile.online_softmax %s, %row, %acc scale 8.838835e-02
         : !tile.frag<128x64, 4>, !tile.softmax_state<128, 4>, !tile.frag<128x128, 4>
+    tile.online_softmax %s, %row scale 8.838835e-02 repaired : !tile.frag<128x128, 8>, !tile.softmax_state<128, 8>
     ```
   }];
   let hasVerifier = 1;
-  let arguments = (ins Tile_AnyScores:$s, Tile_AnyRows:$row, Tile_AnySum:$acc, F64Attr:$scale, UnitAttr:$rising,
-      UnitAttr:$repaired);
+  let arguments = (ins Tile_AnyScores:$s, Tile_AnyRows:$row, Optional<Tile_AnySum>:$acc, F64Attr:$scale,
+      UnitAttr:$rising, UnitAttr:$repaired);
+  let builders = [OpBuilder<
+      (ins "::mlir::Value":$s, "::mlir::Value":$row, "::mlir::FloatAttr":$scale, "::mlir::UnitAttr":$repaired), [{
+    build($_builder, $_state, s, row, /*acc=*/::mlir::Value(), scale, /*rising=*/::mlir::UnitAttr(), repaired);
+  }]>];
   let assemblyFormat =
-      [{ $s `,` $row `,` $acc `scale` $scale (`repaired` $repaired^)? attr-dict `:` qualified(type($s)) `,`
-          qualified(type($row)) `,` qualified(type($acc)) }];
-}
-
-def Tile_SoftmaxOp : Tile_ComputeOp<"softmax"> {
-  let summary = "the first half of `tile.online_softmax`: everything but the accumulator";
-  let description = [{
-    So that a product into the accumulator may be under way meanwhile. By how much
-    the accumulator is to shrink stays with the row states, for `tile.rescale`. Where one tile has all keys, none does.
-    `repaired` is as in `tile.online_softmax`.
-
-    Constraints:
-    - C1: scale is positive.
-
-    ```mlir
-    tile.softmax %s, %row scale 8.838835e-02 : !tile.frag<128x128, 8>, !tile.softmax_state<128, 8>
-    ```
-  }];
-  let hasVerifier = 1;
-  let arguments = (ins Tile_Frag:$s, Tile_SoftmaxState:$row, F64Attr:$scale, UnitAttr:$repaired);
-  let assemblyFormat =
-      [{ $s `,` $row `scale` $scale (`repaired` $repaired^)? attr-dict `:` qualified(type($s)) `,` qualified(type($row))
-          }];
+      [{ $s `,` $row (`,` $acc^)? `scale` $scale (`repaired` $repaired^)? attr-dict `:` qualified(type($s)) `,`
+          qualified(type($row)) (`,` qualified(type($acc))^)? }];
 }
 
 def Tile_RescaleOp : Tile_ComputeOp<"rescale"> {
-  let summary = "the second half of `tile.online_softmax`: the accumulator follows the maxima";
+  let summary = "the accumulator follows the maxima that `tile.online_softmax` raised";
   let description = [{
     ```mlir
     tile.rescale %acc, %row : !tile.frag<128x128, 8>, !tile.softmax_state<128, 8>
@@ -174,17 +159,16 @@ def Tile_ConvertOp : Tile_ComputeOp<"convert"> {
 
 def Tile_SoftmaxConvertOp
     : Tile_ComputeOp<"softmax_convert", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
-  let summary = "`tile.softmax` and `tile.convert` at once, maxima last";
+  let summary = "`tile.online_softmax` and `tile.convert` in one, maxima last";
   let description = [{
     Scores become rounded probabilities and join the sums. They are first taken
     relative to the maxima as they are; only if a sum then shows that a row grew
     far beyond its maximum, that is raised and all is done once more. So
     exponentials wait for no maximum, and most tiles compute none. What that means
     for the accumulator stays with the row states, for `tile.rescale`. The maxima
-    have to come from scores already, as `tile.softmax` leaves them. `repaired` is as in `tile.online_softmax`.
+    have to come from scores already, as `tile.online_softmax` leaves them. `repaired` is as in `tile.online_softmax`.
 
-    `p` must not be read by a product any more, which `tile.softmax` and
-    `tile.convert` ask of the second of them only.
+    No product may read `p` any more when this op begins; of the two ops, only `tile.convert` needs that.
 
     The regions are those of a `tile.modify` that `tile-fuse-modify` found right
     before; (`q0`, `k0`) come with them. Scores are small if all of a warp's are
@@ -301,29 +285,33 @@ def Tile_AddSinkOp
 }
 
 def Tile_NormalizeOp : Tile_ComputeOp<"normalize"> {
-  let summary = "divides the accumulator by the rows' sums (0 where nothing was seen)";
+  let summary = "divides the accumulator by the rows' sums (0 where no key was seen)";
   let description = [{
-    `repaired`: a row whose largest score is 2^24 or more in size, in base 2, becomes NaN, so that `tile.recompute_rows`
-    computes it again.
+    `reduced`: `tile.reduce_row_sums` has reduced the sums across lanes, as for accumulators whose columns are divided
+    one part after the other. `repaired`: a row whose largest score is 2^24 or more in size, in base 2, becomes NaN, so
+    that `tile.recompute_rows` computes it again.
 
     Constraints:
     - C1: both are of fragments, or both of SIMT tiles of as many lanes.
     - C2: `repaired` is for fragments, in a kernel with a `tile.recompute_rows`.
+    - C3: `reduced` is for fragments, and not with `repaired`.
 
     ```mlir
     tile.normalize %acc, %row : !tile.frag<128x128, 4>, !tile.softmax_state<128, 4>
+    tile.reduce_row_sums %few : !tile.softmax_state<32, 2>
+    tile.normalize %part, %few reduced : !tile.frag<32x64, 2>, !tile.softmax_state<32, 2>
     ```
   }];
   let hasVerifier = 1;
-  let arguments = (ins Tile_AnySum:$acc, Tile_AnyRows:$row, UnitAttr:$repaired);
-  let assemblyFormat =
-      "$acc `,` $row (`repaired` $repaired^)? attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
+  let arguments = (ins Tile_AnySum:$acc, Tile_AnyRows:$row, UnitAttr:$repaired, UnitAttr:$reduced);
+  let assemblyFormat = "$acc `,` $row (`repaired` $repaired^)? (`reduced` $reduced^)? attr-dict `:` "
+                       "qualified(type($acc)) `,` qualified(type($row))";
 }
 
 def Tile_ReduceRowSumsOp : Tile_ComputeOp<"reduce_row_sums"> {
-  let summary = "completes the rows' sums: the first half of `tile.normalize`";
+  let summary = "reduces the rows' sums across the lanes that hold a row: the first half of `tile.normalize`";
   let description = [{
-    Once, where parts of the columns are divided one after the other.
+    Once, where `tile.normalize ... reduced` divides several accumulators of the same rows.
 
     ```mlir
     tile.reduce_row_sums %row : !tile.softmax_state<32, 2>
@@ -331,17 +319,6 @@ def Tile_ReduceRowSumsOp : Tile_ComputeOp<"reduce_row_sums"> {
   }];
   let arguments = (ins Tile_SoftmaxState:$row);
   let assemblyFormat = "$row attr-dict `:` qualified(type($row))";
-}
-
-def Tile_DivideOp : Tile_ComputeOp<"divide"> {
-  let summary = "divides by the rows' sums: the second half of `tile.normalize`";
-  let description = [{
-    ```mlir
-    tile.divide %acc, %row : !tile.frag<32x64, 2>, !tile.softmax_state<32, 2>
-    ```
-  }];
-  let arguments = (ins Tile_Frag:$acc, In<Tile_SoftmaxState>:$row);
-  let assemblyFormat = "$acc `,` $row attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
 }
 
 #endif // TILE_FRAGMENT_OPS

@@ -28,7 +28,7 @@ def Tile_KvLoopOp
     whatever the schedule says.
 
     `own [%a, %b, %c]`, of a walk of one run: that of the warpgroup's own rows, as `bounds` are that of the tile's. It
-    lies within that, and may differ from one warpgroup to the next (`tile.warpgroup_index`). Tiles outside it add
+    lies within that, and may differ from one warpgroup to the next (`tile.index warpgroup`). Tiles outside it add
     nothing to those rows.
 
     Made by `convert-attn-to-tile`, gone after `tile-split-kv-loop`.

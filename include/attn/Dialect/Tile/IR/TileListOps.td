@@ -55,19 +55,6 @@ def Tile_StoreEntryOp : Tile_ComputeOp<"store_entry"> {
   let assemblyFormat = "$array `[` $index `]` `,` $value attr-dict";
 }
 
-def Tile_WarpIndexOp : Tile_ScalarOp<"warp_index"> {
-  let summary = "the number of this warp in its block";
-  let description = [{
-    For loops that warps share: what each does is a warp's.
-
-    ```mlir
-    %warp = tile.warp_index
-    ```
-  }];
-  let results = (outs I32:$result);
-  let assemblyFormat = "attr-dict";
-}
-
 def Tile_InitListsOp : Tile_ComputeOp<"init_lists"> {
   let summary = "makes lists ready for `tile.select_tiles`";
   let description = [{

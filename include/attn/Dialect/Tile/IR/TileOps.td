@@ -60,7 +60,7 @@ def Tile_KernelOp
     ```mlir
     tile.kernel @copy(%q: !tile.ptr<bf16>, %batch: i32) target("cpu") grid(dense heads 4)
         schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-      %b = tile.block_index
+      %b = tile.index block
     }
     ```
   }];
@@ -92,41 +92,47 @@ def Tile_KernelOp
   }];
 }
 
-def Tile_BlockIndexOp
-    : Tile_ScalarOp<"block_index", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
-  let summary = "the number of this block in the grid";
+def Tile_IndexOp : Tile_ScalarOp<"index", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "the number of this block, warpgroup, warp or group of lanes";
   let description = [{
-    With `below`, blocks from that number on have nothing to do and end here: a grid is as
-    big as it may have to be, and arrays say how much of it there is.
+    | kind | number |
+    |---|---|
+    | `block` | of this block in the grid |
+    | `warpgroup` | of this warpgroup among those that compute: a fragment's rows from 64 times this number on are its |
+    | `warp` | of this warp in its block |
+    | `global_warp` | of this warp in the launch |
+    | `lane_group` | of this group of `lanes` lanes in its warp; a warp has one group on a CPU |
+
+    With `below`, blocks from that number on end here: the grid is an upper bound, and run-time arrays say how many
+    blocks have work. What follows from the number of a lane group differs within a warp; every other kind is the same
+    for all lanes of a warp.
 
     Constraints:
-    - C1: `below` only where it stands in the kernel itself, so that the kernel ends.
+    - C1: `below` goes with `block`, in the body of the kernel itself, which the block leaves.
+    - C2: `lanes`, one of 1, 2, 4, 8, 16 and 32, goes with `lane_group`, and only with it.
 
     ```mlir
-    tile.kernel @k(%listed: i32) target("sm_80") grid(packed heads 1)
+    tile.kernel @k(%blocks: i32) target("sm_80") grid(packed heads 1)
         schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-      %block = tile.block_index below(%listed)
+      %block = tile.index block below(%blocks)
+      %warpgroup = tile.index warpgroup
+      %lane_group = tile.index lane_group lanes 16
     }
     ```
   }];
-  let arguments = (ins Optional<I32>:$below);
+  let arguments = (ins Tile_IndexKind:$kind, Optional<I32>:$below, OptionalAttr<I64Attr>:$lanes);
   let results = (outs I32:$result);
-  let assemblyFormat = "(`below` `(` $below^ `)`)? attr-dict";
+  let builders = [OpBuilder<(ins "::attn::tile::IndexKind":$kind), [{
+    build($_builder, $_state, $_builder.getI32Type(), kind, /*below=*/::mlir::Value(), /*lanes=*/::mlir::IntegerAttr());
+  }]>];
+  let assemblyFormat = "$kind (`below` `(` $below^ `)`)? (`lanes` $lanes^)? attr-dict";
   let hasVerifier = 1;
-}
-
-def Tile_WarpgroupIndexOp
-    : Tile_ScalarOp<"warpgroup_index", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
-  let summary = "the number of this warpgroup among those that compute";
-  let description = [{
-    It has 64 rows of a fragment, from 64 times its number on.
-
-    ```mlir
-    %warpgroup = tile.warpgroup_index
-    ```
+  let declarations = [{
+    static IndexOp block(::mlir::OpBuilder &b, ::mlir::Location loc, ::mlir::Value below = {});
+    static IndexOp laneGroup(::mlir::OpBuilder &b, ::mlir::Location loc, int64_t lanes);
+    bool isBlock() { return getKind() == ::attn::tile::IndexKind::block; }
+    bool isWarpgroup() { return getKind() == ::attn::tile::IndexKind::warpgroup; }
   }];
-  let results = (outs I32:$result);
-  let assemblyFormat = "attr-dict";
 }
 
 def Tile_FindSequenceOp
@@ -243,15 +249,29 @@ def Tile_AllocOp : Tile_ControlOp<"alloc", [DeclareOpInterfaceMethods<OpAsmOpInt
   }]>];
 }
 
-def Tile_ClearOp : Tile_ComputeOp<"clear"> {
-  let summary = "sets a fragment to 0, or row states to \"nothing seen yet\"";
+def Tile_ClearOp : Tile_ComputeOp<"clear", [AttrSizedOperandSegments]> {
+  let summary = "sets a fragment or numbers in global memory to 0, or softmax states to \"no key seen\"";
   let description = [{
+    With `count`, a multiple of 4, numbers of an array: `block` of so many blocks clears those that a grid-stride loop
+    gives it, so that all blocks together clear all. A pointer without `count` is to one number, in a kernel whose
+    blocks are one warp.
+
+    Constraints:
+    - C1: `count` and `block` go together, with a pointer.
+
     ```mlir
     tile.clear %acc : !tile.frag<128x128, 4>
+    tile.clear %sum count(%count) block(%block of %blocks) : !tile.ptr<f32>
+    tile.clear %to : !tile.ptr<f32>
     ```
   }];
-  let arguments = (ins Out<AnyTypeOf<[Tile_AnySum, Tile_AnyRows]>>:$place);
-  let assemblyFormat = "$place attr-dict `:` qualified(type($place))";
+  let arguments = (ins Out<AnyTypeOf<[Tile_AnySum, Tile_AnyRows, Tile_FloatPtr]>>:$place, Optional<I64>:$count,
+      Optional<I32>:$block, Optional<I32>:$blocks);
+  let builders = [OpBuilder<(ins "::mlir::Value":$place),
+                            "build($_builder, $_state, place, ::mlir::Value(), ::mlir::Value(), ::mlir::Value());">];
+  let assemblyFormat = "$place (`count` `(` $count^ `)`)? (`block` `(` $block^ `of` $blocks `)`)? attr-dict `:` "
+                       "qualified(type($place))";
+  let hasVerifier = 1;
 }
 
 def Tile_LoadOperandOp : Tile_ComputeOp<"load_operand"> {
@@ -267,20 +287,6 @@ def Tile_LoadOperandOp : Tile_ComputeOp<"load_operand"> {
   let arguments = (ins Out<Tile_RegisterOperand>:$held, In<Tile_Shared>:$src);
   let assemblyFormat = "$held `,` $src attr-dict `:` qualified(type($held)) `,` qualified(type($src))";
   let hasVerifier = 1;
-}
-
-def Tile_NegateOp : Tile_ComputeOp<"negate"> {
-  let summary = "changes the sign of a tile in shared memory";
-  let description = [{
-    A negative scale moves its sign into Q, so that `tile.online_softmax` may take
-    the largest product for the largest score. Ends with a barrier of the block.
-
-    ```mlir
-    tile.negate %Q : !tile.shared<128x64xbf16, 72>
-    ```
-  }];
-  let arguments = (ins Tile_Shared:$place);
-  let assemblyFormat = "$place attr-dict `:` qualified(type($place))";
 }
 
 //===----------------------------------------------------------------------===//
@@ -421,16 +427,18 @@ def Tile_SubtileOp : Tile_ScalarOp<"subtile"> {
 }
 
 def Tile_BarrierOp : Tile_ComputeOp<"barrier"> {
-  let summary = "waits for all warps of the block";
+  let summary = "waits for all warps of the block, or for all lanes of the warp";
   let description = [{
-    What was read before it may be overwritten after it, where no `tile.wait` for a
-    copy lies between.
+    What was read before it may be overwritten after it, where no `tile.wait` for a copy lies between. `warp`: what
+    lanes of the warp wrote to memory before it, other lanes of the warp may read after it.
 
     ```mlir
     tile.barrier
+    tile.barrier warp
     ```
   }];
-  let assemblyFormat = "attr-dict";
+  let arguments = (ins UnitAttr:$warp);
+  let assemblyFormat = "(`warp` $warp^)? attr-dict";
 }
 
 def Tile_IsFiniteOp : Tile_ComputeOp<"is_finite"> {

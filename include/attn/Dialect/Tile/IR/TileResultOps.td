@@ -11,20 +11,30 @@ def Tile_StoreOp : Tile_ComputeOp<"store"> {
   let summary = "writes a fragment's rows, and zeros to padding rows";
   let description = [{
     Rows below `rows` are rounded to the element type and written (as they are, if
-    that is f32), rows from there to `write_rows` are written as 0; `dim` columns each.
+    that is f32), rows from there to `write_rows` are written as 0; `dim` columns each. `by`: rows are multiplied by a
+    number first, as the dQ MMA warpgroup does where its block is the sole writer.
 
     Constraints:
     - C1: a SIMT tile has elements of f32 and `dim` columns, and results of bf16 or f16 (of the target `cpu` also f32).
+    - C2: with a factor, the fragment has 64 rows, of the four warps of one warpgroup, and `dim` columns or more; no row
+      is padding.
 
     ```mlir
     tile.store %dst stride(%o_row), %acc rows(%rows, %write_rows) dim 128 : !tile.ptr<bf16>, !tile.frag<128x128, 4>
+    tile.store %dq stride(%dq_row), %dQ by 0.125 rows(%rows, %rows) dim 64 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
     ```
   }];
   let arguments = (ins Out<Tile_Ptr>:$dst, Tile_Stride:$stride, In<Tile_AnySum>:$acc, I32:$rows, I32:$write_rows,
-      I64Attr:$dim);
+      I64Attr:$dim, OptionalAttr<F64Attr>:$factor);
+  let builders = [OpBuilder<(ins "::mlir::Value":$dst, "::mlir::Value":$stride, "::mlir::Value":$acc,
+                                "::mlir::Value":$rows, "::mlir::Value":$writeRows, "int64_t":$dim),
+                            [{
+    build($_builder, $_state, dst, stride, acc, rows, writeRows, $_builder.getI64IntegerAttr(dim),
+          /*factor=*/::mlir::FloatAttr());
+  }]>];
   let hasVerifier = 1;
   let assemblyFormat =
-      [{ $dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `,` $acc `rows` `(` $rows `,` $write_rows `)`
+      [{ $dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `,` $acc (`by` $factor^)? `rows` `(` $rows `,` $write_rows `)`
           `dim` $dim attr-dict
     `:` qualified(type($dst)) `,` qualified(type($acc)) }];
 }
@@ -48,33 +58,44 @@ def Tile_StoreLseOp : Tile_ComputeOp<"store_lse", [AttrSizedOperandSegments]> {
           $rows `,` $write_rows `)` attr-dict `:` qualified(type($dst)) `,` qualified(type($row)) }];
 }
 
-def Tile_StorePaddingOp : Tile_ComputeOp<"store_padding"> {
-  let summary = "writes a tile made of padding: 0 (LSE: -inf)";
+def Tile_StorePaddingOp : Tile_ComputeOp<"store_padding", [AttrSizedOperandSegments]> {
+  let summary = "writes rows that belong to no sequence: 0 (LSE: -inf)";
   let description = [{
-    For slots that stand for padding only. Writes `write_rows` rows of `dim`
-    columns: 0, or -inf where it is one column of f32 (LSE).
+    `rows`: that many rows of the block's tile, for work tiles that are padding only. `from`, `to`, `step`: the queries
+    from, from + step, ... below `to`, and of pairs all heads of each, written by groups of `lanes` lanes; `dst` points
+    at query 0. Padding ahead of the first and behind the last sequence, which may be long, is spread over all warps by
+    it. `dim` columns are written as 0, or, where it is one column of f32 (LSE), as -inf.
+
+    Constraints:
+    - C1: with `lanes`, dim is a multiple of 8 and elements are bf16 or f16 (of the target `cpu` also f32), or dim is 1
+      and elements are f32 (LSE).
+    - C2: lanes is 1, 2, 4, 8, 16 or 32.
+    - C3: there are `rows`, or `from`, `to`, `step` and `lanes`.
 
     ```mlir
     tile.store_padding %dst stride(%o_row) rows(%write_rows) dim 128 : !tile.ptr<bf16>
+    tile.store_padding %dst stride(%o_row) from(%begin) to(%end) step(%step) lanes 16 dim 128 : !tile.ptr<bf16>
     ```
   }];
-  let arguments = (ins Out<Tile_Ptr>:$dst, Tile_Stride:$stride, I32:$write_rows, I64Attr:$dim);
-  let assemblyFormat = "$dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $write_rows `)` "
-                       "`dim` $dim attr-dict `:` qualified(type($dst))";
-}
-
-def Tile_ClearSliceOp : Tile_ComputeOp<"clear_slice"> {
-  let summary = "makes a block's share of an array in global memory 0";
-  let description = [{
-    Of `count` numbers, a multiple of 4, `block` of so many `blocks` clears what is left to it if they take turns: all
-    of them together clear all. Where a kernel multiplies, memory has time for that.
-
-    ```mlir
-    tile.clear_slice %sum count(%count) block(%block of %blocks)
-    ```
+  let arguments = (ins Out<Tile_Ptr>:$dst, Tile_Stride:$stride, Optional<I32>:$write_rows, Optional<I32>:$begin,
+      Optional<I32>:$end, Optional<I32>:$step, OptionalAttr<I64Attr>:$lanes, I64Attr:$dim);
+  let builders = [OpBuilder<(ins "::mlir::Value":$dst, "::mlir::Value":$stride, "::mlir::Value":$rows, "int64_t":$dim),
+                            [{
+    build($_builder, $_state, dst, stride, rows, /*begin=*/{}, /*end=*/{}, /*step=*/{}, /*lanes=*/{},
+          $_builder.getI64IntegerAttr(dim));
+  }]>,
+                  OpBuilder<(ins "::mlir::Value":$dst, "::mlir::Value":$stride, "::mlir::Value":$begin,
+                                "::mlir::Value":$end, "::mlir::Value":$step, "int64_t":$dim, "int64_t":$lanes),
+                            [{
+    build($_builder, $_state, dst, stride, /*rows=*/{}, begin, end, step, $_builder.getI64IntegerAttr(lanes),
+          $_builder.getI64IntegerAttr(dim));
+  }]>];
+  let assemblyFormat = [{
+    $dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` (`rows` `(` $write_rows^ `)`)?
+    (`from` `(` $begin^ `)` `to` `(` $end `)` `step` `(` $step `)` `lanes` $lanes)? `dim` $dim attr-dict
+    `:` qualified(type($dst))
   }];
-  let arguments = (ins Out<Tile_FloatPtr>:$to, I64:$count, I32:$block, I32:$blocks);
-  let assemblyFormat = "$to `count` `(` $count `)` `block` `(` $block `of` $blocks `)` attr-dict";
+  let hasVerifier = 1;
 }
 
 def Tile_CombineOp : Tile_ComputeOp<"combine"> {

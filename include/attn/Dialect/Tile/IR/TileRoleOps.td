@@ -213,60 +213,47 @@ def Tile_ConsumerAdvanceOp
   let hasVerifier = 1;
 }
 
-def Tile_ConsumerReleaseOp : Tile_ComputeOp<"consumer_release"> {
-  let summary = "gives the slot of the tile taken last, or passed, back to be filled";
+def Tile_ConsumerReleaseOp : Tile_ComputeOp<"consumer_release", [AttrSizedOperandSegments]> {
+  let summary = "frees the slot of the tile that was waited for, or of the previous one";
   let description = [{
-    `when`: only if the condition holds, which says whether a tile was passed at all.
+    `passed`: the slot of the tile before `tile.consumer_advance`. `when`: only if the condition holds, which says
+    whether the ring was advanced at all.
 
-    What lanes read by themselves, as they do statistics, may still be on its way to them when the slot is given back,
-    and a bulk copy would be there first: a fence stands ahead of it. `fenced`: that of the `tile.producer_commit` ahead
-    of it does for both.
+    `unless`: the slot is freed early if there are no `more` steps, in the last step of a loop or in a branch; nothing
+    reads the tile behind this op then. A release without `unless` still follows behind the loop or the branches, and
+    frees what was not freed here (by a loop without steps, or in the other branch).
+
+    Lanes read row statistics with plain loads, which may be under way when the slot is freed, and a bulk copy could
+    overtake them: the release has a fence. `fenced`: the fence of the `tile.producer_commit` ahead of it does for both.
 
     Constraints:
-    - C1: a condition goes with `passed`.
-    - C2: `fenced` is for rings of statistics, and right behind a `tile.producer_commit` or another such release.
-    - C3: statistics are not `passed`.
+    - C1: `when` goes with `passed`, and `unless` with neither `passed` nor `fenced`.
+    - C2: `fenced` is for rings of row statistics, right behind a `tile.producer_commit` or another such release.
+    - C3: row statistics are not `passed`, and not released early.
+    - C4: in a `tile.kv_loop`, the condition of `unless` is the loop's own `more`.
 
     ```mlir
     tile.consumer_release %K : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>
     tile.consumer_release %Q passed when(%later) : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+    tile.consumer_release %Q unless(%more) : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
     tile.producer_commit %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
     tile.consumer_release %stats fenced : !tile.ring<2, !tile.row_statistics<64>>
     ```
   }];
-  let arguments = (ins Tile_Ring:$ring, UnitAttr:$passed, Optional<I1>:$when, UnitAttr:$fenced);
+  let arguments = (ins Tile_Ring:$ring, UnitAttr:$passed, Optional<I1>:$when, Optional<I1>:$more, UnitAttr:$fenced);
   let builders = [OpBuilder<(ins "::mlir::Value":$ring), [{
-    build($_builder, $_state, ring, /*passed=*/false, /*when=*/::mlir::Value());
+    build($_builder, $_state, ring, /*passed=*/false, /*when=*/::mlir::Value(), /*more=*/::mlir::Value(),
+          /*fenced=*/false);
   }]>];
   let assemblyFormat = [{
-    $ring (`passed` $passed^)? (`when` `(` $when^ `)`)? (`fenced` $fenced^)? attr-dict `:` qualified(type($ring))
+    $ring (`passed` $passed^)? (`when` `(` $when^ `)`)? (`unless` `(` $more^ `)`)? (`fenced` $fenced^)? attr-dict `:`
+        qualified(type($ring))
   }];
   let hasVerifier = 1;
-}
-
-def Tile_ConsumerReleaseEarlyOp : Tile_ComputeOp<"consumer_release_early"> {
-  let summary =
-      "gives a slot back ahead of its release, in the last step of a walk, or of another loop, or in a branch";
-  let description = [{
-    Where there are no `more` steps, nothing reads the tile taken last behind this
-    op. `tile.consumer_release` still has to follow, behind the loop or the branches: it gives back what was
-    not given back here (of a walk without tiles, say, or in the other branch).
-
-    Constraints:
-    - C1: in a `tile.kv_loop`, `more` is its own.
-    - C2: statistics are not released early.
-
-    ```mlir
-    tile.kv_loop [%from, %end] tests [[]] carry() {
-    ^bb0(%j: i32, %next: i32, %more: i1):
-      tile.consumer_release_early %Q unless %more : !tile.ring<1, !tile.shared<128x256xbf16, swizzled>>
-      tile.yield
-    }
-    ```
+  let declarations = [{
+    /// Frees the slot ahead of its release, where there are no `more` steps.
+    static ConsumerReleaseOp early(::mlir::OpBuilder &b, ::mlir::Location loc, ::mlir::Value ring, ::mlir::Value more);
   }];
-  let arguments = (ins Tile_Ring:$ring, I1:$more);
-  let assemblyFormat = "$ring `unless` $more attr-dict `:` qualified(type($ring))";
-  let hasVerifier = 1;
 }
 
 def Tile_WarpgroupRowsOp

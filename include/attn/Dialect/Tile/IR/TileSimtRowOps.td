@@ -9,82 +9,32 @@
 include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 
-def Tile_GlobalWarpIndexOp
-    : Tile_ScalarOp<"global_warp_index", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
-  let summary = "the number of this warp in the launch";
-  let description = [{
-    ```mlir
-    %unit = tile.global_warp_index
-    ```
-  }];
-  let results = (outs I32:$result);
-  let assemblyFormat = "attr-dict";
-}
-
-def Tile_LaneGroupIndexOp
-    : Tile_ScalarOp<"lane_group_index", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
-  let summary = "the number of this group of lanes in its warp";
-  let description = [{
-    Everything that follows from it differs from group to group; what does not follow from
-    it is the same in a warp, loops over keys above all. On a CPU a warp has one group.
-
-    Constraints:
-    - C1: lanes is 1, 2, 4, 8, 16 or 32.
-
-    ```mlir
-    %slot = tile.lane_group_index lanes 16
-    ```
-  }];
-  let arguments = (ins I64Attr:$lanes);
-  let results = (outs I32:$result);
-  let assemblyFormat = "`lanes` $lanes attr-dict";
-  let hasVerifier = 1;
-}
-
 def Tile_LoadRowsOp : Tile_ComputeOp<"load_rows"> {
-  let summary = "reads rows from global memory into a SIMT tile";
+  let summary = "reads rows from global memory into registers";
   let description = [{
-    Rows below `rows`, which lie `stride` elements apart; all others become 0 and are
-    not read. A SIMT tile of f32 gets them converted. What is fetched is under way until it is
-    first used, and so may be any number of SIMT tiles.
+    Rows below `rows`, which lie `stride` elements apart; all others become 0 and are not read. Loads are under way until
+    a value is first used, so any number of tiles may be loaded at once.
+
+    A SIMT tile of f32 gets rows converted. Of a register operand's rows, the four lanes that hold a row in a fragment
+    read 16 bytes each in turn, which is not the order in which products read operands; columns from `dim` on become 0.
 
     Constraints:
-    - C1: the pointer's elements are bf16 or f16 (of the target `cpu` also f32), and those of the SIMT tile the same or
-      f32.
+    - C1: of a SIMT tile the pointer's elements are bf16 or f16 (of the target `cpu` also f32), and those of the tile
+      the same or f32; there is no `dim`.
+    - C2: a register operand has 16 rows a warp, `dim` columns, rounded up to 32, and the pointer's element type; the
+      stride is one number.
 
     ```mlir
     tile.load_rows %K, %src stride(%k_row) rows(%n) : !tile.simt_tile<4x128xbf16, 16>, !tile.ptr<bf16>
+    tile.load_rows %all_o, %o stride(%o_row) rows(%n) dim 128 : !tile.register_operand<192x128xbf16, 12>,
+        !tile.ptr<bf16>
     ```
   }];
-  let arguments = (ins Out<Tile_SimtTile>:$dst, Tile_Ptr:$src, Tile_Stride:$stride, I32:$rows);
+  let arguments = (ins Out<AnyTypeOf<[Tile_SimtTile, Tile_RegisterOperand]>>:$dst, Tile_Ptr:$src, Tile_Stride:$stride,
+      I32:$rows, OptionalAttr<I64Attr>:$dim);
   let assemblyFormat = [{
-    $dst `,` $src `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $rows `)` attr-dict
+    $dst `,` $src `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $rows `)` (`dim` $dim^)? attr-dict
     `:` qualified(type($dst)) `,` qualified(type($src))
-  }];
-  let hasVerifier = 1;
-}
-
-def Tile_StorePaddingRowsOp : Tile_ComputeOp<"store_padding_rows"> {
-  let summary = "writes rows that belong to no sequence: 0 (LSE: -inf)";
-  let description = [{
-    The queries begin, begin + step, ... below `end`, and of pairs all heads of each; `dim`
-    columns, written by `lanes` lanes. `dst` points at query 0. So padding before the first
-    and behind the last sequence, which may be long, is shared out among all warps.
-
-    Constraints:
-    - C1: dim is a multiple of 8 and elements are bf16 or f16 (of the target `cpu` also f32), or dim is 1 and elements
-      are f32 (LSE).
-    - C2: lanes is 1, 2, 4, 8, 16 or 32.
-
-    ```mlir
-    tile.store_padding_rows %dst stride(%o_row) from(%begin) to(%end) step(%step) dim 128 lanes 16 : !tile.ptr<bf16>
-    ```
-  }];
-  let arguments = (ins Out<Tile_Ptr>:$dst, Tile_Stride:$stride, I32:$begin, I32:$end, I32:$step, I64Attr:$dim,
-      I64Attr:$lanes);
-  let assemblyFormat = [{
-    $dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `from` `(` $begin `)` `to` `(` $end `)`
-    `step` `(` $step `)` `dim` $dim `lanes` $lanes attr-dict `:` qualified(type($dst))
   }];
   let hasVerifier = 1;
 }
@@ -165,27 +115,6 @@ def Tile_SubtractDeltaOp : Tile_ComputeOp<"subtract_delta", [AllTypesMatch<["acc
   let hasVerifier = 1;
 }
 
-def Tile_MmaAtbSimtOp : Tile_ComputeOp<"mma_atb_simt"> {
-  let summary = "acc += P^T V, on SIMT tiles";
-  let description = [{
-    Sums of keys over the rows of queries: of dV (P and dO) and of dK (dS and Q).
-
-    Constraints:
-    - C1: acc has p's columns as rows and V's columns; V has p's rows; elements of both are f32.
-    - C2: places of SIMT tiles of as many lanes.
-
-    ```mlir
-    tile.mma_atb_simt %dV, %p, %dO : !tile.simt_tile<4x128xf32, 16>, !tile.simt_scores<1x4, 16>,
-        !tile.simt_tile<1x128xf32, 16>
-    ```
-  }];
-  let arguments = (ins Tile_SimtTile:$acc, In<Tile_SimtScores>:$p, In<Tile_SimtTile>:$v);
-  let assemblyFormat = [{
-    $acc `,` $p `,` $v attr-dict `:` qualified(type($acc)) `,` qualified(type($p)) `,` qualified(type($v))
-  }];
-  let hasVerifier = 1;
-}
-
 def Tile_CacheProbabilitiesOp : Tile_ComputeOp<"cache_probabilities", [AllTypesMatch<["p", "grad"]>]> {
   let summary = "keeps probabilities and what `tile.accumulate_delta` left, of the keys from `k0` on";
   let description = [{
@@ -226,7 +155,7 @@ def Tile_CachedGradScoresOp : Tile_ComputeOp<"cached_grad_scores"> {
 def Tile_StoreDeltaOp : Tile_ComputeOp<"store_delta"> {
   let summary = "leaves the sums of rows for the same warp to load";
   let description = [{
-    After a `tile.sync_warp`.
+    After a `tile.barrier warp`.
 
     ```mlir
     tile.store_delta %delta, %row rows(%n) : !tile.simt_softmax_state<1, 16>
@@ -234,16 +163,6 @@ def Tile_StoreDeltaOp : Tile_ComputeOp<"store_delta"> {
   }];
   let arguments = (ins Out<Tile_FloatPtr>:$dst, In<Tile_SimtSoftmaxState>:$row, I32:$rows);
   let assemblyFormat = "$dst `,` $row `rows` `(` $rows `)` attr-dict `:` qualified(type($row))";
-}
-
-def Tile_SyncWarpOp : Tile_ComputeOp<"sync_warp"> {
-  let summary = "what lanes of the warp wrote before it, others may read after it";
-  let description = [{
-    ```mlir
-    tile.sync_warp
-    ```
-  }];
-  let assemblyFormat = "attr-dict";
 }
 
 #endif // TILE_SIMT_ROW_OPS

@@ -260,7 +260,7 @@ def Tile_SimtTile : Tile_Type<"SimtTile", "simt_tile"> {
   let description = [{
     rows x cols elements, each row dealt to `lanes` lanes in chunks of eight. Of bf16 or
     f16: as they were in memory; of f32: to compute with. A warp has 32 / lanes such
-    groups (`tile.lane_group_index`), each with a SIMT tile of its own.
+    groups (`tile.index lane_group`), each with a SIMT tile of its own.
 
     Constraints:
     - C1: rows is positive, cols a positive multiple of 8, elements are bf16, f16 or f32.
@@ -375,6 +375,13 @@ def Tile_TreeRuns : Tile_Type<"TreeRuns", "tree_runs"> {
 
 def Tile_TokenKind
     : I32EnumAttr<"TokenKind", "what is in flight", [I32EnumAttrCase<"copy", 0>, I32EnumAttrCase<"product", 1>]> {
+  let cppNamespace = "::attn::tile";
+}
+
+def Tile_IndexKind
+    : I32EnumAttr<"IndexKind", "what a `tile.index` numbers",
+                  [I32EnumAttrCase<"block", 0>, I32EnumAttrCase<"warpgroup", 1>, I32EnumAttrCase<"warp", 2>,
+                   I32EnumAttrCase<"global_warp", 3>, I32EnumAttrCase<"lane_group", 4>]> {
   let cppNamespace = "::attn::tile";
 }
 

@@ -21,7 +21,7 @@ def Persist : Pass<"tile-persist", "::attn::tile::KernelOp"> {
   let summary = "a launch as wide as the chip, and not as the grid";
   let description = [{
     Wraps the program (all but its places) into `tile.persistent_loop`, whose block
-    number takes the place of `tile.block_index`. What a block does at the
+    number takes the place of `tile.index block`. What a block does at the
     beginning and at the end of a query tile can then run beside what it does for
     the one before or after. (`test/Dialect/Tile/Transforms/persist.mlir`)
   }];
@@ -62,7 +62,7 @@ def OverlapProducts : Pass<"tile-overlap-products", "::attn::tile::KernelOp"> {
     Turns the consumer's `tile.kv_loop` by half an iteration: the product with
     K(j) and that of P(j-1) with V(j-1) are started together; then the scores of tile j
     are weighed (`tile.softmax_convert`), while other warpgroups multiply. Where scores are rising,
-    `tile.softmax` is applied to them while the second product runs. The first tile's
+    `tile.online_softmax` is applied to them while the second product runs. The first tile's
     scores come before the loop, the last tile's product with V behind it.
     (`test/Dialect/Tile/Transforms/overlap-products.mlir`)
   }];
@@ -77,7 +77,7 @@ def OverlapGradients : Pass<"tile-overlap-gradients", "::attn::tile::KernelOp"> 
     (`tile.consumer_advance`), and given back when the next step needs the registers that it multiplies. What warpgroups
     read of K and V is found once (`tile.warpgroup_rows`). What others do with dS is told behind both products
     (`tile.producer_commit`). Where the ring of keys has a slot for the next tile's, values are taken when the first
-    scores are under way, and a ring of one slot gets it back in the last step (`tile.consumer_release_early`). Other
+    scores are under way, and a ring of one slot gets it back in the last step (`tile.consumer_release`). Other
     backward passes are left alone. (`test/Dialect/Tile/Transforms/overlap-gradients.mlir`,
     `test/Dialect/Tile/Transforms/own-steps.mlir`)
   }];

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Workspace.h"
+#include "llvm/ADT/StringSet.h"
+#include <numeric>
+
+using namespace attn;
+using rt::Extent;
+using T = ProblemTensor;
+using Extents = ProblemExtents;
+using Shape = std::vector<Extent>;
+
+static Extent sizeNamed(llvm::StringRef name) { return Extent::symbol(std::string_view(name)); }
+
+std::string attn::bitsOf(const MaskOperand &lists) { return lists.name + "_bits"; }
+std::string attn::numberingOf(llvm::StringRef parents) { return (parents + "_numbering").str(); }
+std::string attn::partialGradientOf(const ScoreOperand &array) { return "partial_d" + array.name; }
+
+//===--------------------------------------------------------------------===//
+// Lists of tiles
+//===--------------------------------------------------------------------===//
+
+const TileLists &attn::tileLists(bool ofKeys) {
+  static const TileLists lists[] = {{"key_ranges", "visited_tiles", "visits", "visits_taken"},
+                                    {"query_ranges", "visited_tiles_kv", "visits_kv", "visits_taken_kv"}};
+  return lists[ofKeys];
+}
+
+llvm::ArrayRef<WorkTileList> attn::workTileLists(bool backward) {
+  static const WorkTileList lists[] = {
+      {"tiles_q", "tile_count", false}, {"tiles_kv", "tile_count_kv", true}, {"tiles_dq", "tile_count_dq", false}};
+  return llvm::ArrayRef(lists).take_front(backward ? 3 : 1);
+}
+
+int64_t attn::valuesOfRanges(llvm::ArrayRef<MaskOperand> arrays) {
+  int64_t hiding = llvm::count_if(arrays, [](const MaskOperand &array) { return array.hidden.has_value(); });
+  return llvm::alignTo(2 * arrays.size() + hiding, 2); // which are read two at a time
+}
+
+int64_t attn::linesOfRanges(llvm::ArrayRef<MaskOperand> arrays) {
+  return valuesOfRanges(arrays) + llvm::divideCeil(2 * arrays.size(), 32);
+}
+
+/// Tiles of `tile` positions that a block of `extent` positions lies in at most.
+static int64_t tilesOfBlock(int64_t extent, int64_t tile) {
+  return llvm::divideCeil(extent - std::gcd(extent, tile), tile) + 1;
+}
+
+namespace {
+/// What bounds the entries of all lists.
+struct ListBounds {
+  bool ofKeys;
+  int64_t heads;                     ///< that have lists of their own
+  std::vector<MaskOperand> blocks;   ///< listed blocks, which lists have at most (`boundingLists`)
+  std::optional<int64_t> keysOfARow; ///< as the problem says
+};
+} // namespace
+
+/// Each tile may list all of the other side, for which there is no room where sequences are long: there it is as much
+/// as the problem asks for, or listed blocks may take, or a few entries a tile. A tile that finds no room is visited
+/// without a list.
+static Extent entriesOfLists(const ListBounds &bounds, const Extents &extents) {
+  constexpr int64_t each = 10, least = 1 << 15;
+  const Extents::ListedTiles &tiles = extents.listed[bounds.ofKeys];
+  Extent across =
+      (bounds.ofKeys ? ceilDiv(extents.rows(false), tiles.queries) : ceilDiv(extents.rows(true), tiles.keys)) +
+      1; // as packed tiles need
+  Extent lists = Extent(bounds.heads) * extents.tilesOf(bounds.ofKeys, bounds.ofKeys ? tiles.keys : tiles.queries),
+         room = 0;
+  if (bounds.keysOfARow) {
+    room = Extent(bounds.heads) * extents.tilesOf(false, tiles.queries) *
+           ceilDiv(min(*bounds.keysOfARow, extents.rows(true)), tiles.keys);
+  } else if (bounds.blocks.empty()) {
+    room = max(Extent(each) * lists, least);
+  } else {
+    for (const MaskOperand &map : bounds.blocks) {
+      int64_t heads = bounds.heads == 1                        ? 1
+                      : map.heads == OperandHeads::per_head    ? 1
+                      : map.heads == OperandHeads::per_kv_head ? extents.fixed.group()
+                                                               : bounds.heads;
+      int64_t count = tilesOfBlock(map.lists->q, tiles.queries) * tilesOfBlock(map.lists->kv, tiles.keys) * heads;
+      room = room + Extent(count) * sizeNamed(map.lists->columns + "_entries") *
+                        (map.lists->perSequence ? Extent(1) : sizeNamed("batch"));
+    }
+  }
+  return min(across + min(lists * across, room) + 1, INT32_MAX); // one is read ahead
+}
+
+//===--------------------------------------------------------------------===//
+// Buffers
+//===--------------------------------------------------------------------===//
+
+namespace {
+struct Workspace {
+  explicit Workspace(Computation computation) : computation(computation), problem(computation.problem) {}
+
+  std::vector<WorkspaceBuffer> build() {
+    addBits();
+    addTrees();
+    addWorkTiles();
+    computation.backward ? addBackward() : addForward();
+    return std::move(buffers);
+  }
+
+private:
+  template <typename ShapeOf> void add(std::string name, T::Element element, ShapeOf shape) {
+    buffers.push_back({std::move(name), element, shape});
+  }
+  template <typename ShapeOf> void addIntegers(std::string name, ShapeOf shape) {
+    add(std::move(name), T::Int32, shape);
+  }
+
+  /// The axes of a mask's array, and then its own.
+  auto shapeOf(const MaskOperand &operand, std::function<Shape(const Extents &)> own) {
+    T leading("", T::Result, T::Int32, leadingAxesOf(operand, problem.getQLayout(), problem.getKLayout()));
+    return [leading, own](const Extents &extents) {
+      Shape shape = extents.of(leading);
+      llvm::append_range(shape, own(extents));
+      return shape;
+    };
+  }
+
+  /// Bits of block maps, for kernels that test single blocks.
+  void addBits() {
+    for (const MaskOperand &operand : distinctOperands(problem.getMask()))
+      if (operand.lists)
+        addIntegers(bitsOf(operand), shapeOf(operand, [operand](const Extents &extents) -> Shape {
+                      return {sizeNamed(operand.name + "_entries") - 1,
+                              ceilDiv(ceilDiv(extents.rows(true), operand.lists->kv), 32)};
+                    }));
+  }
+
+  /// Numbers of trees' nodes, and where they are made.
+  void addTrees() {
+    llvm::StringSet<> numbered;
+    for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
+      if (operand.madeOf.empty())
+        continue;
+      bool keys = operand.shape != OperandShape::PerQuery;
+      addIntegers(operand.name,
+                  shapeOf(operand, [keys](const Extents &extents) -> Shape { return {extents.rows(keys)}; }));
+      if (numbered.insert(operand.madeOf).second) // four numbers a key, and two for 32 of them
+        addIntegers(numberingOf(operand.madeOf), [](const Extents &extents) -> Shape {
+          return {Extent(5) * extents.rows(true) * (extents.fixed.packedKv ? Extent(1) : sizeNamed("batch"))};
+        });
+    }
+  }
+
+  /// Work tiles of the sequences that have no kernel of their own.
+  void addWorkTiles() {
+    if (problem.getTiles() || !problem.getQLayout().isPacked() || !problem.getKLayout().isPacked())
+      return;
+    for (WorkTileList list : workTileLists(bool(computation.backward))) {
+      addIntegers(list.name, [keys = list.keys](const Extents &extents) -> Shape { // no tile is shorter than 16 rows
+        return {tilesOfRows(/*packed=*/true, sizeNamed("batch"), extents.rows(keys), 16)};
+      });
+      addIntegers(list.count, [](const Extents &) -> Shape { return {1}; });
+    }
+  }
+
+  /// Lists of the tiles that each tile visits, where masks read arrays of positions.
+  void addLists(bool ofKeys) {
+    if (!leavesTilesOut(problem.getMask()))
+      return;
+    const TileLists &names = tileLists(ofKeys);
+    int64_t heads = dependsOnHead(problem.getMask()) ? int64_t(problem.getHeads()) : 1;
+    int64_t lines =
+        linesOfRanges(rangedArrays(problem.getMask(), ofKeys ? OperandShape::PerQuery : OperandShape::PerKey));
+    addIntegers(names.ranges, [=](const Extents &extents) -> Shape { // in whole fours of groups of 32
+      const Extents::ListedTiles &listed = extents.listed[ofKeys];
+      return {heads * lines, roundUp(extents.tilesOf(!ofKeys, ofKeys ? listed.queries : listed.keys), 128)};
+    });
+    ListBounds bounds = {ofKeys, heads, {}, problem.getKvListCapacity()};
+    if (std::optional<llvm::SmallVector<MaskOperand>> blocks = boundingLists(problem.getMask()))
+      bounds.blocks.assign(blocks->begin(), blocks->end());
+    addIntegers(names.list, [bounds](const Extents &extents) -> Shape { return {entriesOfLists(bounds, extents)}; });
+    addIntegers(names.visits, [=](const Extents &extents) -> Shape {
+      const Extents::ListedTiles &listed = extents.listed[ofKeys];
+      return {heads, extents.tilesOf(ofKeys, ofKeys ? listed.keys : listed.queries), 8};
+    });
+    addIntegers(names.taken, [](const Extents &) -> Shape { return {4}; });
+  }
+
+  /// Rows of all sequences, head by head.
+  static Shape rowsOfAll(const Extents &extents) {
+    Shape rows = {extents.fixed.heads};
+    if (!extents.fixed.packedQ)
+      rows.push_back(sizeNamed("batch"));
+    rows.push_back(extents.rows(false));
+    return rows;
+  }
+  /// Rows of whole tiles of all sequences, as `tile.find_sequence` numbers them.
+  static Extent tiledRows(const Extents &extents, bool keys) {
+    return extents.tilesOf(keys, statisticsTile) * Extent(statisticsTile);
+  }
+
+  void addForward() {
+    auto rowsOfSplits = [](const Extents &extents, bool values) {
+      Shape shape = rowsOfAll(extents);
+      shape.insert(shape.begin(), sizeNamed("splits"));
+      if (values)
+        shape.push_back(extents.fixed.dimV);
+      return shape;
+    };
+    add("partial_o", T::Float32, [=](const Extents &extents) { return rowsOfSplits(extents, true); });
+    add("partial_max", T::Float32, [=](const Extents &extents) { return rowsOfSplits(extents, false); });
+    add("partial_sum", T::Float32, [=](const Extents &extents) { return rowsOfSplits(extents, false); });
+    addLists(/*ofKeys=*/false);
+    if (!problem.getSegments())
+      return;
+    for (const T &tensor : tensorsOfSegments(problem))
+      addIntegers(tensor.name, [tensor](const Extents &extents) {
+        Shape shape = extents.of(tensor);
+        if (tensor.isLed())
+          shape.insert(shape.begin(), sizeNamed("id_rows"));
+        return shape;
+      });
+  }
+
+  void addBackward() {
+    for (bool ofKeys : {false, true})
+      addLists(ofKeys);
+    add("statistics", T::Float32,
+        [](const Extents &extents) -> Shape { return {2, extents.fixed.heads, tiledRows(extents, false)}; });
+    add("dq_sum", T::Float32, [](const Extents &extents) {
+      Shape shape = rowsOfAll(extents);
+      shape.push_back(sumColumns(extents.fixed.dimQk));
+      return shape;
+    });
+    addIntegers("dq_turns", [](const Extents &extents) -> Shape {
+      Extent rows = extents.rows(false) * (extents.fixed.packedQ ? Extent(1) : sizeNamed("batch"));
+      return {extents.fixed.heads, ceilDiv(rows, rowsOfOrderCounter) + sizeNamed("batch")};
+    });
+    for (const ScoreOperand &array : computation.backward.getDifferentiatedArrays())
+      addPartialGradient(array);
+  }
+
+  void addPartialGradient(const ScoreOperand &array) {
+    bool queries = array.has(ScoreOperand::Query), keys = array.has(ScoreOperand::Key);
+    if ((queries && keys) || problem.isSinkArray(array))
+      return;
+    bool byDistance = array.has(ScoreOperand::Table);
+    add(partialGradientOf(array), T::Float32, [=](const Extents &extents) -> Shape {
+      if (byDistance) // differences of positions that rows of tiles of all sequences have
+        return {2, extents.fixed.heads, tiledRows(extents, false) + tiledRows(extents, true)};
+      return {extents.fixed.heads, tiledRows(extents, keys)};
+    });
+  }
+
+  Computation computation;
+  ProblemOp problem;
+  std::vector<WorkspaceBuffer> buffers;
+};
+} // namespace
+
+std::vector<WorkspaceBuffer> attn::workspaceOf(Computation computation) { return Workspace(computation).build(); }
+
+mlir::LogicalResult attn::verifyArrayNames(Computation computation) {
+  llvm::StringSet<> taken = {"q_map", "k_map", "v_map", "do_map", "blocks", "queue", "splits"};
+  for (const char *tensor : {"q", "k", "v", "o", "lse", "do", "dlse", "dq", "dk", "dv", "statistics"})
+    for (const char *stride : {"_batch", "_row", "_head", "_kind"})
+      taken.insert((llvm::Twine(tensor) + stride).str());
+  llvm::StringSet<> made;
+  for (const MaskOperand &array : distinctOperands(computation.problem.getMask())) {
+    if (array.lists)
+      for (const char *size : {"_rows", "_words"})
+        taken.insert(bitsOf(array) + size);
+    if (!array.madeOf.empty())
+      made.insert(array.name);
+  }
+  for (const WorkspaceBuffer &buffer : workspaceOf(computation))
+    if (!made.contains(buffer.name)) // the problem's own, which it has checked
+      taken.insert(buffer.name);
+  for (const T &tensor : tensorsOf(computation))
+    if (taken.contains(tensor.name))
+      return computation.getOperation()->emitOpError("expected names of arrays and gradients that no argument of its "
+                                                     "kernels has, got: \"")
+             << tensor.name << "\"";
+  return mlir::success();
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Places as variables: classes of the headers, with what their types say.
+//
+#include "Printer.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+void Printer::print(AllocOp op) {
+  names.define(op.getResult(), op.getName());
+  std::string type;
+  llvm::raw_string_ostream text(type);
+  llvm::TypeSwitch<Type>(op.getType())
+      .Case([&](SharedType t) {
+        text << "attn::Smem<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
+             << t.getPitch() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
+      })
+      .Case([&](RowStatisticsType t) {
+        text << "attn::Statistics<" << t.getRows() << "> " << names.of(op.getResult()) << "("
+             << op.getOffset().value_or(0) << ")";
+      })
+      .Case([&](StagingType t) {
+        text << "attn::Staging<" << t.getSlots() << ", " << t.getBytes();
+        if (op->getParentOfType<KernelOp>().getRoles().getDqColumns())
+          text << ", /*written by warps=*/4";
+        text << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
+      })
+      .Case([&](RingType t) {
+        if (auto statistics = dyn_cast<RowStatisticsType>(t.getTile())) {
+          text << "attn::StatisticsRing<" << statistics.getRows() << ", " << t.getStages() << "> "
+               << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ", " << op.getBarriers().value_or(0)
+               << ")";
+          return;
+        }
+        auto tile = cast<SharedType>(t.getTile());
+        auto users = [&](auto wanted) { return llvm::any_of(op->getUsers(), wanted); };
+        bool put = users(llvm::IsaPred<ProducerStoreOp>), reduced = users([&](Operation *user) {
+                                                            auto roles = user->getParentOfType<RolesOp>();
+                                                            auto release = dyn_cast<ConsumerReleaseOp>(user);
+                                                            return roles && release &&
+                                                                   release.getRing() == op.getResult() &&
+                                                                   roles.getDqMma().isAncestor(user->getParentRegion());
+                                                          });
+        bool meets =
+            put && users([&](Operation *user) { // for those who put it
+              auto roles = user->getParentOfType<RolesOp>();
+              return isa<ConsumerWaitOp>(user) && roles && roles.getConsumer().isAncestor(user->getParentRegion());
+            });
+        text << (meets ? "attn::MeetingRing<"
+                 : put ? "attn::PutRing<"
+                       : "attn::Ring<")
+             << typeOf(tile.getElement()) << ", " << tile.getRows() << ", " << tile.getCols() << ", " << t.getStages()
+             << (reduced && !put ? ", /*a reducer, too=*/true" : "") << "> " << names.of(op.getResult()) << "("
+             << op.getOffset().value_or(0) << ", " << op.getBarriers().value_or(0) << ")";
+      })
+      .Case([&](MailboxType t) {
+        text << "attn::Feed<" << t.getWords() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0)
+             << ")";
+      })
+      .Case([&](SegmentTableType t) {
+        text << "attn::Table<" << t.getSegments() << ", " << t.getCluster() << ", " << t.getBytes() << "> "
+             << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
+      })
+      .Case([&](TreeRunsType t) {
+        text << "attn::Forest<" << t.getRuns() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0)
+             << ")";
+      })
+      .Case([&](RegisterOperandType t) {
+        text << "attn::Held<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
+             << t.getWarps() << "> " << names.of(op.getResult());
+      })
+      .Case([&](SimtTileType t) {
+        text << "attn::Strip<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
+             << t.getLanes() << "> " << names.of(op.getResult());
+      })
+      .Case([&](SimtScoresType t) {
+        text << "attn::Scores<" << t.getRows() << ", " << t.getCols() << ", " << t.getLanes() << "> "
+             << names.of(op.getResult());
+      })
+      .Case([&](SimtProbabilitiesType t) {
+        text << "attn::Weights<" << t.getRows() << ", " << t.getCols() << ", " << t.getLanes() << "> "
+             << names.of(op.getResult());
+      })
+      .Case([&](SimtSoftmaxStateType t) {
+        text << "attn::StripRows<" << t.getRows() << ", " << t.getLanes() << "> " << names.of(op.getResult());
+      })
+      .Case([&](FragType t) {
+        text << "attn::Frag<" << t.getRows() << ", " << t.getCols() << ", " << t.getWarps() << "> "
+             << names.of(op.getResult());
+      })
+      .Case([&](SoftmaxStateType t) {
+        text << "attn::Rows<" << t.getRows() << ", " << t.getWarps() << "> " << names.of(op.getResult());
+      });
+  line() << type << ";\n";
+}
