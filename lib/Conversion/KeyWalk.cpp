@@ -4,6 +4,16 @@
 
 using namespace attn;
 
+// Launching two more kernels takes as long as attending to some hundred keys.
+bool attn::mayListTiles(ProblemOp problem) {
+  return problem.expectedKeys().value_or(INT32_MAX) > 1024 && leavesTilesOut(problem.getMask());
+}
+
+bool attn::hasTileLists(ProblemOp problem, tile::ScheduleInterface schedule) {
+  return !llvm::isa<tile::SimtRowsAttr, tile::SplitKvAttr>(schedule) && schedule.getQueries() % 16 == 0 &&
+         mayListTiles(problem);
+}
+
 KeyWalk::KeyWalk(MaskInterface mask, MaskScope scope) : mask(mask), scope(scope) {
   // Whether rows are intervals, and whether they have a lower end, does not
   // depend on the numbers one asks with.

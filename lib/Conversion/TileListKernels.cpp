@@ -13,15 +13,6 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-// Launching two more kernels takes as long as attending to some hundred keys.
-bool attn::mayListTiles(ProblemOp problem) {
-  return problem.expectedKeys().value_or(INT32_MAX) > 1024 && leavesTilesOut(problem.getMask());
-}
-
-bool attn::hasTileLists(ProblemOp problem, ScheduleInterface schedule) {
-  return !isa<SimtRowsAttr, SplitKvAttr>(schedule) && schedule.getQueries() % 16 == 0 && mayListTiles(problem);
-}
-
 namespace {
 
 /// Blocks of the first kernel, which go along all groups, or all numbers of tiles.

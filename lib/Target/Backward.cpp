@@ -20,15 +20,15 @@ void Printer::print(PreprocessOp op) {
   if (op.getSum())
     line() << "attn::clear_sum<" << int64_t(*op.getSumCols()) << ", " << schedule.getWarps() * 32 << ">("
            << expr(op.getSum()) << ", " << expr(op.getRows()) << ");\n";
-  if (op.getTurns())
-    line() << "attn::clear_turns<" << schedule.getQTile() / 64 << ">(" << expr(op.getTurns()) << ", "
+  if (op.getSemaphore())
+    line() << "attn::clear_turns<" << schedule.getQTile() / 64 << ">(" << expr(op.getSemaphore()) << ", "
            << expr(op.getRows()) << ");\n";
 }
 
 void Printer::print(StoreAndSyncOp op) {
   names.define(op.getTile(), (names.of(op.getRing()) + "_tile").str());
   line() << "const auto " << names.of(op.getTile()) << " = attn::share(" << names.of(op.getRing()) << ", "
-         << names.of(op.getHeld()) << ");\n";
+         << names.of(op.getOperand()) << ");\n";
 }
 
 void Printer::print(ProducerStoreOp op) {
@@ -40,13 +40,13 @@ void Printer::print(ProducerStoreOp op) {
          << names.of(op.getRing()) << ", " << names.of(op.getOperand());
   for (Operation *user : op.getRing().getUsers()) // what it is put over, if anything was aside there
     if (auto aside = dyn_cast<StashOp>(user); aside && aside->getBlock() == op->getBlock())
-      os << ", " << names.of(aside.getHeld());
+      os << ", " << names.of(aside.getStash());
   os << ");\n";
 }
 
 void Printer::print(StashOp op) {
-  names.define(op.getHeld(), "aside");
-  line() << "auto " << names.of(op.getHeld()) << " = attn::aside<" << op.getHeld().getType().getWarps() << ">("
+  names.define(op.getStash(), "aside");
+  line() << "auto " << names.of(op.getStash()) << " = attn::aside<" << op.getStash().getType().getWarps() << ">("
          << names.of(op.getRing()) << ");\n";
 }
 
@@ -93,11 +93,11 @@ void Printer::print(AddGlobalOp op) {
 
 void Printer::print(AddGlobalOrderedOp op) {
   line() << "attn::add_in_turn<" << sumsOf(op, op.getAcc().getType().getCols(), /*held=*/true) << ", "
-         << int64_t(op.getBlock()) << (op.getOver() ? ", true>(" : ", false>(") << expr(op.getSum()) << ", "
+         << int64_t(op.getBlock()) << (op.getLast() ? ", true>(" : ", false>(") << expr(op.getSum()) << ", "
          << expr(op.getLeft()) << ", " << names.of(op.getAcc()) << ", " << names.of(op.getStaging()) << ");\n";
 }
 
-void Printer::print(SkipAddOp op) { line() << "attn::skip_sum(" << expr(op.getTurn()) << ");\n"; }
+void Printer::print(SkipAddOp op) { line() << "attn::skip_sum(" << expr(op.getSemaphore()) << ");\n"; }
 
 void Printer::print(StageOp op) {
   line() << "attn::stage(" << names.of(op.getStaging()) << ", " << names.of(op.getAcc()) << ");\n";
@@ -108,19 +108,19 @@ void Printer::print(AddStagedOp op) {
   if (int64_t(op.getBlocks()) != 1 || op.getAfterFirst())
     os << ", " << int64_t(op.getBlocks()) << (op.getAfterFirst() ? ", true" : "");
   os << ">(" << expr(op.getSum()) << ", " << expr(op.getLeft()) << ", " << names.of(op.getStaging());
-  if (!op.getTurn()) {
+  if (!op.getSemaphore()) {
     os << ");\n";
     return;
   }
-  os << ", " << expr(op.getTurn()) << ", " << expr(op.getTile());
+  os << ", " << expr(op.getSemaphore()) << ", " << expr(op.getTile());
   printNumbers(op.getAdds().front(), {"other"}, "", "", ");\n");
 }
 
 void Printer::print(PostprocessOp op) {
-  line() << "attn::round_sum<" << op.getDim() << ", " << sumsOf(op, op.getColumns(), op.getHeld()) << ">("
+  line() << "attn::round_sum<" << op.getDim() << ", " << sumsOf(op, op.getColumns(), op.getFromRegisters()) << ">("
          << expr(op.getDst()) << ", " << expr(op.getStride()) << ", " << expr(op.getSum()) << ", " << expr(op.getRows())
          << ", " << expr(op.getWritten()) << ", " << literal(op.getFactor().convertToDouble())
-         << (op.getTurn() ? ", " + expr(op.getTurn()) : "") << ");\n";
+         << (op.getSemaphore() ? ", " + expr(op.getSemaphore()) : "") << ");\n";
 }
 
 void Printer::print(CopyRowStatisticsOp op) {

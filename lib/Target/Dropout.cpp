@@ -11,17 +11,17 @@ using namespace attn::tile;
 void Printer::print(DropoutOp op) {
   line() << "attn::" << (op.getMarks() ? "mark_dropped" : "drop") << (op.getTransposed() ? "_turned" : "") << "("
          << names.of(op.getPlace()) << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", "
-         << expr(op.getDraws()) << ", " << op.getBelow();
+         << expr(op.getDropout()) << ", " << op.getBelow();
   os << (op.getFactor() ? ", " + literal(op.getFactor()->convertToDouble()) : "") << ");\n";
 }
 
 void Printer::print(DropoutBitsOp op) {
-  line() << "attn::draw(" << names.of(op.getKept()) << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", "
-         << expr(op.getDraws()) << ", " << op.getBelow() << ");\n";
+  line() << "attn::draw(" << names.of(op.getBits()) << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", "
+         << expr(op.getDropout()) << ", " << op.getBelow() << ");\n";
 }
 
 void Printer::print(ApplyDropoutBitsOp op) {
-  line() << "attn::drop_drawn(" << names.of(op.getP()) << ", " << names.of(op.getKept()) << ");\n";
+  line() << "attn::drop_drawn(" << names.of(op.getP()) << ", " << names.of(op.getBits()) << ");\n";
 }
 
 void Printer::print(DropoutGradScoresOp op) {
@@ -32,6 +32,6 @@ void Printer::print(DropoutGradScoresOp op) {
 }
 
 std::string Printer::dropped(RecomputeRowsOp op) {
-  return "attn::Dropped{" + expr(op.getDraws()) + ", " + std::to_string(*op.getBelow()) + ", " +
+  return "attn::Dropped{" + expr(op.getDropout()) + ", " + std::to_string(*op.getBelow()) + ", " +
          literal(op.getFactor()->convertToDouble()) + "}";
 }

@@ -56,7 +56,7 @@ void Printer::print(PersistentLoopOp op) {
     std::string queue = names.of(op.getQueue()).str();
     bool waits =
         op->getParentOfType<KernelOp>()
-            .walk([](AddStagedOp add) { return add.getTurn() ? WalkResult::interrupt() : WalkResult::advance(); })
+            .walk([](AddStagedOp add) { return add.getSemaphore() ? WalkResult::interrupt() : WalkResult::advance(); })
             .wasInterrupted();
     line() << "for (int " << block
            << " = attn::" << (waits ? "first_drawn(" + queue + ", " + blocks + ")" : "block_index()") << "; " << block
@@ -204,7 +204,7 @@ void Printer::print(RecomputeRowsOp op) {
     os << (op.getLseRow() ? expr(op.getLseRow()) : "1ll") << ", ";
   os << base2(op.getScale().convertToDouble()) << ", ";
   // Modifiers come before a sink, and a sink before what is dropped.
-  bool drops = bool(op.getDraws()), sinks = !op.getSink().empty(), modifies = !op.getModify().empty();
+  bool drops = bool(op.getDropout()), sinks = !op.getSink().empty(), modifies = !op.getModify().empty();
   printLambda(op.getBody().front(), modifies || sinks || drops ? "}, " : "});\n");
   if (modifies)
     printLambda(op.getModify().front(), sinks || drops ? "}, " : "});\n");

@@ -54,12 +54,12 @@ attn.backward @grads of(@p) dlse
 // HOPPER: tile.mma_atb %dQ, %dS_tile, %K : !tile.frag<256x32, 16>
 // HOPPER: tile.mma_ab %dK, %p, %Q
 // Tiles of packed sequences one after the other: the last queries first, in the order of key tiles.
-// HOPPER: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) turns(%turn of %key_tile)
+// HOPPER: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) semaphore(%turn of %key_tile)
 // HOPPER-NEXT: (%[[OTHER:.*]]: i32):
 // HOPPER: tile.yield %{{.*}} : i1
 // HOPPER-NOT: tile.barrier
 // HOPPER: tile.kernel @grads_dq({{.*}}) target("sm_80")
-// HOPPER: tile.postprocess %dq_rows stride(%dq_row), %sum rows(%rows of %write_rows) by 1.250000e-01 dim 64 columns 32 turn(%turn) :
+// HOPPER: tile.postprocess %dq_rows stride(%dq_row), %sum rows(%rows of %write_rows) by 1.250000e-01 dim 64 columns 32 semaphore(%turn) :
 
 // The next tile's keys come while this one's are in use; its values, too, if they are narrow.
 // RUN: sed 's/heads(4, 2)/heads(4)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=AHEAD
@@ -110,7 +110,7 @@ attn.backward @grads of(@p) dlse
 // WIDE-NEXT: %[[DQ:.*]] = tile.mma_atb %dQ, %dS_tile, %K
 // WIDE-NEXT: tile.wait %[[DQ]]
 // WIDE: tile.add_global %sum, %dQ left(%{{[^)]*}}) : !tile.frag<128x128, 8>
-// WIDE: tile.postprocess %dq_rows stride(%dq_row), %sum rows({{.*}}) by 6.250000e-02 dim 256 columns 128 held :
+// WIDE: tile.postprocess %dq_rows stride(%dq_row), %sum rows({{.*}}) by 6.250000e-02 dim 256 columns 128 from_registers :
 
 // RUN: sed 's/dims(64)/dims(256)/; s/thd/bshd/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=KEYLESS
 // Without keys no block clears.
@@ -127,12 +127,12 @@ attn.backward @grads of(@p) dlse
 
 // Dense ones in any order, but behind the first, which writes. Where arrays say who that is, sums begin with 0.
 // RUN: sed 's/thd/bshd/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=DENSE
-// DENSE: tile.preprocess {{.*}}turns(%turn)
+// DENSE: tile.preprocess {{.*}}semaphore(%turn)
 // DENSE: tile.copy_tma %K, %k_map at(%{{[^,]*}}, %kv_head, %b) : {{.*}}, !tile.tensor_map<128xbf16>
 // DENSE: %query_tiles =
 // DENSE: tile.copy_tma %Q, %q_map at(%{{[^,]*}}, %h, %b) : {{.*}}, !tile.tensor_map<128xbf16>
-// DENSE: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) turns(%turn{{.*}} of %key_tile) after_first : !tile.frag
-// DENSE: tile.postprocess %dq_rows stride(%dq_row), %sum rows(%rows of %rows) by 1.250000e-01 dim 64 columns 32 turn(%turn) :
+// DENSE: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) semaphore(%turn{{.*}} of %key_tile) after_first : !tile.frag
+// DENSE: tile.postprocess %dq_rows stride(%dq_row), %sum rows(%rows of %rows) by 1.250000e-01 dim 64 columns 32 semaphore(%turn) :
 // Rows whose keys are all in the first tile are not accumulated. Not where a dQ MMA warpgroup has few columns, but of packed
 // rows; of dense ones not under masks whose walks begin
 // elsewhere, or end for all rows alike, nor of packed ones where heads share keys; else packed sequences may be short under any mask of one run.
@@ -142,7 +142,7 @@ attn.backward @grads of(@p) dlse
 // RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.band<left = 99, right = 99>/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefixes=ALONE,PADDING -DSLOTS=1
 // ALONE: %[[ONE:.*]] = arith.cmpi sle, %end{{.*}}, %c1_i32
 // ALONE: %[[ALONE:.*]] = arith.andi %[[ONE]], %{{.*}}
-// ALONE: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<[[SLOTS]], 32768>) turns(%turn{{.*}} of %key_tile){{.*}} sole_writer(%[[ALONE]]) to(%dq_rows : !tile.ptr<bf16> stride %dq_row rows %{{.*}} by {{.*}} dim {{64|128}}) : !tile.frag
+// ALONE: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<[[SLOTS]], 32768>) semaphore(%turn{{.*}} of %key_tile){{.*}} sole_writer(%[[ALONE]]) to(%dq_rows : !tile.ptr<bf16> stride %dq_row rows %{{.*}} by {{.*}} dim {{64|128}}) : !tile.frag
 // ALONE: %[[DONE:.*]] = arith.cmpi slt, %{{.*}}, %c0_i32
 // ALONE: scf.if %[[DONE]] {
 // PADDING: tile.store_padding
@@ -166,11 +166,11 @@ attn.backward @grads of(@p) dlse
 // If asked for, dense ones in order, too, and heads of a group one after the other.
 // RUN: sed 's/thd/bshd/; s/dlse/deterministic dlse/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=TURNS
 // TURNS: tile.kernel @grads_prepare({{.*}}dq_turns
-// TURNS: tile.preprocess {{.*}}turns(%turn)
+// TURNS: tile.preprocess {{.*}}semaphore(%turn)
 // TURNS: tile.kernel @grads({{.*}}dq_turns
 // TURNS: %together = arith.minsi
 // TURNS: %query_tiles =
-// TURNS: tile.add_global {{.*}} turns(%turn of %key_tile)
+// TURNS: tile.add_global {{.*}} semaphore(%turn of %key_tile)
 
 // Staged where sums have 128 columns. Narrower and wider ones are added from registers: where there is a dQ
 // MMA warpgroup more heads are interleaved then, and keys have two slots.
@@ -187,7 +187,7 @@ attn.backward @grads of(@p) dlse
 // NARROW: %[[SHORT:.*]] = arith.divui %c384_i32, %tiles
 // NARROW: %[[LEAST:.*]] = arith.maxsi %[[SHORT]], %c32_i32
 // NARROW: %together = arith.minsi %[[LEAST]], %c64_i32
-// NARROW: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%turns : !tile.staging<2, 0>) turns(%turn{{.*}} of %key_tile) : !tile.frag
+// NARROW: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%turns : !tile.staging<2, 0>) semaphore(%turn{{.*}} of %key_tile) : !tile.frag
 // Of wide heads fewer are interleaved.
 // RUN: sed 's/thd/bshd/; s/dlse/deterministic/; s/dims(64)/dims(256)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=FEWER
 // FEWER: tile.kernel @grads(
@@ -195,7 +195,7 @@ attn.backward @grads of(@p) dlse
 // FEWER: %[[LEAST:.*]] = arith.maxsi %[[SHORT]], %c8_i32
 // FEWER: %together = arith.minsi %[[LEAST]], %c16_i32
 // RUN: sed 's/dlse/deterministic/; s/dims(64)/dims(256)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=GATED
-// GATED: tile.preprocess {{.*}}turns(%turn)
+// GATED: tile.preprocess {{.*}}semaphore(%turn)
 // Nobody clears what the first tile writes.
 // GATED: tile.kernel @grads_dv(
 // GATED-NOT: tile.clear {{.*}} count(
@@ -203,8 +203,8 @@ attn.backward @grads of(@p) dlse
 // GATED: tile.alloc "turns" : !tile.staging<2, 0>
 // GATED: tile.mma_ab %dK
 // GATED: tile.mma_atb %dQ
-// GATED: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%turns : !tile.staging<2, 0>) turns(%turn{{.*}} of %key_tile) : !tile.frag
-// GATED: tile.postprocess %dq_rows stride(%dq_row), %sum rows(%rows of %write_rows) by 6.250000e-02 dim 256 columns 128 held turn(%turn) :
+// GATED: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%turns : !tile.staging<2, 0>) semaphore(%turn{{.*}} of %key_tile) : !tile.frag
+// GATED: tile.postprocess %dq_rows stride(%dq_row), %sum rows(%rows of %write_rows) by 6.250000e-02 dim 256 columns 128 from_registers semaphore(%turn) :
 
 // Not where tiles that add before are not known, or would be waited for long: there
 // query tiles are at rest for dQ, as on all other targets.

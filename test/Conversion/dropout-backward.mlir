@@ -7,7 +7,7 @@
 
 // CHECK-LABEL: tile.kernel @grads(
 // CHECK: tile.probabilities
-// CHECK-NEXT: tile.dropout %s at(%k0, %q0) draws(%{{.*}}) below 3277 transposed marks
+// CHECK-NEXT: tile.dropout %s at(%k0, %q0) dropout(%{{.*}}) below 3277 transposed marks
 // CHECK-NEXT: tile.wait
 // CHECK-NEXT: tile.dropout_grad_scores %dp, %s, %stats by 1.111{{.*}} transposed
 // CHECK-NEXT: tile.mma_ab %dV, %s
@@ -15,7 +15,7 @@
 // CHECK-LABEL: tile.kernel @grads_dq(
 // CHECK: tile.probabilities
 // CHECK-NEXT: tile.wait
-// CHECK-NEXT: tile.dropout %dp at(%q0, %k0) draws(%{{.*}}) below 3277 by 1.111{{.*}} : !tile.frag
+// CHECK-NEXT: tile.dropout %dp at(%q0, %k0) dropout(%{{.*}}) below 3277 by 1.111{{.*}} : !tile.frag
 // CHECK-NEXT: tile.grad_scores %dp, %s, %stats
 // CHECK-LABEL: tile.kernel @grads_dsinks(
 // Beside a dQ MMA warpgroup there is room for one tile of scores: the product with dO comes where they were.

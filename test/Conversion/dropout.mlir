@@ -10,7 +10,7 @@
 // CHECK: %[[DRAWS:.*]] = tile.dropout_state %seed of(%b, %h)
 // CHECK: tile.kv_loop
 // CHECK: tile.online_softmax %s, %row, %acc
-// CHECK-NEXT: tile.dropout %s at(%q0, %k0) draws(%[[DRAWS]]) below 3277 : !tile.frag
+// CHECK-NEXT: tile.dropout %s at(%q0, %k0) dropout(%[[DRAWS]]) below 3277 : !tile.frag
 // CHECK: tile.normalize %acc, %row
 // CHECK-NEXT: tile.scale %acc by 1.111{{.*}}
 attn.problem @forward mask(#attn.causal) layout(bshd) heads(8) dims(128) dtype(bf16) dropout(0.1, "seed")
@@ -30,12 +30,12 @@ attn.problem @nothing mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16
 
 // CHECK-LABEL: tile.kernel @streamed
 // CHECK: tile.dropout_state %seed of(%b)
-// CHECK: tile.dropout %s at(%at heads 4, %c0_i32) draws(%{{.*}}) below 16384 : !tile.frag<16x48, 1>
+// CHECK: tile.dropout %s at(%at heads 4, %c0_i32) dropout(%{{.*}}) below 16384 : !tile.frag<16x48, 1>
 // CHECK: } else {
-// CHECK: tile.dropout %s_{{.*}} at(%at heads 4, %k0) draws(%{{.*}}) below 16384 : !tile.frag<16x16, 1>
+// CHECK: tile.dropout %s_{{.*}} at(%at heads 4, %k0) dropout(%{{.*}}) below 16384 : !tile.frag<16x16, 1>
 attn.problem @streamed mask(#attn.full) layout(thd) heads(8, 2) dims(64) dtype(bf16) dropout(0.5, "seed") max_seqlen(1, 40)
 
 // CHECK-LABEL: tile.kernel @strips
-// CHECK: tile.dropout %s at(%{{.*}}) draws(%{{.*}}) below 16384 : !tile.simt_scores
+// CHECK: tile.dropout %s at(%{{.*}}) dropout(%{{.*}}) below 16384 : !tile.simt_scores
 // CHECK: tile.scale %acc by 2.0{{.*}} : !tile.simt_tile
 attn.problem @strips mask(#attn.full) layout(thd) heads(8) dims(64) dtype(bf16) dropout(0.5, "seed") max_seqlen(1, 4)

@@ -7,10 +7,10 @@ include "mlir/Pass/PassBase.td"
 def AttnChooseSchedule : Pass<"attn-choose-schedule", "::mlir::ModuleOp"> {
   let summary = "write on each problem which kernels compute it, and why";
   let description = [{
-    Asks the registered schedules, in their order, which of them is for a problem (`attn::Schedule`): the first one's
-    attribute becomes the problem's `schedule`, and the measured rule that decided its `schedule_reason`. A schedule
-    that is given is kept, completed where it names a part, and refused if it cannot compute the problem on the target.
-    The module gets the target (`tile.target`). Masks of problems have to be canonical (`attn-canonicalize-masks`).
+    The registered schedules (`attn::Schedule`) are tried in their order. The first one that accepts a problem gives
+    its `schedule` attribute, and the measured rule that decided gives `schedule_reason`. A schedule that is given is
+    kept, completed where it names a part, and refused if it cannot compute the problem on the target. The module gets
+    the target (`tile.target`). Masks of problems have to be canonical (`attn-canonicalize-masks`).
     (`test/Conversion/choose-schedule.mlir`)
   }];
   let options =
@@ -28,11 +28,11 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
   let summary = "turn problems into kernels";
   let description = [{
     Each `attn.problem` becomes the kernels of its schedule, which `attn-choose-schedule` wrote: the program of one
-    block for one query tile, written plainly (copy, wait, multiply), with one `tile.kv_loop` over the key tiles that
-    the mask says it needs. With `split_kv`, a second kernel, `<name>_merge`, follows.
+    CTA for one query tile, written plainly (copy, wait, multiply), with one `tile.kv_loop` over the KV tiles that the
+    mask needs. With `split_kv`, a second kernel, `<name>_merge`, follows.
 
-    Each `attn.backward` becomes the kernels `<name>_prepare`, `<name>` (dK and dV) and `<name>_dq`. A problem that is
-    `private` is described for others: nothing is made of it. (`test/Conversion/convert-attn-to-tile.mlir`)
+    Each `attn.backward` becomes the kernels `<name>_prepare`, `<name>` (dK and dV) and `<name>_dq`. A `private`
+    problem is only referenced by other ops and gets no kernels. (`test/Conversion/convert-attn-to-tile.mlir`)
   }];
   let dependentDialects = ["::attn::tile::TileDialect", "::attn::program::ProgramDialect",
                            "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];

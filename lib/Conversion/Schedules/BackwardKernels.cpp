@@ -6,6 +6,7 @@
 //
 #include "../ArrayGradKernels.h"
 #include "../BackwardKernel.h"
+#include "../DerivedArrays.h"
 #include "Registry.h"
 #include "Rules.h"
 #include "attn/Conversion/KeyWalk.h"
@@ -332,7 +333,7 @@ public:
   void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
     auto kernels = llvm::cast<BackwardKernelsAttr>(schedule);
     if (!lowering.limit)
-      lowering.writeMade(of);
+      writeDerivedArrays(of, lowering);
     else if (kernels.getDv() &&
              kernels.getDv().getKvTile() != kernels.getDkdv().getKvTile()) // which have one list of slots
       kernels = BackwardKernelsAttr::get(kernels.getContext(), kernels.getAccumulation(), kernels.getDkdv(),

@@ -4,6 +4,7 @@
 //
 #include "../ArrayGradKernels.h"
 #include "../BackwardKernel.h"
+#include "../DerivedArrays.h"
 #include "Registry.h"
 #include "Rules.h"
 
@@ -67,7 +68,7 @@ public:
 
   void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
     auto both = llvm::cast<ByLengthAttr>(schedule);
-    lowering.writeMade(of);
+    writeDerivedArrays(of, lowering);
     lowering.limit = shortLimit(of.problem, both.getShortSequences());
     scheduleOf(of, both.getLongSequences())->lower(of, both.getLongSequences(), lowering);
     scheduleOf(of, both.getShortSequences())->lower(of, both.getShortSequences(), lowering);
@@ -79,7 +80,7 @@ public:
   void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
     auto both = llvm::cast<ByLengthAttr>(schedule);
     auto kernels = llvm::cast<BackwardKernelsAttr>(both.getLongSequences());
-    lowering.writeMade(of);
+    writeDerivedArrays(of, lowering);
     lowering.limit = shortLimit(of.backward, both.getShortSequences());
     lowering.classesOfDq = storesDqDirectly(of.problem, kernels) ? 3 : 2;
     scheduleOf(of, both.getShortSequences())->lower(of, both.getShortSequences(), lowering);

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Rules.h"
-#include "../BlockMapKernels.h"
-#include "../TreeKernels.h"
 #include "attn/Conversion/KeyWalk.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace attn;
 using namespace attn::tile;
-
-void Lowering::writeMade(Computation computation, llvm::ArrayRef<MaskOperand> whole) {
-  writeBlockMaps(computation, program, target.generic(), whole);
-  writeTrees(computation, program, target.generic());
-}
 
 std::string attn::lengthsOf(ProblemOp problem) {
   return llvm::formatv("{0}({1}, {2}) and heads({3}, {4})", problem.getMaxSeqlenQ() ? "max_seqlen" : "expected_seqlen",

@@ -21,10 +21,6 @@ public:
   std::optional<ShortLimit> limit;
   /// Classes of rows of dQ that kernels share, of which short sequences' are the first.
   int64_t classesOfDq = 1;
-
-  /// Kernels that make arrays which the mask's kernels read in place of the caller's. `whole`: block maps that are read
-  /// as they are.
-  void writeMade(Computation computation, llvm::ArrayRef<MaskOperand> whole = {});
 };
 
 //===----------------------------------------------------------------------===//

@@ -255,7 +255,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense hea
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %turns = tile.alloc "turns" : !tile.staging<2, 0>
   // tile.add_global C1
-  // expected-error @below {{expected turns for slots of 0 bytes, and not after_first}}
+  // expected-error @below {{expected a semaphore for slots of 0 bytes, and not after_first}}
   tile.add_global %sum, %dQ left(%left) through(%turns : !tile.staging<2, 0>) : !tile.frag<128x64, 8>
 }
 
@@ -265,7 +265,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense hea
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %turns = tile.alloc "turns" : !tile.staging<2, 0>
   // tile.add_staged C1
-  // expected-error @below {{expected turns for slots of 0 bytes, and not after_first}}
+  // expected-error @below {{expected a semaphore for slots of 0 bytes, and not after_first}}
   tile.add_staged %sum, %turns left(%left) columns 64 : !tile.staging<2, 0>
 }
 
@@ -275,8 +275,8 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %turns = tile.alloc "turns" : !tile.staging<2, 0>
   // tile.add_staged C1
-  // expected-error @below {{expected turns for slots of 0 bytes, and not after_first}}
-  tile.add_staged %sum, %turns left(%tile) turns(%turn of %tile) after_first columns 64 : !tile.staging<2, 0> {
+  // expected-error @below {{expected a semaphore for slots of 0 bytes, and not after_first}}
+  tile.add_staged %sum, %turns left(%tile) semaphore(%turn of %tile) after_first columns 64 : !tile.staging<2, 0> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
@@ -299,7 +299,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense hea
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_global_ordered C1
   // expected-error @below {{expected slots of 0 bytes and a block from 0 on, got: '!tile.staging<2, 32768>', 0}}
-  tile.add_global_ordered %sum, %dQ left(%left), %staging over : !tile.frag<128x64, 8>, !tile.staging<2, 32768>
+  tile.add_global_ordered %sum, %dQ left(%left), %staging last : !tile.frag<128x64, 8>, !tile.staging<2, 32768>
 }
 
 // -----
@@ -309,7 +309,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %dq: !tile.ptr<bf16>, %row: i64, %rows: i32
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_global C3
-  // expected-error @below {{expected `sole_writer` with turns and with where rows are written, or none of it}}
+  // expected-error @below {{expected `sole_writer` with a semaphore and with where rows are written, or none of it}}
   tile.add_global %sum, %dQ left(%rows) through(%staging : !tile.staging<2, 32768>)
       sole_writer(%alone) to(%dq : !tile.ptr<bf16> stride %row rows %rows by 0.125 dim 64) : !tile.frag<128x64, 8>
 }
@@ -322,7 +322,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %dq: !tile.ptr<bf16>, %row: i64, %rows: i32
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_global C3
   // expected-error @below {{expected `sole_writer` in a kernel with a dQ MMA warpgroup, and no more columns than it makes}}
-  tile.add_global %sum, %dQ left(%rows) through(%staging : !tile.staging<2, 32768>) turns(%turn of %rows)
+  tile.add_global %sum, %dQ left(%rows) through(%staging : !tile.staging<2, 32768>) semaphore(%turn of %rows)
       sole_writer(%alone) to(%dq : !tile.ptr<bf16> stride %row rows %rows by 0.125 dim 64) : !tile.frag<128x64, 8> {
   ^bb0(%other: i32):
     tile.yield %alone : i1
@@ -356,8 +356,8 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   // tile.add_global C2
-  // expected-error @below {{expected a staging place, got turns without one}}
-  tile.add_global %sum, %dQ left(%tile) turns(%turn of %tile) : !tile.frag<128x64, 8> {
+  // expected-error @below {{expected a staging place, got a semaphore without one}}
+  tile.add_global %sum, %dQ left(%tile) semaphore(%turn of %tile) : !tile.frag<128x64, 8> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
@@ -371,8 +371,8 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_global C2
-  // expected-error @below {{expected turns and a region over (i32) that yields an i1, or neither}}
-  tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8>
+  // expected-error @below {{expected a semaphore and a region over (i32) that yields an i1, or neither}}
+  tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) semaphore(%turn of %tile) : !tile.frag<128x64, 8>
 }
 
 // -----
@@ -381,7 +381,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %turn: !tile.ptr<i32>) target("
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // Turns of nobody.
-  // expected-error @below {{expected turns and a region over (i32) that yields an i1, or neither}}
+  // expected-error @below {{expected a semaphore and a region over (i32) that yields an i1, or neither}}
   "tile.add_staged"(%sum, %staging, %left, %turn) <{columns = 64 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>}> ({
   ^bb0(%other: i32):
     %adds = arith.constant true
@@ -395,8 +395,8 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_staged C1
-  // expected-error @below {{expected turns and a region over (i32) that yields an i1, or neither}}
-  tile.add_staged %sum, %staging left(%tile) turns(%turn of %tile) columns 64 : !tile.staging<2, 32768> {
+  // expected-error @below {{expected a semaphore and a region over (i32) that yields an i1, or neither}}
+  tile.add_staged %sum, %staging left(%tile) semaphore(%turn of %tile) columns 64 : !tile.staging<2, 32768> {
   ^bb0(%other: i32):
     tile.yield %other : i32
   }
@@ -409,7 +409,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense hea
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_global C2: the first of whom?
-  // expected-error @below {{'tile.add_global' op expected after_first with turns}}
+  // expected-error @below {{'tile.add_global' op expected after_first with a semaphore}}
   tile.add_global %sum, %dQ left(%left) through(%staging : !tile.staging<2, 32768>) after_first : !tile.frag<128x64, 8>
 }
 
@@ -419,7 +419,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense hea
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_staged C1
-  // expected-error @below {{'tile.add_staged' op expected after_first with turns}}
+  // expected-error @below {{'tile.add_staged' op expected after_first with a semaphore}}
   tile.add_staged %sum, %staging left(%left) after_first columns 64 : !tile.staging<2, 32768>
 }
 
@@ -448,7 +448,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense hea
   %turns = tile.alloc "turns" : !tile.staging<2, 0>
   // tile.add_global_ordered C1
   // expected-error @below {{expected slots of 0 bytes and a block from 0 on, got: '!tile.staging<2, 0>', -1}}
-  tile.add_global_ordered %sum, %dQ left(%left), %turns block -1 over : !tile.frag<128x64, 8>, !tile.staging<2, 0>
+  tile.add_global_ordered %sum, %dQ left(%left), %turns block -1 last : !tile.frag<128x64, 8>, !tile.staging<2, 0>
 }
 
 // -----

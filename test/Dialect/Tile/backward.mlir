@@ -101,8 +101,8 @@ tile.kernel @sums(%sum: !tile.ptr<f32>, %statistics: !tile.ptr<f32>, %q: !tile.p
   // CHECK: tile.add_global %sum, %dQ left(%n) : !tile.frag<128x64, 8>
   tile.add_global %sum, %dQ left(%n) : !tile.frag<128x64, 8>
   %turns = tile.alloc "turns" : !tile.staging<2, 0>
-  // CHECK: tile.add_global_ordered %sum, %dQ left(%n), %turns over : !tile.frag<128x64, 8>, !tile.staging<2, 0>
-  tile.add_global_ordered %sum, %dQ left(%n), %turns over : !tile.frag<128x64, 8>, !tile.staging<2, 0>
+  // CHECK: tile.add_global_ordered %sum, %dQ left(%n), %turns last : !tile.frag<128x64, 8>, !tile.staging<2, 0>
+  tile.add_global_ordered %sum, %dQ left(%n), %turns last : !tile.frag<128x64, 8>, !tile.staging<2, 0>
   // CHECK: tile.stage %staging, %dQ : !tile.staging<2, 32768>, !tile.frag<128x64, 8>
   tile.stage %staging, %dQ : !tile.staging<2, 32768>, !tile.frag<128x64, 8>
   // CHECK: tile.add_staged %sum, %staging left(%n) columns 64 : !tile.staging<2, 32768>
@@ -118,37 +118,37 @@ tile.kernel @turns(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %statistics: !ti
     target("sm_90a") grid(dense heads 2 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
-  // CHECK: tile.preprocess {{.*}} dim 64 turns(%turn) : !tile.ptr<bf16>
+  // CHECK: tile.preprocess {{.*}} dim 64 semaphore(%turn) : !tile.ptr<bf16>
   tile.preprocess %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%tile) dim 64
-      turns(%turn) : !tile.ptr<bf16>
-  // CHECK: tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
+      semaphore(%turn) : !tile.ptr<bf16>
+  // CHECK: tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) semaphore(%turn of %tile) : !tile.frag<128x64, 8> {
   // CHECK-NEXT: ^bb0(%{{.*}}: i32):
-  tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
+  tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) semaphore(%turn of %tile) : !tile.frag<128x64, 8> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
   }
-  // CHECK: tile.add_staged %sum, %staging left(%tile) turns(%turn of %tile) columns 64 : !tile.staging<2, 32768> {
-  tile.add_staged %sum, %staging left(%tile) turns(%turn of %tile) columns 64 : !tile.staging<2, 32768> {
+  // CHECK: tile.add_staged %sum, %staging left(%tile) semaphore(%turn of %tile) columns 64 : !tile.staging<2, 32768> {
+  tile.add_staged %sum, %staging left(%tile) semaphore(%turn of %tile) columns 64 : !tile.staging<2, 32768> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
   }
-  // CHECK: tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first : !tile.frag<128x64, 8> {
-  tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first : !tile.frag<128x64, 8> {
+  // CHECK: tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) semaphore(%turn of %tile) after_first : !tile.frag<128x64, 8> {
+  tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) semaphore(%turn of %tile) after_first : !tile.frag<128x64, 8> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
   }
-  // CHECK: tile.add_staged %sum, %staging left(%tile) turns(%turn of %tile) after_first columns 64 blocks 2 : !tile.staging<2, 32768> {
-  tile.add_staged %sum, %staging left(%tile) turns(%turn of %tile) after_first columns 64 blocks 2 : !tile.staging<2, 32768> {
+  // CHECK: tile.add_staged %sum, %staging left(%tile) semaphore(%turn of %tile) after_first columns 64 blocks 2 : !tile.staging<2, 32768> {
+  tile.add_staged %sum, %staging left(%tile) semaphore(%turn of %tile) after_first columns 64 blocks 2 : !tile.staging<2, 32768> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
   }
-  // CHECK: tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first sole_writer(%{{.*}}) to(%q : !tile.ptr<bf16> stride %pitch rows %tile by 1.250000e-01 dim 64) : !tile.frag<128x64, 8> {
+  // CHECK: tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) semaphore(%turn of %tile) after_first sole_writer(%{{.*}}) to(%q : !tile.ptr<bf16> stride %pitch rows %tile by 1.250000e-01 dim 64) : !tile.frag<128x64, 8> {
   %alone = arith.cmpi slt, %tile, %tile : i32
-  tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first
+  tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) semaphore(%turn of %tile) after_first
       sole_writer(%alone) to(%q : !tile.ptr<bf16> stride %pitch rows %tile by 0.125 dim 64) : !tile.frag<128x64, 8> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
@@ -159,6 +159,6 @@ tile.kernel @turns(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %statistics: !ti
   %block = tile.alloc "block" : !tile.frag<64x64, 4>
   // CHECK: tile.store %q stride(%pitch), %block by 1.250000e-01 rows(%tile, %tile) dim 56 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
   tile.store %q stride(%pitch), %block by 0.125 rows(%tile, %tile) dim 56 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
-  // CHECK: tile.postprocess %q stride(%pitch), %sum rows(%tile of %tile) by 1.250000e-01 dim 56 columns 64 held turn(%turn) : !tile.ptr<bf16>
-  tile.postprocess %q stride(%pitch), %sum rows(%tile of %tile) by 0.125 dim 56 columns 64 held turn(%turn) : !tile.ptr<bf16>
+  // CHECK: tile.postprocess %q stride(%pitch), %sum rows(%tile of %tile) by 1.250000e-01 dim 56 columns 64 from_registers semaphore(%turn) : !tile.ptr<bf16>
+  tile.postprocess %q stride(%pitch), %sum rows(%tile of %tile) by 0.125 dim 56 columns 64 from_registers semaphore(%turn) : !tile.ptr<bf16>
 }

@@ -60,7 +60,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(packed heads 8 tiles 2)
   %s = tile.alloc "s" : !tile.frag<16x16, 1>
   %stats = tile.alloc "stats" : !tile.row_statistics<16>
   %at = tile.pairs %n, %n : !tile.pairs<2, i32>
-  // expected-error @below {{expected rows of queries where they are pairs, got: turned with '!tile.pairs<2, i32>'}}
+  // expected-error @below {{expected rows of queries where they are pairs, got: transposed with '!tile.pairs<2, i32>'}}
   tile.probabilities %s, %stats at(%at heads 2, %n) scale 1.0 transposed : !tile.frag<16x16, 1>, !tile.row_statistics<16>
 }
 

@@ -65,7 +65,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
   %stats = tile.alloc "stats" : !tile.softmax_state<192, 12>
   %dO = tile.alloc "dO" : !tile.shared<208x128xbf16, swizzled>
   // tile.add_delta C1
-  // expected-error @below {{expected rows of statistics, 16 a warp, a swizzled tile of as many or fewer, and O as one, or held, of as many columns, got: '!tile.softmax_state<192, 12>', '!tile.shared<208x128xbf16, swizzled>' and '!tile.register_operand<192x128xbf16, 12>'}}
+  // expected-error @below {{expected rows of statistics, 16 a warp, a swizzled tile of as many or fewer, and O as one, or a register operand, of as many columns, got: '!tile.softmax_state<192, 12>', '!tile.shared<208x128xbf16, swizzled>' and '!tile.register_operand<192x128xbf16, 12>'}}
   tile.add_delta %stats, %O, %dO : !tile.softmax_state<192, 12>, !tile.register_operand<192x128xbf16, 12>, !tile.shared<208x128xbf16, swizzled>
 }
 
@@ -76,7 +76,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
   %stats = tile.alloc "stats" : !tile.softmax_state<192, 12>
   %dO = tile.alloc "dO" : !tile.shared<144x128xbf16, swizzled>
   // A tile of O has the rows of dO's.
-  // expected-error @below {{expected rows of statistics, 16 a warp, a swizzled tile of as many or fewer, and O as one, or held, of as many columns, got: '!tile.softmax_state<192, 12>', '!tile.shared<144x128xbf16, swizzled>' and '!tile.shared<192x128xbf16, swizzled>'}}
+  // expected-error @below {{expected rows of statistics, 16 a warp, a swizzled tile of as many or fewer, and O as one, or a register operand, of as many columns, got: '!tile.softmax_state<192, 12>', '!tile.shared<144x128xbf16, swizzled>' and '!tile.shared<192x128xbf16, swizzled>'}}
   tile.add_delta %stats, %O, %dO : !tile.softmax_state<192, 12>, !tile.shared<192x128xbf16, swizzled>, !tile.shared<144x128xbf16, swizzled>
 }
 

@@ -16,9 +16,10 @@ LogicalResult DropoutOp::verify() {
     return emitOpError("expected a fragment or scores to multiply, and none to mark, got: ") << getPlace().getType();
   bool rows = isa<PairsType>(getRow0().getType()), columns = isa<PairsType>(getCol0().getType());
   if (((rows || columns) && (getTransposed() || getMarks())) || (columns && (held || !rows))) // C3
-    return emitOpError("expected pairs only where nothing is turned or marked, and in columns only of rows that are "
-                       "and not of what is "
-                       "held, got: ")
+    return emitOpError(
+               "expected pairs only where nothing is transposed or marked, and in columns only of rows that are "
+               "and not of what is "
+               "held, got: ")
            << getRow0().getType() << " and " << getCol0().getType();
   return verifyDropoutOperands(*this, getBelow()); // C1
 }

@@ -191,7 +191,7 @@ LogicalResult ApplyMaskOp::verify() {
     if (!rows || rows.getHeads() % columns.getHeads() || getTransposed())
       return emitOpError("expected rows of queries with a multiple of ")
              << columns.getHeads() << " heads for keys with as many, got: " << getQ0().getType()
-             << (getTransposed() ? " turned" : "");
+             << (getTransposed() ? " transposed" : "");
   }
   return verifyTest(*this, getBody());
 }
@@ -217,9 +217,9 @@ LogicalResult RecomputeRowsOp::verify() {
   if (headsOf(getQRow()) != heads || headsOf(getORow()) != heads || // C2
       (getLse() && (getLseRow() ? headsOf(getLseRow()) : 1) != heads))
     return emitOpError("expected strides of q, o and lse in pairs as rows are, got: rows for ") << heads << " heads";
-  bool drops = bool(getDraws());
+  bool drops = bool(getDropout());
   if (getBelow().has_value() != drops || getFactor().has_value() != drops) // C3
-    return emitOpError("expected draws, below and by together");
+    return emitOpError("expected dropout, below and by together");
   if (drops && failed(verifyDropoutOperands(*this, *getBelow())))
     return failure();
   bool listed = bool(getTiles());
@@ -412,9 +412,9 @@ static TileShape shapeOf(Type type) {
 }
 
 LogicalResult LoadOperandOp::verify() {
-  if (!(shapeOf(getHeld().getType()) == shapeOf(getSrc().getType()))) // C1
+  if (!(shapeOf(getOperand().getType()) == shapeOf(getSrc().getType()))) // C1
     return emitOpError("expected tiles of the same shape and element type, got: ")
-           << getHeld().getType() << " and " << getSrc().getType();
+           << getOperand().getType() << " and " << getSrc().getType();
   return success();
 }
 
@@ -459,7 +459,7 @@ LogicalResult ProbabilitiesOp::verify() {
     return emitOpError("expected `slopes` with `weighted` in registers, and numbers with `small` only");
   bool pairs = isa<PairsType>(getRow0().getType());
   if (pairs && getTransposed()) // C5
-    return emitOpError("expected rows of queries where they are pairs, got: turned with ") << getRow0().getType();
+    return emitOpError("expected rows of queries where they are pairs, got: transposed with ") << getRow0().getType();
   if (isa<SoftmaxStateType>(getStatistics().getType()) && !getModify().empty()) // C6
     return emitOpError("expected no region with row statistics in registers, got: ") << getStatistics().getType();
   if (getWithin().has_value() == getSmall().empty() ||

@@ -169,7 +169,7 @@ void StoreAndSyncOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 
 LogicalResult StoreAndSyncOp::verify() {
   auto tile = dyn_cast<SharedType>(getRing().getType().getTile());
-  RegisterOperandType held = getHeld().getType();
+  RegisterOperandType held = getOperand().getType();
   if (getRing().getType().getStages() != 2 || !tile || tile.getRows() > held.getRows() ||
       tile.getCols() < held.getCols() || tile.getElement() != held.getElement()) // C1
     return emitOpError("expected a ring of two tiles with room for ")
@@ -244,12 +244,12 @@ LogicalResult AddDeltaOp::verify() {
   if (!grad.isSwizzled() || rows.getRows() != 16 * rows.getWarps() || (o != grad && !isRegisterOperand()) ||
       (getFirst() ? first < 0 || first % 16 || grad.getRows() <= first : grad.getRows() > rows.getRows())) // C1
     return emitOpError("expected rows of statistics, 16 a warp, a swizzled tile of as many or fewer, and O as one, or "
-                       "held, of as many columns, got: ")
+                       "a register operand, of as many columns, got: ")
            << rows << ", " << grad << " and " << o;
   return success();
 }
 
-LogicalResult StashOp::verify() { return verifyOperandInRing(*this, getRing().getType(), getHeld().getType()); }
+LogicalResult StashOp::verify() { return verifyOperandInRing(*this, getRing().getType(), getStash().getType()); }
 
 /// Does a fragment fill a slot?
 static LogicalResult verifyWorkTile(Operation *op, FragType acc, StagingType staging) {
@@ -258,20 +258,21 @@ static LogicalResult verifyWorkTile(Operation *op, FragType acc, StagingType sta
   return success();
 }
 
-/// Are turns complete, or not there at all?
-static LogicalResult verifyTurns(Operation *op, Value staging, Value turn, Value tile, bool afterFirst, Region &adds) {
-  if (staging && cast<StagingType>(staging.getType()).getBytes() == 0 && (!turn || afterFirst)) // C1
-    return op->emitOpError("expected turns for slots of 0 bytes, and not after_first");
+/// Checks that a semaphore, its number and its region are given together.
+static LogicalResult verifySemaphore(Operation *op, Value staging, Value semaphore, Value tile, bool afterFirst,
+                                     Region &adds) {
+  if (staging && cast<StagingType>(staging.getType()).getBytes() == 0 && (!semaphore || afterFirst)) // C1
+    return op->emitOpError("expected a semaphore for slots of 0 bytes, and not after_first");
   auto fits = [&] {
     if (!adds.hasOneBlock() || adds.getNumArguments() != 1 || !adds.getArgument(0).getType().isInteger(32))
       return false;
     auto yield = dyn_cast<YieldOp>(adds.front().getTerminator());
     return yield && yield.getValues().size() == 1 && yield.getValues()[0].getType().isInteger(1);
   };
-  if (bool(turn) != bool(tile) || (turn ? !fits() : !adds.empty()))
-    return op->emitOpError("expected turns and a region over (i32) that yields an i1, or neither");
-  if (afterFirst && !turn)
-    return op->emitOpError("expected after_first with turns");
+  if (bool(semaphore) != bool(tile) || (semaphore ? !fits() : !adds.empty()))
+    return op->emitOpError("expected a semaphore and a region over (i32) that yields an i1, or neither");
+  if (afterFirst && !semaphore)
+    return op->emitOpError("expected after_first with a semaphore");
   return success();
 }
 
@@ -279,17 +280,17 @@ LogicalResult AddGlobalOp::verify() {
   if (getStaging() && getStaging().getType().getBytes() &&
       failed(verifyWorkTile(*this, getAcc().getType(), getStaging().getType())))
     return failure();
-  if (getTurn() && !getStaging()) // C2
-    return emitOpError("expected a staging place, got turns without one");
+  if (getSemaphore() && !getStaging()) // C2
+    return emitOpError("expected a staging place, got a semaphore without one");
   bool alone = bool(getSoleWriter());
   auto kernel = getOperation()->getParentOfType<KernelOp>();
   if (alone && (!kernel || !kernel.isPersistent() || !kernel.getRoles().getDqColumns() ||
                 int64_t(getDim().value_or(0)) > getAcc().getType().getCols() * getAcc().getType().getWarps() / 4)) // C3
     return emitOpError("expected `sole_writer` in a kernel with a dQ MMA warpgroup, and no more columns than it makes");
-  if ((alone && !getTurn()) || bool(getDst()) != alone || bool(getStride()) != alone || bool(getRows()) != alone ||
+  if ((alone && !getSemaphore()) || bool(getDst()) != alone || bool(getStride()) != alone || bool(getRows()) != alone ||
       getFactor().has_value() != alone || getDim().has_value() != alone) // C3
-    return emitOpError("expected `sole_writer` with turns and with where rows are written, or none of it");
-  return verifyTurns(*this, getStaging(), getTurn(), getTile(), getAfterFirst(), getAdds());
+    return emitOpError("expected `sole_writer` with a semaphore and with where rows are written, or none of it");
+  return verifySemaphore(*this, getStaging(), getSemaphore(), getTile(), getAfterFirst(), getAdds());
 }
 
 LogicalResult AddGlobalOrderedOp::verify() {
@@ -306,7 +307,7 @@ LogicalResult AddStagedOp::verify() {
   if (int64_t(getBlocks()) < 1 || columns < 16 || columns % 16 || bytes % (64 * columns * 4)) // C2
     return emitOpError("expected at least one block, and slots of some times 64 rows of ")
            << columns << " columns, got: " << int64_t(getBlocks()) << ", " << getStaging().getType();
-  return verifyTurns(*this, getStaging(), getTurn(), getTile(), getAfterFirst(), getAdds());
+  return verifySemaphore(*this, getStaging(), getSemaphore(), getTile(), getAfterFirst(), getAdds());
 }
 
 LogicalResult PostprocessOp::verify() {

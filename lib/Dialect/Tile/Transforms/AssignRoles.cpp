@@ -139,10 +139,10 @@ static void add(PersistentLoopOp persist, Value staging, int64_t blocks) {
     if (sum.getSoleWriter()) {
       auto alone = scf::IfOp::create(b, sum.getLoc(), sum.getSoleWriter(), /*withElseRegion=*/true);
       b.setInsertionPointToStart(alone.thenBlock());
-      SkipAddOp::create(b, sum.getLoc(), sum.getTurn());
+      SkipAddOp::create(b, sum.getLoc(), sum.getSemaphore());
       b.setInsertionPointToStart(alone.elseBlock());
     }
-    auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getLeft(), sum.getTurn(),
+    auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getLeft(), sum.getSemaphore(),
                                       sum.getTile(), sum.getAcc().getType().getCols(), blocks, sum.getAfterFirst());
     staged.getAdds().takeBody(sum.getAdds());
   });
@@ -183,7 +183,7 @@ static void leave(OpBuilder b, AddGlobalOp sum, Value staging, Value acc, int64_
     StageOp::create(b, loc, staging, acc);
   else
     AddGlobalOrderedOp::create(b, loc, sum.getSum(), acc, sum.getLeft(), staging, /*block=*/i,
-                               /*over=*/i + 1 == blocks);
+                               /*last=*/i + 1 == blocks);
 }
 
 /// Takes what consumers put into a ring and multiplies it with the keys, a block of 64 rows at a time.
@@ -237,7 +237,7 @@ static void stage(PersistentLoopOp persist, bool reduces) {
   for (Operation *op : llvm::reverse(ops)) {
     OpBuilder b(op);
     if (auto share = dyn_cast<StoreAndSyncOp>(op)) {
-      ProducerStoreOp::create(b, op->getLoc(), share.getRing(), share.getHeld());
+      ProducerStoreOp::create(b, op->getLoc(), share.getRing(), share.getOperand());
       ProducerCommitOp::create(b, op->getLoc(), share.getRing());
     } else if (auto product = dyn_cast<MmaAtbOp>(op)) {
       soleWait(product.getToken())->erase();
@@ -246,7 +246,7 @@ static void stage(PersistentLoopOp persist, bool reduces) {
     } else if (!reduces) {
       AddGlobalOrderedOp::create(b, op->getLoc(), sum.getSum(), sum.getAcc(), sum.getLeft(), sum.getStaging(),
                                  /*block=*/0,
-                                 /*over=*/true);
+                                 /*last=*/true);
     }
     op->erase();
   }

@@ -206,8 +206,8 @@ struct OverlapGradientsPass : attn::tile::impl::OverlapGradientsBase<OverlapGrad
     for (KvLoopOp loop : loops) {
       std::optional<Body> body = match(loop);
       if (!body) {
-        loop.emitError(
-            "expected scores of a query tile first, and what they lead to put into a ring and multiplied with it last");
+        loop.emitError("expected scores of a query tile first, and what follows from them stored into a ring and "
+                       "multiplied with it last");
         return signalPassFailure();
       }
       findWarpgroupRows(loop);

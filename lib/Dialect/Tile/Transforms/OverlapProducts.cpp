@@ -194,7 +194,7 @@ private:
       return;
     clone(body.drop.getOperation());
     auto drop = cast<DropoutOp>(*std::prev(b.getInsertionPoint()));
-    DropoutBitsOp::create(b, loc, kept, drop.getRow0(), drop.getCol0(), drop.getDraws(), drop.getBelow());
+    DropoutBitsOp::create(b, loc, kept, drop.getRow0(), drop.getCol0(), drop.getDropout(), drop.getBelow());
     drop.erase();
   }
 

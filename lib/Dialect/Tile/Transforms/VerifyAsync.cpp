@@ -229,7 +229,7 @@ private:
     state.put[ring].push_back(op);
     for (Operation *user : ring.getUsers())
       if (auto aside = dyn_cast<StashOp>(user))
-        state.covered[aside.getHeld()] = op;
+        state.covered[aside.getStash()] = op;
     return success();
   }
 
@@ -386,7 +386,7 @@ private:
         })
         .Case([&](ProducerCommitOp o) { return publish(o, state); })
         .Case([&](StashOp o) {
-          state.covered.erase(o.getHeld());
+          state.covered.erase(o.getStash());
           return success();
         })
         .Case([&](ConsumerAdvanceOp o) { return pass(o, state); })
@@ -395,8 +395,8 @@ private:
         .Case([&](RolesOp roles) -> LogicalResult {
           const std::tuple<Region *, Role, StringRef> all[] = {{&roles.getProducer(), Role::producer, "producer"},
                                                                {&roles.getConsumer(), Role::compute, "consumers"},
-                                                               {&roles.getDqMma(), Role::compute, "reducer"},
-                                                               {&roles.getDqStore(), Role::adder, "adder"}};
+                                                               {&roles.getDqMma(), Role::compute, "dQ MMA warpgroup"},
+                                                               {&roles.getDqStore(), Role::dq_store, "dQ store warps"}};
           for (auto [region, role, name] : all) {
             State own;
             if (!region->empty() && (failed(checkRole(*region, role, name)) || failed(check(region->front(), own)) ||

@@ -47,7 +47,7 @@
 
 // Where nothing is staged, it adds each block for itself, and its turn is over with the last.
 // RUN: sed 's/(%%dk:/(%%turn: !tile.ptr<i32>, %%dk:/; s/"staging" : !tile.staging<2, 32768>/"turns" : !tile.staging<2, 0>/' %S/Inputs/dq-mma.mlir > %t.args.mlir
-// RUN: sed '/add_global/s/<2, 32768>) : \(.*\)/<2, 0>) turns(%%turn of %%j) : \1 {\n^bb0(%%o: i32):\n%%a = arith.cmpi slt, %%o, %%j : i32\ntile.yield %%a : i1\n}/' \
+// RUN: sed '/add_global/s/<2, 32768>) : \(.*\)/<2, 0>) semaphore(%%turn of %%j) : \1 {\n^bb0(%%o: i32):\n%%a = arith.cmpi slt, %%o, %%j : i32\ntile.yield %%a : i1\n}/' \
 // RUN:   %t.args.mlir | attn-opt -tile-assign-roles | FileCheck %s --check-prefix=REGISTERS
 // REGISTERS: %turns = tile.alloc "turns" : !tile.staging<2, 0>
 // REGISTERS: } consumer {
@@ -56,13 +56,13 @@
 // REGISTERS: block 0 of 2
 // REGISTERS: tile.add_global_ordered %dq_sum, %dQ left(%[[LEFT:.*]]), %turns : !tile.frag<64x64, 4>, !tile.staging<2, 0>
 // REGISTERS: block 1 of 2
-// REGISTERS: tile.add_global_ordered %dq_sum, %dQ left(%[[LEFT]]), %turns block 1 over : !tile.frag<64x64, 4>, !tile.staging<2, 0>
+// REGISTERS: tile.add_global_ordered %dq_sum, %dQ left(%[[LEFT]]), %turns block 1 last : !tile.frag<64x64, 4>, !tile.staging<2, 0>
 // REGISTERS: } dq_store {
-// REGISTERS: tile.add_staged %dq_sum, %turns left(%{{.*}}) turns(%turn of %{{.*}}) columns 64 blocks 2 : !tile.staging<2, 0>
+// REGISTERS: tile.add_staged %dq_sum, %turns left(%{{.*}}) semaphore(%turn of %{{.*}}) columns 64 blocks 2 : !tile.staging<2, 0>
 
 // Rows of one key tile only are no sum: the reducer writes them, those of the second block 64 columns further, and the adder says that there is nothing to add.
 // RUN: sed 's/(%%dk:/(%%dq: !tile.ptr<bf16>, %%turn: !tile.ptr<i32>, %%alone: i1, %%rows: i32, %%dk:/' %S/Inputs/dq-mma.mlir > %t.args.mlir
-// RUN: sed '/add_global/s/) : \(.*\)/) turns(%%turn of %%j) sole_writer(%%alone) to(%%dq : !tile.ptr<bf16> stride %%dk_row rows %%rows by 0.5 dim 120) : \1 {\n^bb0(%%o: i32):\n%%a = arith.cmpi slt, %%o, %%j : i32\ntile.yield %%a : i1\n}/' \
+// RUN: sed '/add_global/s/) : \(.*\)/) semaphore(%%turn of %%j) sole_writer(%%alone) to(%%dq : !tile.ptr<bf16> stride %%dk_row rows %%rows by 0.5 dim 120) : \1 {\n^bb0(%%o: i32):\n%%a = arith.cmpi slt, %%o, %%j : i32\ntile.yield %%a : i1\n}/' \
 // RUN:   %t.args.mlir | attn-opt -tile-assign-roles -canonicalize | FileCheck %s --check-prefix=ALONE
 // ALONE: } dq_mma {
 // ALONE: block 0 of 2
@@ -80,11 +80,11 @@
 // ALONE: scf.if %alone {
 // ALONE-NEXT: tile.skip_add %turn
 // ALONE-NEXT: } else {
-// ALONE-NEXT: tile.add_staged %dq_sum, %staging left(%{{.*}}) turns(%turn of %{{.*}}) columns 64 blocks 2
+// ALONE-NEXT: tile.add_staged %dq_sum, %staging left(%{{.*}}) semaphore(%turn of %{{.*}}) columns 64 blocks 2
 
 // The same where nothing is staged: of rows that are alone nobody has a turn, so none is over.
 // RUN: sed 's/"staging" : !tile.staging<2, 32768>/"turns" : !tile.staging<2, 0>/' %t.args.mlir > %t.turns.mlir
-// RUN: sed '/add_global/s/<2, 32768>) : \(.*\)/<2, 0>) turns(%%turn of %%j) sole_writer(%%alone) to(%%dq : !tile.ptr<bf16> stride %%dk_row rows %%rows by 0.5 dim 120) : \1 {\n^bb0(%%o: i32):\n%%a = arith.cmpi slt, %%o, %%j : i32\ntile.yield %%a : i1\n}/' \
+// RUN: sed '/add_global/s/<2, 32768>) : \(.*\)/<2, 0>) semaphore(%%turn of %%j) sole_writer(%%alone) to(%%dq : !tile.ptr<bf16> stride %%dk_row rows %%rows by 0.5 dim 120) : \1 {\n^bb0(%%o: i32):\n%%a = arith.cmpi slt, %%o, %%j : i32\ntile.yield %%a : i1\n}/' \
 // RUN:   %t.turns.mlir | attn-opt -tile-assign-roles -canonicalize | FileCheck %s --check-prefix=NO-TURN
 // NO-TURN: } dq_mma {
 // NO-TURN: block 0 of 2
@@ -96,12 +96,12 @@
 // NO-TURN: scf.if %alone {
 // NO-TURN: tile.store
 // NO-TURN-NEXT: } else {
-// NO-TURN-NEXT: tile.add_global_ordered %dq_sum, %dQ left(%{{.*}}), %turns block 1 over
+// NO-TURN-NEXT: tile.add_global_ordered %dq_sum, %dQ left(%{{.*}}), %turns block 1 last
 // NO-TURN: } dq_store {
 // NO-TURN: scf.if %alone {
 // NO-TURN-NEXT: tile.skip_add %turn
 // NO-TURN-NEXT: } else {
-// NO-TURN-NEXT: tile.add_staged %dq_sum, %turns left(%{{.*}}) turns(%turn of %{{.*}}) columns 64 blocks 2
+// NO-TURN-NEXT: tile.add_staged %dq_sum, %turns left(%{{.*}}) semaphore(%turn of %{{.*}}) columns 64 blocks 2
 
 // With 32 columns there are twice as many blocks, and registers for those that compute.
 // NARROW: %staging = tile.alloc "staging" : !tile.staging<8, 8192>

@@ -285,7 +285,7 @@ tile.kernel @many(%lse: !tile.ptr<f32>, %n: i32, %blocks: i32, %queue: !tile.que
 // CHECK: %[[N:.*]] = tile.optimization_barrier %n
 // CHECK: tile.kv_loop
 // CHECK-NOT: tile.consumer_wait
-// CHECK: tile.add_staged %sum, %staging left(%{{.*}}) turns(%turn of %{{.*}}) columns 64 : !tile.staging<2, 32768> {
+// CHECK: tile.add_staged %sum, %staging left(%{{.*}}) semaphore(%turn of %{{.*}}) columns 64 : !tile.staging<2, 32768> {
 // CHECK: arith.cmpi slt, %{{.*}}, %[[N]]
 tile.kernel @adds(%map: !tile.tensor_map<64xbf16>, %sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %n: i32, %blocks: i32, %queue: !tile.queue)
     target("sm_90a") grid(dense heads 1 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
@@ -302,7 +302,7 @@ tile.kernel @adds(%map: !tile.tensor_map<64xbf16>, %sum: !tile.ptr<f32>, %turn: 
       tile.wait %tk : !tile.token<copy>
       %t = tile.mma_atb %dQ, %S, %K : !tile.frag<128x64, 8>, !tile.shared<64x64xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
       tile.wait %t : !tile.token<product>
-      tile.add_global %sum, %dQ left(%j) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
+      tile.add_global %sum, %dQ left(%j) through(%staging : !tile.staging<2, 32768>) semaphore(%turn of %tile) : !tile.frag<128x64, 8> {
       ^bb0(%other: i32):
         %adds = arith.cmpi slt, %other, %n : i32
         tile.yield %adds : i1

@@ -8,7 +8,7 @@ tile.kernel @no_products(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   tile.roles registers(32, 208, 64) producer {
   } consumer {
-    // expected-error @below {{expected scores of a query tile first, and what they lead to put into a ring and multiplied with it last}}
+    // expected-error @below {{expected scores of a query tile first, and what follows from them stored into a ring and multiplied with it last}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       tile.yield
@@ -32,7 +32,7 @@ tile.kernel @other_tile(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 
     %p = tile.alloc "p" : !tile.register_operand<128x64xbf16, 8>
     %k = tile.consumer_wait %K : !tile.ring<1, !tile.shared<128x128xbf16, swizzled>>
     // The last product is not with the tile that scores are of.
-    // expected-error @below {{expected scores of a query tile first, and what they lead to put into a ring and multiplied with it last}}
+    // expected-error @below {{expected scores of a query tile first, and what follows from them stored into a ring and multiplied with it last}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %q = tile.consumer_wait %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradients of arrays that scores are made with: tiles of gradients of scores are added up, reduced and, in a kernel
-// behind, summed in a fixed order.
+// Gradients of arrays that score modifiers and sinks read: tiles of gradients of scores are added up and reduced, and
+// another kernel sums the results in a fixed order.
 #ifndef TILE_ARRAY_GRAD_OPS
 #define TILE_ARRAY_GRAD_OPS
 
@@ -23,9 +23,9 @@ def Tile_StoreSumsOp : Tile_ComputeOp<"store_sums", [AttrSizedOperandSegments]> 
   let description = [{
     Without `through`: the sum of each row, in order, at `dst`.
 
-    With `through`: the sums along diagonals, by way of a tile in shared memory. Of n rows and columns, diagonals below
+    With `through`: the sums along diagonals, by way of a tile in shared memory. For n rows and columns, diagonals below
     the main one (column - row from -n, which is empty, to -1) are written at `dst`, and those from the main one on
-    (0 to n - 1) n + `pitch` behind `dst`: the sums of consecutive tiles, along which column - row goes on, lie in two
+    (0 to n - 1) at `dst` + n + `pitch`: the sums of consecutive tiles, along which column - row goes on, lie in two
     runs, and each number is written once. The fragment is overwritten.
 
     Constraints:
@@ -48,7 +48,7 @@ def Tile_StoreSumsOp : Tile_ComputeOp<"store_sums", [AttrSizedOperandSegments]> 
 }
 
 def Tile_StoreCornerOp : Tile_ComputeOp<"store_corner"> {
-  let summary = "writes a corner of a fragment, as it is";
+  let summary = "writes the first rows and columns of a fragment, unconverted";
   let description = [{
     `rows` by `cols` numbers, rows `stride` apart.
 
@@ -62,10 +62,10 @@ def Tile_StoreCornerOp : Tile_ComputeOp<"store_corner"> {
 }
 
 def Tile_AddTotalOp : Tile_ComputeOp<"add_total"> {
-  let summary = "adds the sum of some numbers to one";
+  let summary = "adds the sum of `count` consecutive numbers to one number";
   let description = [{
-    Of `count` numbers one behind the other, in an order that depends on `count` alone; none if it is not positive. Of
-    kernels whose blocks are one warp.
+    The order of the sum depends on `count` alone; nothing is added if `count` is not positive. Only for kernels whose
+    CTAs are one warp.
 
     ```mlir
     tile.add_total %to, %from count(%count)
@@ -76,9 +76,9 @@ def Tile_AddTotalOp : Tile_ComputeOp<"add_total"> {
 }
 
 def Tile_AddSinkGradOp : Tile_ComputeOp<"add_sink_grad"> {
-  let summary = "adds a sink's gradient by some rows";
+  let summary = "adds the contribution of some rows to a sink's gradient";
   let description = [{
-    Minus the sum of exp(sink - lse) * delta over `count` rows, with what `tile.preprocess` left of them; in a fixed
+    Minus the sum of exp(sink - lse) * delta over `count` rows, with the statistics of `tile.preprocess`; in a fixed
     order, as `tile.add_total`.
 
     ```mlir

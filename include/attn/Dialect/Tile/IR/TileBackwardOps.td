@@ -1,32 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What only a backward pass does: statistics of rows, probabilities anew, gradients of scores.
+// Ops of backward passes: row statistics, recomputed probabilities, gradients of scores.
 #ifndef TILE_BACKWARD_OPS
 #define TILE_BACKWARD_OPS
 
 include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 
-/// What is known of query rows: of a tile's, or in the registers of a kernel on SIMT tiles.
+/// LSE and delta of query rows: in shared memory, or in the registers of a kernel on SIMT tiles.
 def Tile_AnyStatistics : AnyTypeOf<[Tile_RowStatistics, Tile_SimtSoftmaxState]>;
 
 def Tile_PreprocessOp : Tile_ComputeOp<"preprocess", [AllTypesMatch<["o", "grad_o"]>, AttrSizedOperandSegments]> {
-  let summary = "what a backward pass has to know of each query row";
+  let summary = "computes the row statistics of a backward pass: LSE in base 2, and delta";
   let description = [{
-    The whole program of a kernel of its own, ahead of those that compute gradients: for each
-    of the q_tile rows of a tile two numbers,
+    The whole program of a kernel that runs before those that compute gradients. It writes two numbers for each of the
+    q_tile rows of a tile, the second `pitch` elements after the first:
 
-        lse * log2(e)               (+inf where lse is -inf)
-        dot(dO, O) - dLSE           (0 there)
+    | number | value | if lse is -inf, and from row `rows` on |
+    |---|---|---|
+    | LSE in base 2 | lse * log2(e) | +inf |
+    | delta | dot(dO, O) - dLSE | 0 |
 
-    The first is rounded up where it is large, by as much as rounding may have taken from it, so that probabilities made
-    of it are at most 1 + 2^-10. With `exponent` e it is less by e and the second is multiplied by 2^-e: probabilities
-    are 2^e times as large, for a float16 product that would else round small ones to few bits. `tile.grad_scores` and
-    whoever writes dV make up for it.
+    Rows with +inf have probabilities of 0, so that whole tiles may be read without a test. A large LSE is rounded up
+    by as much as rounding may have taken from it, so that probabilities are at most 1 + 2^-10.
 
-    the second `pitch` elements behind the first. Rows from `rows` on get +inf and 0 as well, so
-    their probabilities are 0 and whole tiles may be read without a test. With `clears`,
-    q_tile rows of so many columns of a sum become 0, too; with `turns`, the counters of its tiles of 64 rows.
+    With `exponent` e, the first number is less by e and the second is multiplied by 2^-e. Probabilities are then 2^e
+    times as large, since a float16 product would otherwise round small ones to few bits. `tile.grad_scores` and the
+    store of dV divide by 2^e again.
+
+    `clears`: the tile's rows of the dQ accumulator, of so many columns, become 0. `semaphore`: so do its counters,
+    one for 64 rows.
 
     Constraints:
     - C1: dim is a multiple of 8 from 8 to 256, o has elements of bf16 or f16 (of the target `cpu` also f32).
@@ -38,19 +41,19 @@ def Tile_PreprocessOp : Tile_ComputeOp<"preprocess", [AllTypesMatch<["o", "grad_
   }];
   let arguments = (ins Out<Tile_FloatPtr>:$statistics, I64:$pitch, Tile_Ptr:$o, I64:$o_row, Tile_Ptr:$grad_o,
       I64:$grad_o_row, Tile_FloatPtr:$lse, Optional<Tile_FloatPtr>:$grad_lse, I32:$rows, I64Attr:$dim,
-      Out<Optional<Tile_FloatPtr>>:$sum, OptionalAttr<I64Attr>:$sum_cols, Out<Optional<Tile_IntPtr>>:$turns,
+      Out<Optional<Tile_FloatPtr>>:$sum, OptionalAttr<I64Attr>:$sum_cols, Out<Optional<Tile_IntPtr>>:$semaphore,
       OptionalAttr<I64Attr>:$exponent);
   let assemblyFormat = [{
     $statistics `pitch` `(` $pitch `)` `from` `(` $o `,` $o_row `,` $grad_o `,` $grad_o_row `)` `lse` `(` $lse `)`
     (`dlse` `(` $grad_lse^ `)`)? `rows` `(` $rows `)` `dim` $dim (`exponent` $exponent^)? (`clears` `(` $sum^ `)`
         `columns` $sum_cols)?
-    (`turns` `(` $turns^ `)`)? attr-dict `:` qualified(type($o))
+    (`semaphore` `(` $semaphore^ `)`)? attr-dict `:` qualified(type($o))
   }];
   let hasVerifier = 1;
 }
 
 def Tile_CopyRowStatisticsOp : Tile_ComputeOp<"copy_row_statistics"> {
-  let summary = "starts copying what `tile.preprocess` left of a tile's rows";
+  let summary = "starts copying the row statistics of a tile, which `tile.preprocess` wrote";
   let description = [{
     ```mlir
     %t = tile.copy_row_statistics %stats, %from pitch(%pitch) : !tile.row_statistics<64>
@@ -62,10 +65,10 @@ def Tile_CopyRowStatisticsOp : Tile_ComputeOp<"copy_row_statistics"> {
 }
 
 def Tile_ProducerLoadRowStatisticsOp : Tile_ProducerOp<"producer_load_row_statistics"> {
-  let summary = "`tile.copy_row_statistics` into the next slot of a ring";
+  let summary = "`tile.copy_row_statistics` to the next slot of a ring";
   let description = [{
     Constraints:
-    - C1: the ring is one of statistics.
+    - C1: the ring is one of row statistics.
 
     ```mlir
     tile.producer_load_row_statistics %stats, %from pitch(%pitch) : !tile.ring<2, !tile.row_statistics<64>>
@@ -78,37 +81,37 @@ def Tile_ProducerLoadRowStatisticsOp : Tile_ProducerOp<"producer_load_row_statis
 
 def Tile_ProbabilitiesOp
     : Tile_ComputeOp<"probabilities", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
-  let summary = "scores become the probabilities that the forward pass had";
+  let summary = "recomputes the probabilities of the forward pass from scores";
   let description = [{
-    Each score s becomes exp(scale * s - lse), with the lse of its query row; one of -inf,
-    which `tile.apply_mask` left, becomes 0. Rows are queries and columns keys, or, `transposed`, the
-    reverse.
+    Each score s becomes exp(scale * s - lse), with the lse of its query row; a score of -inf, which `tile.apply_mask`
+    left, becomes 0. Rows are queries and columns are keys; with `transposed`, rows are keys and columns are queries.
 
-    The region, where a problem modifies its scores, gets a score, the numbers of its row and
-    its column, (`row0`, `col0`) being those of the tile's first, the column once more as `base` +
-    `ahead` (as in `tile.modify`), the head as well where rows are pairs of a query and a head, and yields the modified
-    score and its derivative, in natural units. With `weighted`, that place gets probability times derivative, or, with
-    `slopes`, derivatives alone, for `tile.grad_scores` to multiply by. `small`: a region that is taken where all scores
-    of a warp, hidden ones too, are smaller than this in size. If `slopes` has numbers, it yields x in place of the
-    derivative, which is the polynomial with these coefficients, the constant first, and is worked out of two scores at
-    a time, in the held type's precision.
+    The region `modify` is for problems with score modifiers. Its arguments are a score, the numbers of its row and
+    its column, the column once more as `base` + `ahead` (as in `tile.modify`), and the head where rows are pairs of a
+    query and a head. The tile's first score is at (`row0`, `col0`). The region yields the modified score and its
+    derivative, in natural units. The place `weighted` gets probability times derivative, or, with `slopes`, the
+    derivative alone, which `tile.grad_scores` multiplies by.
+
+    `small`: a region that is used where all scores of a warp, hidden ones included, are below this bound in
+    magnitude. If `slopes` has numbers, this region yields x in place of the derivative. The derivative is then the
+    polynomial in x with these coefficients, the constant first, computed for two scores at a time in the element type
+    of the register operand.
 
     Constraints:
     - C1: scale is positive.
     - C2: as many statistics as there are rows, or columns if transposed.
-    - C3: `weighted` goes with a region and has the scores' type, or holds a tile of their shape; it holds one with
-      `slopes`, which have numbers only where there is `small`.
-    - C4: the region yields two numbers of type f32; so does `small`, which is for a positive number, with a
-      region and `weighted`.
+    - C3: `weighted` goes with a region and has the scores' type, or is a register operand of their shape; it is a
+      register operand with `slopes`, which have numbers only where there is `small`.
+    - C4: the region yields two numbers of type f32; so does `small`, which is for a positive number, with a region
+      and `weighted`.
     - C5: only rows are pairs, not columns: not with `transposed`.
     - C6: statistics in `!tile.softmax_state`, those of a fragment's own warps, go with no region.
 
     ```mlir
     tile.probabilities %s, %stats at(%k0, %q0) scale 8.838835e-02 transposed : !tile.frag<128x64, 8>,
         !tile.row_statistics<64>
-    tile.probabilities %s, %stats at(%k0, %q0) weighted(%aside : !tile.register_operand<128x64xbf16,
-        8>) slopes [] scale 1.0 transposed
-        : !tile.frag<128x64, 8>, !tile.row_statistics<64> modify {
+    tile.probabilities %s, %stats at(%k0, %q0) weighted(%stash : !tile.register_operand<128x64xbf16, 8>) slopes []
+        scale 1.0 transposed : !tile.frag<128x64, 8>, !tile.row_statistics<64> modify {
     ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %ahead: f32):
       %twice = arith.addf %score, %score : f32
       %two = arith.constant 2.0 : f32
@@ -131,19 +134,21 @@ def Tile_ProbabilitiesOp
 }
 
 def Tile_SinglePassGradsOp : Tile_ComputeOp<"single_pass_grads", [AllTypesMatch<["grad", "p"]>]> {
-  let summary = "gradients of scores, of rows all of whose keys are in the tile";
+  let summary = "gradients of scores, for rows all of whose keys are in the tile";
   let description = [{
-    Each x of `grad`, a product of dO and V, becomes p * (x - delta), where delta is the sum of p * x over its
-    row and of what the statistics have as that row's delta (minus its dlse, or 0). With `weighted`, that
-    place's number is in front of the parenthesis. So O is not needed, and nothing is known ahead. `known`: the
-    statistics have all of delta (`tile.add_delta`), so that the tile may have some of the keys only. `dropped`: pairs
-    whose p is negative, as `tile.dropout` marks them, are dropped. Their x counts as 0, others' is multiplied `by` a
-    number, and p becomes 0.
+    Each x of `grad`, which is dO V^T, becomes p * (x - delta). Here delta is the row's sum of p * x plus the delta of
+    the statistics (-dLSE, or 0). So neither O nor a preprocess kernel is needed.
+
+    - `weighted`: this place's number replaces the first p.
+    - `known`: the statistics have all of delta (`tile.add_delta`), and the tile may have only some of the keys.
+    - `dropped`: pairs whose p is negative, as `tile.dropout` marks them, are dropped. Their x counts as 0, the x of
+      other pairs is multiplied `by` a number, and abs(p) replaces the first p. Afterwards the p of dropped pairs is
+      0.
 
     Constraints:
     - C1: as many statistics as there are rows.
-    - C2: weighted has the type of p, and does not go with statistics in `!tile.softmax_state`; `dropped` and `known` go
-      with these only.
+    - C2: weighted has the type of p, and does not go with statistics in `!tile.softmax_state`; `dropped` and `known`
+      go with these only.
 
     ```mlir
     tile.single_pass_grads %dp, %s, %stats : !tile.frag<16x16, 1>, !tile.row_statistics<16>
@@ -167,15 +172,15 @@ def Tile_SinglePassGradsOp : Tile_ComputeOp<"single_pass_grads", [AllTypesMatch<
 }
 
 def Tile_AddDeltaOp : Tile_ComputeOp<"add_delta"> {
-  let summary = "adds rowsum(O dO) to what statistics know of delta";
+  let summary = "adds rowsum(O dO) to the delta of row statistics";
   let description = [{
-    For rows whose keys come in several tiles: `tile.single_pass_grads ... known` has no sum over all of them. dO is a
-    tile in shared memory, O is one of the same rows and columns, or its rows are held as `tile.load_rows`
-    brings them. `first`: the statistics' are the tile's rows from there on.
+    For rows whose keys are in several tiles, where `tile.single_pass_grads` cannot sum over all of them. dO is a tile
+    in shared memory. O is a tile of the same rows and columns, or a register operand that `tile.load_rows` loaded.
+    `first`: the statistics are those of the tile's rows from this one on.
 
     Constraints:
-    - C1: the statistics have 16 rows a warp; dO has as many or fewer, of which the first warps' are read then. O that
-      is held has the statistics' rows, and dO's columns, rounded up to 32.
+    - C1: the statistics have 16 rows a warp; dO has as many or fewer, and then the first warps read them. O as a
+      register operand has the statistics' rows, and dO's columns, rounded up to 32.
 
     ```mlir
     tile.add_delta %all, %all_o, %all_dO
@@ -192,23 +197,22 @@ def Tile_AddDeltaOp : Tile_ComputeOp<"add_delta"> {
 }
 
 def Tile_GradScoresOp : Tile_ComputeOp<"grad_scores"> {
-  let summary = "gradients of scores, from those of probabilities";
+  let summary = "gradients of scores, from gradients of probabilities";
   let description = [{
-    Each x of `grad`, a product of dO and V, becomes p * (x - delta), with the probability (or
-    what it was weighted to) of the same pair and the delta of its query row. Of probabilities
-    that are held, rounded, for a product as well, no second copy takes up registers. With `slopes`, of
-    `tile.probabilities`, p times slope, rounded, takes the place of p. `by`: p * (x * `by` - delta), with the 2^-e of a
-    `tile.preprocess` whose exponent is e.
+    Each x of `grad`, which is dO V^T, becomes p * (x - delta), with the probability of the same pair (or its
+    `weighted` number of `tile.probabilities`) and the delta of its query row. If p is the register operand of a
+    product, no second copy takes registers. With `slopes`, of `tile.probabilities`, p times slope, rounded, takes the
+    place of p. `by`: p * (x * `by` - delta), with the 2^-e of a `tile.preprocess` whose exponent is e.
 
     Constraints:
-    - C2: p has the same rows, columns and warps as grad; with `slopes`, it is held as they are.
     - C1: as many statistics as there are rows, or columns if transposed.
+    - C2: p has the same rows, columns and warps as grad; with `slopes`, p is a register operand of their type.
 
     ```mlir
     tile.grad_scores %dp, %s, %stats transposed : !tile.frag<128x64, 8>, !tile.frag<128x64, 8>, !tile.row_statistics<64>
     tile.grad_scores %dp, %p, %stats by 2.44140625E-4 transposed
         : !tile.frag<128x64, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.row_statistics<64>
-    tile.grad_scores %dp, %p slopes(%aside : !tile.register_operand<128x64xbf16, 8>), %stats transposed
+    tile.grad_scores %dp, %p slopes(%stash : !tile.register_operand<128x64xbf16, 8>), %stats transposed
         : !tile.frag<128x64, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.row_statistics<64>
     ```
   }];
@@ -226,7 +230,7 @@ def Tile_GradScoresOp : Tile_ComputeOp<"grad_scores"> {
 def Tile_ScaleOp : Tile_ComputeOp<"scale"> {
   let summary = "multiplies a fragment, a SIMT tile or a tile in shared memory by a number";
   let description = [{
-    A tile in shared memory changes its sign, and the op ends with a barrier of the block: a negative softmax scale moves
+    A tile in shared memory changes its sign, and the op ends with a barrier of the CTA: a negative softmax scale moves
     its sign into Q, so that `tile.online_softmax` may take the largest product for the largest score.
 
     Constraints:
@@ -243,39 +247,39 @@ def Tile_ScaleOp : Tile_ComputeOp<"scale"> {
 }
 
 //===----------------------------------------------------------------------===//
-// dQ where key tiles are at rest: each adds its part to a sum in global memory
+// dQ with stationary KV tiles: each CTA adds its part to the dQ accumulator in global memory
 //===----------------------------------------------------------------------===//
 
 def Tile_StoreAndSyncOp
     : Tile_ComputeOp<"store_and_sync", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
                                         TypesMatchWith<"the ring's tile", "ring", "tile",
                                                        "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
-  let summary = "writes a held tile to shared memory, for all warps that compute";
+  let summary = "stores a register operand to shared memory and waits for all consumer warps";
   let description = [{
-    To the next slot of a ring that nobody fills: each warp writes its rows and waits for the
-    others. Behind it all may read the tile, by the next `tile.store_and_sync` but one at the latest,
-    so that this one, too, waits for nobody but those who are behind.
+    To the next slot of a ring that no producer fills: each warp writes its rows and waits for the others. All warps
+    may then read the tile until the next `tile.store_and_sync` but one overwrites its slot. The barrier of the one in
+    between ensures that these reads are over, so that a store waits for no further barrier.
 
     Constraints:
-    - C1: the ring has two stages, of tiles of the held one's element type, of its rows, or fewer, of which the first
-      warps' are then written, 16 each, and of its columns, or more, which are not written.
+    - C1: the ring has two stages; its tiles have the operand's element type; they have its rows, or fewer, and then
+      the first warps write 16 rows each; they have its columns, or more, which are not written.
 
     ```mlir
     %dS_tile = tile.store_and_sync %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>,
         !tile.register_operand<128x64xbf16, 8>
     ```
   }];
-  let arguments = (ins Tile_Ring:$ring, In<Tile_RegisterOperand>:$held);
+  let arguments = (ins Tile_Ring:$ring, In<Tile_RegisterOperand>:$operand);
   let results = (outs Tile_Shared:$tile);
-  let assemblyFormat = "$ring `,` $held attr-dict `:` qualified(type($ring)) `,` qualified(type($held))";
+  let assemblyFormat = "$ring `,` $operand attr-dict `:` qualified(type($ring)) `,` qualified(type($operand))";
   let hasVerifier = 1;
 }
 
 def Tile_ProducerStoreOp : Tile_ComputeOp<"producer_store"> {
   let summary = "writes a tile in registers, or zeros, to the next slot of a ring";
   let description = [{
-    Waits until the slot is free. Each warp writes its rows, which may be read behind `tile.producer_commit`. Where the
-    warps that store a tile also read it (which those of a dQ MMA warpgroup do not), each waits for the others' rows in
+    Waits until the slot is free. Each warp writes its rows, which may be read after `tile.producer_commit`. Where the
+    warps that store a tile also read it (which is not so with a dQ MMA warpgroup), each waits for the others' rows in
     `tile.consumer_wait`, and here until all have released the slot; `tile.store_and_sync` has one barrier for both.
 
     `first`: the operand has the tile's rows from there on; other rows are stored by another op. A fragment is converted
@@ -303,30 +307,31 @@ def Tile_ProducerStoreOp : Tile_ComputeOp<"producer_store"> {
 }
 
 def Tile_StashOp : Tile_ComputeOp<"stash"> {
-  let summary = "a held tile that waits in shared memory, where the ring's next tile will be put";
+  let summary = "a register operand in shared memory, in the slot that the ring's next tile will overwrite";
   let description = [{
-    Not in registers, where there are none left: each lane writes its own numbers to the slot and reads them again,
-    until `tile.producer_store` writes there. Waits until the slot is free.
+    It takes no registers: each lane writes its own numbers to the slot and reads them again, until
+    `tile.producer_store` writes there. Waits until the slot is free.
 
     Constraints:
-    - C1: the ring's tiles have the held one's rows, columns and element type.
+    - C1: the ring's tiles have the operand's rows, columns and element type.
 
     ```mlir
-    %weights = tile.stash %dS : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
+    %stash = tile.stash %dS : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
     ```
   }];
   let arguments = (ins Tile_Ring:$ring);
-  let results = (outs Tile_RegisterOperand:$held);
-  let assemblyFormat = "$ring attr-dict `:` qualified(type($ring)) `,` qualified(type($held))";
+  let results = (outs Tile_RegisterOperand:$stash);
+  let assemblyFormat = "$ring attr-dict `:` qualified(type($ring)) `,` qualified(type($stash))";
   let hasVerifier = 1;
 }
 
 def Tile_ProducerCommitOp : Tile_ComputeOp<"producer_commit"> {
-  let summary = "tells the role that takes from a ring that what was put there may be read";
+  let summary = "signals that the tile that `tile.producer_store` wrote may be read";
   let description = [{
-    When all warps have said so. What a warp has put it first makes visible to matrix units, which takes a while:
-    products may be begun in between. A warp may have put nothing, as its rows have no part in a step: then whoever
-    takes the tile leaves out its rows (`blocks` of `tile.mma_atb_slice`), which is for the program to see to.
+    The tile may be read when all warps have committed. This op first makes the warp's stores visible to the async
+    proxy, which takes a while; products may be started between the store and the commit. A warp may commit without a
+    store if its rows have no part in a step. The program then sees to it that the product leaves these rows out
+    (`blocks` of `tile.mma_atb_slice`).
 
     ```mlir
     tile.producer_commit %dS : !tile.ring<2, <128x64xbf16, swizzled>>
@@ -339,18 +344,17 @@ def Tile_ProducerCommitOp : Tile_ComputeOp<"producer_commit"> {
 def Tile_MmaAtbOp : Tile_ComputeOp<"mma_atb"> {
   let summary = "starts acc = A^T B";
   let description = [{
-    The rows of both are the depth. The result, A's columns by B's, is cut into blocks of 64
-    rows, one for each warpgroup: acc has them one below the other. Where there are fewer blocks
-    of A's columns than warpgroups, B's columns are shared out too. With `block`, one warpgroup makes that block of so
-    many `of` them.
+    A and B have the same rows, which are the depth of the product. The result, A's columns by B's, is cut into blocks
+    of 64 rows, one for each warpgroup, which acc has one below the other. With fewer blocks of A's columns than
+    warpgroups, B's columns are divided, too. With `block`, one warpgroup computes that block `of` so many.
 
     Constraints:
-    - C1: A and B are swizzled and have equal rows and element types, A's columns are a multiple of 64; acc has 64 rows
-      a warpgroup, and columns that divide 64 or are a multiple of it, in all B's, rounded up to 64 at most. Or neither
-      is swizzled, and acc is A's columns by B's.
-    - C2: acc of one `block` has 64 rows and 4 warps, and there are so many blocks.
-    - C3: of SIMT tiles, acc += A^T B: acc has A's columns as rows and B's columns, B has A's rows, elements of both are
-      f32, all have as many lanes, and there is no `block`.
+    - C1: A and B are swizzled and have equal rows and element types, A's columns are a multiple of 64; acc has 64
+      rows a warpgroup, and columns that divide 64 or are a multiple of it, in all B's, rounded up to 64 at most. Or
+      neither is swizzled, and acc is A's columns by B's.
+    - C2: acc of one `block` has 64 rows and 4 warps, and `block` is below `of`.
+    - C3: with SIMT tiles, acc += A^T B: acc has A's columns as rows and B's columns, B has A's rows, elements of both
+      are f32, all have as many lanes, and there is no `block`.
 
     ```mlir
     %t = tile.mma_atb %dQ, %dS_tile, %K_tile
@@ -375,22 +379,21 @@ def Tile_MmaAtbOp : Tile_ComputeOp<"mma_atb"> {
 }
 
 def Tile_MmaAtbSliceOp : Tile_ComputeOp<"mma_atb_slice", [SameVariadicOperandSize]> {
-  let summary = "starts a piece of one of several products A^T B";
+  let summary = "starts a slice of one of several products A^T B";
   let description = [{
-    Of each pair of `lefts` and `rights`, the product A^T B has 64 rows, and is cut into pieces of as many of B's
-    columns as `acc` has. Pieces are numbered through all pairs. A warpgroup makes the one of a number: which ones are
-    whose is for the program to say. The sum is over A's and B's blocks of 64 rows, of which the last may have fewer,
-    from one number to ahead of another: nothing is read of others. Of none it is 0.
+    The product A^T B of each pair of `lefts` and `rights` has 64 rows and is cut into slices of as many columns as
+    `acc` has. Slices are numbered through all pairs, and `at` gives the number of the one to compute; the program
+    assigns slices to warpgroups. The sum is over blocks of 64 rows of A and B (the last may have fewer), from the
+    first number of `blocks` to before the second; no other blocks are read. An empty range gives 0.
 
     Constraints:
     - C1: A and B are swizzled and have equal rows and element types, A has 64 columns; acc has 64 rows, 64 or 128
       columns, which B's are a multiple of if rounded up to 64, and 4 warps.
 
     ```mlir
-    %t = tile.mma_atb_slice %piece, (%P_tile, %dS_tile), (%all_dO, %all_Q) at(%j) blocks(%c0, %c3) : !tile.frag<64x64,
-        4>,
-        (!tile.shared<144x64xbf16, swizzled>, !tile.shared<144x64xbf16, swizzled>), (!tile.shared<144x128xbf16,
-            swizzled>, !tile.shared<144x128xbf16, swizzled>)
+    %t = tile.mma_atb_slice %slice, (%P_tile, %dS_tile), (%all_dO, %all_Q) at(%j) blocks(%c0, %c3)
+        : !tile.frag<64x64, 4>, (!tile.shared<144x64xbf16, swizzled>, !tile.shared<144x64xbf16, swizzled>),
+        (!tile.shared<144x128xbf16, swizzled>, !tile.shared<144x128xbf16, swizzled>)
     ```
   }];
   let arguments = (ins Out<Tile_Frag>:$acc, In<Variadic<Tile_Shared>>:$lefts, In<Variadic<Tile_Shared>>:$rights,
@@ -404,18 +407,17 @@ def Tile_MmaAtbSliceOp : Tile_ComputeOp<"mma_atb_slice", [SameVariadicOperandSiz
 }
 
 def Tile_StoreSliceOp : Tile_ComputeOp<"store_slice", [SameVariadicOperandSize]> {
-  let summary = "writes what `tile.mma_atb_slice` made, and zeros to padding rows";
+  let summary = "writes a slice that `tile.mma_atb_slice` computed, and zeros to padding rows";
   let description = [{
-    As `tile.store`, to the product's columns that the piece of this number has, times that product's factor. A product
-    has so many columns as `dims` says.
+    As `tile.store`, to the columns of the product to which the slice of this number belongs, multiplied by that
+    product's factor. `dims` are the columns of each product.
 
     Constraints:
     - C1: as many factors and dims as products.
 
     ```mlir
-    tile.store_slice (%dst, %dst) strides(%o_row, %o_row), %piece at(%j) rows(%rows, %write_rows) factors [1.0,
-        0.125] dims [128, 128]
-        : (!tile.ptr<bf16>, !tile.ptr<bf16>), !tile.frag<64x64, 4>
+    tile.store_slice (%dst, %dst) strides(%o_row, %o_row), %slice at(%j) rows(%rows, %write_rows)
+        factors [1.0, 0.125] dims [128, 128] : (!tile.ptr<bf16>, !tile.ptr<bf16>), !tile.frag<64x64, 4>
     ```
   }];
   let arguments = (ins Out<Variadic<Tile_Ptr>>:$dsts, Variadic<I64>:$strides, In<Tile_Frag>:$acc, I32:$piece, I32:$rows,

@@ -9,29 +9,26 @@ def Tile_Dialect : Dialect {
   let cppNamespace = "::attn::tile";
   let summary = "how an attention kernel runs: tiles, places, copies, products";
   let description = [{
-    The `tile` dialect says *how*: which key tiles a query tile visits, which of
-    them need an element test, what is copied when, who waits for whom. A kernel
-    is the program of one thread block for one query tile. Scalars are `arith`
-    on i32 (positions) and i64 (element offsets); control flow is `scf`.
+    The `tile` dialect says *how*: which KV tiles a query tile visits, which of them need an element test, what is
+    copied when, and which warps wait for what. A kernel is the program of one CTA for one query tile. Scalars are
+    `arith` on i32 (positions) and i64 (element offsets); control flow is `scf`.
 
-    - **Places.** Shared-memory tiles, register fragments and row states are
-      places, named by SSA values and never copied: ops take them as operands,
-      destination first.
-    - **Tokens.** A copy or a product is asynchronous; it returns a token, and
-      whoever reads its destination, or overwrites what it reads, waits for that
-      token first. `tile-verify-async` holds programs to it.
-    - **One op, one line.** Every op is printed as one call of a device verb of
-      the same name (`kernels-runtime/device/attn`, or `host/attn` on a CPU).
+    - **Places.** Shared-memory tiles, register fragments and softmax states are places, named by SSA values and never
+      copied: ops take them as operands, destination first.
+    - **Tokens.** A copy or a product is asynchronous and returns a token. An op that reads its destination, or
+      overwrites what it reads, has to come after a wait for that token. `tile-verify-async` checks this.
+    - **One op, one line.** Every op is printed as one call of a device function (`kernels-runtime/device/attn`, or
+      `host/attn` on a CPU).
 
-    A schedule is a sequence of passes, so it can be read as a diff between two
-    dumps: `tile-pipeline-kv` moves copies ahead, `tile-split-kv-loop` makes one
-    loop per segment and drops the tests it does not need.
+    A kernel is built by a sequence of passes, so that the IR before and after each one shows what it did:
+    `tile-pipeline-kv` moves copies up, `tile-split-kv-loop` makes one loop per segment and removes the tests that it
+    does not need.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let extraClassDeclaration = [{
-    /// `TileOpInterface`, of ops whose definition says what they do.
+    /// `TileOpInterface` for all ops whose definition derives from a class of TileInterfaces.td.
     void *getRegisteredInterfaceForOp(::mlir::TypeID interface, ::mlir::OperationName op) override;
   }];
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is done to scores, probabilities and accumulators between the products.
+// Ops on scores, probabilities and accumulators between the products.
 #ifndef TILE_FRAGMENT_OPS
 #define TILE_FRAGMENT_OPS
 
@@ -10,25 +10,21 @@ include "mlir/IR/OpAsmInterface.td"
 def Tile_ModifyOp
     : Tile_ComputeOp<"modify", [SingleBlock,
                                 DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
-  let summary = "a function of each score, its row and its key";
+  let summary = "applies a score modifier to each score";
   let description = [{
-    What an `attn.problem` asks to be done to scores before the softmax, one op for
-    each score modifier, in their order, behind the product and before `tile.apply_mask`
-    (masked scores have to stay -inf). Full tiles need it like all others.
+    One op for each score modifier of an `attn.problem`, in their order, after the product and before
+    `tile.apply_mask` (masked scores have to stay -inf). Full tiles need it like all others.
 
-    The region gets a score, its query row and its key, (`q0`, `k0`) being those of
-    the tile's first, and the key once more as `base + ahead`, where `ahead` is a
-    constant after unrolling: turning an integer into a float is dear. It yields
-    the new score, or three numbers a, b, c of which it is a * b + c, so that whoever
-    goes on with it may save an instruction (`tile.softmax_convert`). Where rows are pairs of a
-    query and a head, it gets the head as well. Scores are products as `tile.mma_abt`
-    leaves them, or what the op before left; constants in the region know by what they
-    are multiplied later.
+    The region's arguments are a score, its query row, its key, and the key once more as `base` + `ahead`, where
+    `ahead`, a float, is a constant after unrolling, since converting an integer to a float is expensive. The tile's
+    first score is at (`q0`, `k0`). If rows are pairs of a query and a head, the head is the last argument. The region
+    yields the new score, or three numbers a, b, c with score = a * b + c, which may save the op that reads the score
+    an instruction (`tile.softmax_convert`). Scores are products as `tile.mma_abt` leaves them, or the results of the
+    op before; they are scaled later, and constants in the region take that into account.
 
-    `within`: where all scores of a warp are smaller than that in size, the first
-    region is taken, which need not be right for others. `becomes`: what it makes of a
-    score of that size, in natural units; of greater ones it makes more, of negative ones
-    the negative.
+    `within`: where all scores of a warp are below this bound in magnitude, the first region is used, which need not
+    be right for other scores. `becomes`: the result of that region for a score equal to the bound, in natural units;
+    its result is greater for greater scores, and negated for negative ones.
 
     Constraints:
     - C1: `within` is positive and goes with a second region.
@@ -57,15 +53,14 @@ def Tile_ApplyMaskOp
                                     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "element test: scores of invisible pairs become -inf";
   let description = [{
-    The region gets the query row and the key of an element, (`q0`, `k0`) being
-    those of the tile's first, and yields one condition per conjunct of the mask;
-    the element stays if all hold. Inside a `tile.kv_loop` each segment says
-    which conjuncts it needs; `tile-split-kv-loop` leaves only those.
+    The region's arguments are the query row and the key of an element; the tile's first element is at (`q0`, `k0`).
+    It yields one condition per conjunct of the mask; an element is kept if all hold. Inside a `tile.kv_loop` each
+    segment says which conjuncts it needs; `tile-split-kv-loop` keeps only those.
 
-    `transposed`: the fragment's rows are keys and its columns queries; the place of its first is
-    (`k0`, `q0`) then, and the region gets (k, q).
+    `transposed`: rows of the fragment are keys and columns are queries. The first element is then at (`k0`, `q0`),
+    and the region gets (k, q).
 
-    Where columns are pairs of a key and a kv head as well, a row's keys are those of its head: all others are
+    If columns are pairs of a key and a kv head, a row sees the keys of its own kv head only; all others are
     invisible.
 
     Constraints:
@@ -126,7 +121,7 @@ def Tile_OnlineSoftmaxOp : Tile_ComputeOp<"online_softmax"> {
 }
 
 def Tile_RescaleOp : Tile_ComputeOp<"rescale"> {
-  let summary = "the accumulator follows the maxima that `tile.online_softmax` raised";
+  let summary = "rescales the accumulator to the maxima that `tile.online_softmax` raised";
   let description = [{
     ```mlir
     tile.rescale %acc, %row : !tile.frag<128x128, 8>, !tile.softmax_state<128, 8>
@@ -137,15 +132,15 @@ def Tile_RescaleOp : Tile_ComputeOp<"rescale"> {
 }
 
 def Tile_ConvertOp : Tile_ComputeOp<"convert"> {
-  let summary = "rounds probabilities and holds them as the left operand of a product";
+  let summary = "converts probabilities to the left operand of a product";
   let description = [{
-    In registers, or, for a product with their transpose (`tile.mma_atb`), in shared memory; that
-    ends with a barrier. `at_once`: before products that follow are begun. Left to itself the compiler begins those
-    first where it can, and needs registers for what is rounded and for their results.
+    To a register operand, or, for a product with the transpose (`tile.mma_atb`), to shared memory, with a barrier at
+    the end. `at_once`: the conversion is complete before products that follow are started. Otherwise the compiler
+    starts these products first where it can, and needs registers for the operand and for their results.
 
     Constraints:
-    - C1: both have the same rows, columns and warps; what is shared is not swizzled, and has the rows that are there
-      and at least as many columns.
+    - C1: both have the same rows, columns and warps; a tile in shared memory is not swizzled, has the fragment's
+      valid rows and at least as many columns.
 
     ```mlir
     tile.convert %p, %s : !tile.register_operand<128x128xbf16, 8>, !tile.frag<128x128, 8>
@@ -159,24 +154,22 @@ def Tile_ConvertOp : Tile_ComputeOp<"convert"> {
 
 def Tile_SoftmaxConvertOp
     : Tile_ComputeOp<"softmax_convert", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
-  let summary = "`tile.online_softmax` and `tile.convert` in one, maxima last";
+  let summary = "`tile.online_softmax` and `tile.convert` in one, with the maxima last";
   let description = [{
-    Scores become rounded probabilities and join the sums. They are first taken
-    relative to the maxima as they are; only if a sum then shows that a row grew
-    far beyond its maximum, that is raised and all is done once more. So
-    exponentials wait for no maximum, and most tiles compute none. What that means
-    for the accumulator stays with the row states, for `tile.rescale`. The maxima
-    have to come from scores already, as `tile.online_softmax` leaves them. `repaired` is as in `tile.online_softmax`.
+    Scores become converted probabilities and are added to the sums. Exponents are first taken relative to the current
+    maxima. Only if a sum then shows that a row exceeded its maximum by far, the maximum is raised and the tile is
+    computed again. So exponentials wait for no maximum, and most tiles compute none. The softmax state keeps the
+    factor of the accumulator for `tile.rescale`. The maxima have to come from scores already, as
+    `tile.online_softmax` leaves them. `repaired` is as in `tile.online_softmax`.
 
-    No product may read `p` any more when this op begins; of the two ops, only `tile.convert` needs that.
+    No product may still read `p` when this op begins; of the two separate ops, only `tile.convert` needs that.
 
-    The regions are those of a `tile.modify` that `tile-fuse-modify` found right
-    before; (`q0`, `k0`) come with them. Scores are small if all of a warp's are
-    below `within` in size; else all is done once more, with the other region. With
-    `becomes`, which is what the first region makes of a score of that size in natural
-    units, maxima say it: those of all rows have to be at least 8 below that, in base 2,
-    as no score may be so far above its maximum, and not far below 0, where a score of
-    -`within` would count. That saves a test of each score.
+    The regions are those of a `tile.modify` that `tile-fuse-modify` found right before; `at` has its (`q0`, `k0`).
+    The first region is used, and if not all scores of the warp are below `within` in magnitude, the tile is computed
+    again with the other region. `becomes` is the first region's result for a score equal to `within`, in natural
+    units. With it, maxima replace the test of each score: all rows' maxima have to be at least 8 below `becomes`, in
+    base 2, since a score that exceeds its maximum by 8 shows in the sum. They also may not be far below 0, where a
+    score of -`within` would count.
 
     Constraints:
     - C1: scale is positive.
@@ -185,8 +178,8 @@ def Tile_SoftmaxConvertOp
       `becomes` with `within`.
 
     ```mlir
-    tile.softmax_convert %p, %s, %row scale 8.838835e-02 : !tile.register_operand<128x128xbf16, 8>, !tile.frag<128x128,
-        8>, !tile.softmax_state<128, 8>
+    tile.softmax_convert %p, %s, %row scale 8.838835e-02
+        : !tile.register_operand<128x128xbf16, 8>, !tile.frag<128x128, 8>, !tile.softmax_state<128, 8>
     ```
   }];
   let arguments = (ins Out<Tile_RegisterOperand>:$p, Tile_Frag:$s, Tile_SoftmaxState:$row, F64Attr:$scale,
@@ -204,33 +197,35 @@ def Tile_RecomputeRowsOp
     : Tile_ComputeOp<"recompute_rows", [SingleBlockImplicitTerminator<"YieldOp">, AllTypesMatch<["q", "k", "v"]>,
                                         AttrSizedOperandSegments,
                                         DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
-  let summary = "computes rows anew whose result is NaN";
+  let summary = "recomputes rows whose result is NaN";
   let description = [{
-    A product with P cannot tell "may not see" from a weight of 0, and 0 * NaN is
-    NaN: a NaN or Inf in a key's V reaches rows that the mask keeps from it. It
-    cannot do so without making their results NaN, so rows with a NaN, and only
-    those, are computed once more, one by one, from visible keys alone, and
-    written again; a row that may see the NaN gets it again. After `tile.store`.
+    A product with P cannot tell a hidden key from a weight of 0, and 0 * NaN is NaN: a NaN or Inf in a key's V
+    reaches rows from which the mask hides that key. The results of such rows are then NaN. This op, after
+    `tile.store`, recomputes the rows with a NaN, one by one, from visible keys only, and writes them again. A row
+    that may see the NaN gets it again.
 
-    `q`, `o`, `lse` and `sum` (as in `tile.store_lse`) point at the tile's first row, `k` and `v` at the
-    sequence's first key; rows are `..._row` elements apart; `keys` is the
-    sequence's length, or, with `from`, what lies behind the block's share of its
-    keys, which begins there. The region gets (query row, key) and yields the mask's
-    conditions, all of which have to hold; `modify`, if any, is that of
-    `tile.modify` for all of the problem's score modifiers together, and `sink` that of `tile.add_sink`. Pairs that
-    `tile.dropout` would drop are left out of results, which are multiplied (`by`). With `along`, keys are those of so
-    many tiles, of which that region says which one number j is.
+    | operand or region | meaning |
+    |---|---|
+    | `q`, `o`, `lse`, `sum` | point at the tile's first row (`sum` as in `tile.store_lse`) |
+    | `k`, `v` | point at the sequence's first key |
+    | `..._row` | strides of rows, in elements |
+    | `keys`, `from` | the sequence's length; with `from`, the end and the first key of the CTA's split |
+    | first region | gets (query row, key) and yields the mask's conditions, all of which have to hold |
+    | `modify` | as in `tile.modify`, for all score modifiers of the problem together |
+    | `sink` | as in `tile.add_sink` |
+    | `dropout`, `below`, `by` | pairs that `tile.dropout` drops are left out; results are multiplied `by` |
+    | `tiles`, `along` | keys are those of `tiles` KV tiles; the region yields the number of the j-th one |
 
     Constraints:
-    - C1: o has q's elements, or f32, as the results of a share have.
-    - C2: where rows are pairs of a query and a head, `at` and the strides of q, o and lse say so.
-    - C3: `draws`, `below` and `by` are given together; `below` is from 1 to 2^15 - 1.
+    - C1: o has q's elements, or f32, as the results of a split have.
+    - C2: where rows are pairs of a query and a head, `at` and the strides of q, o and lse are pairs.
+    - C3: `dropout`, `below` and `by` are given together; `below` is from 1 to 2^15 - 1.
     - C4: `tiles` and `along` are given together, and not `from` with them; the region gets an i32 and yields one.
 
     ```mlir
-    tile.recompute_rows %acc at(%q0) rows(%rows) keys(%keys) from(%q, %q_row, %k, %k_row, %v, %v_row) into(%o,
-        %o_row) lse(%lse)
-        dims(128, 128) scale 8.838835e-02 : !tile.frag<128x128, 8>, !tile.ptr<bf16>, !tile.ptr<bf16> {
+    tile.recompute_rows %acc at(%q0) rows(%rows) keys(%keys) from(%q, %q_row, %k, %k_row, %v, %v_row)
+        into(%o, %o_row) lse(%lse) dims(128, 128) scale 8.838835e-02
+        : !tile.frag<128x128, 8>, !tile.ptr<bf16>, !tile.ptr<bf16> {
     ^bb0(%query: i32, %key: i32):
       %below = arith.cmpi sle, %key, %query : i32
       tile.yield %below : i1
@@ -240,7 +235,7 @@ def Tile_RecomputeRowsOp
   let arguments = (ins In<Tile_Frag>:$acc, Tile_Origin:$q0, I32:$rows, Optional<I32>:$first_key, I32:$keys, Tile_Ptr:$q,
       Tile_Stride:$q_row, Tile_Ptr:$k, I64:$k_row, Tile_Ptr:$v, I64:$v_row, Out<Tile_Ptr>:$o, Tile_Stride:$o_row,
       Out<Optional<Tile_FloatPtr>>:$lse, Optional<Tile_Stride>:$lse_row, Out<Optional<Tile_FloatPtr>>:$sum,
-      Optional<Tile_DropoutState>:$draws, Optional<I32>:$tiles, I64Attr:$dim_qk, I64Attr:$dim_v, F64Attr:$scale,
+      Optional<Tile_DropoutState>:$dropout, Optional<I32>:$tiles, I64Attr:$dim_qk, I64Attr:$dim_v, F64Attr:$scale,
       OptionalAttr<I64Attr>:$below, OptionalAttr<F64Attr>:$factor, OptionalAttr<I64Attr>:$tile);
   let regions = (region SizedRegion<1>:$body, AnyRegion:$modify, AnyRegion:$sink, AnyRegion:$along);
   let assemblyFormat = [{
@@ -249,7 +244,7 @@ def Tile_RecomputeRowsOp
     `into` `(` $o `,` $o_row `` custom<Stride>(type($o_row)) `)`
     (`lse` `(` $lse^ (`,` $lse_row^ `` custom<Stride>(type($lse_row)))? `)`)? (`sum` `(` $sum^ `)`)? `dims` `(` $dim_qk
         `,` $dim_v `)` `scale` $scale
-    (`draws` `(` $draws^ `)` `below` $below `by` $factor)? (`tiles` `(` $tiles^ `of` $tile `)`)?
+    (`dropout` `(` $dropout^ `)` `below` $below `by` $factor)? (`tiles` `(` $tiles^ `of` $tile `)`)?
     `:` qualified(type($acc)) `,` qualified(type($q)) `,` qualified(type($o)) $body (`modify` $modify^)? (`sink`
         $sink^)? (`along` $along^)? attr-dict
   }];
@@ -259,11 +254,11 @@ def Tile_RecomputeRowsOp
 def Tile_AddSinkOp
     : Tile_ComputeOp<"add_sink", [SingleBlockImplicitTerminator<"YieldOp">,
                                   DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
-  let summary = "one key more for each row, without a value";
+  let summary = "adds a sink to each row: one more key without a value";
   let description = [{
-    Its score, natural and not scaled, joins the row's maximum and its sum, and the accumulator follows; last
-    of all keys, before `tile.normalize`. The region yields the score: of the row's head, which it gets where
-    rows are pairs of a query and a head. One of -inf changes nothing.
+    The sink's score, natural and not scaled, is added to the row's maximum and sum, and the accumulator is rescaled;
+    after all keys, before `tile.normalize`. The region yields the score: that of the row's head, which is its
+    argument where rows are pairs of a query and a head. A score of -inf changes nothing.
 
     Constraints:
     - C1: both places are of fragments, or both of SIMT tiles of as many lanes.
@@ -309,9 +304,9 @@ def Tile_NormalizeOp : Tile_ComputeOp<"normalize"> {
 }
 
 def Tile_ReduceRowSumsOp : Tile_ComputeOp<"reduce_row_sums"> {
-  let summary = "reduces the rows' sums across the lanes that hold a row: the first half of `tile.normalize`";
+  let summary = "reduces the rows' sums across the lanes of a row: the first half of `tile.normalize`";
   let description = [{
-    Once, where `tile.normalize ... reduced` divides several accumulators of the same rows.
+    Used once, where `tile.normalize ... reduced` divides several accumulators of the same rows.
 
     ```mlir
     tile.reduce_row_sums %row : !tile.softmax_state<32, 2>

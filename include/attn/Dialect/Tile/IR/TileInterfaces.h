@@ -9,8 +9,8 @@
 
 namespace attn::tile {
 
-/// The part of a block that runs an op: `compute` is consumers and the reducer.
-enum class Role { any, producer, compute, adder };
+/// The part of a block that runs an op: `compute` is consumers and the dQ MMA warpgroup.
+enum class Role { any, producer, compute, dq_store };
 
 /// What TableGen writes of an op.
 struct Behavior {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What an op of the dialect does: each says it by its base class and by what stands around its operands.
+// What an op of the dialect reads, writes and by which role it is run: its base class and its operands' types say so.
 #ifndef TILE_INTERFACES
 #define TILE_INTERFACES
 
@@ -10,9 +10,9 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def TileOpInterface : OpInterface<"TileOpInterface"> {
   let cppNamespace = "::attn::tile";
   let description = [{
-    An op says what it reads and writes, and which role of a block runs it. `tile-verify-async` rejects a program with
-    an op of this dialect that does not say it, `tile-assign-roles` leaves an op to the roles that may run it, and the
-    printer makes pointers `const` that no op writes to.
+    The interface gives what an op reads and writes, and which role of a CTA runs it. `tile-verify-async` rejects a
+    program with an op of this dialect that does not implement the interface, `tile-assign-roles` gives an op to the
+    roles that may run it, and the printer makes pointers `const` that no op writes to.
 
     The definition of an op derives from one of these classes:
 
@@ -22,30 +22,31 @@ def TileOpInterface : OpInterface<"TileOpInterface"> {
     | `Tile_ControlOp` | any role: control flow, and places |
     | `Tile_ComputeOp` | consumers, the dQ MMA warpgroup, or all warps without roles: copies, products, and the like |
     | `Tile_ProducerOp` | the producer: what `tile-assign-roles` makes of copies |
-    | `Tile_DqStoreOp` | the adder |
+    | `Tile_DqStoreOp` | the dQ store warps |
 
     Its operands are places, pointers or scalars. `In<...>`, `Out<...>` and `InOut<...>` around the type of an operand
     say that the op reads it, writes it, or both. Without them a pointer is read, a place is read and written, and a
     scalar op touches nothing.
 
     - An op whose result is a token reads and writes until the token is waited for.
-    - An op without a token that writes a tile or statistics in shared memory ends with a barrier of the block.
-    - Rings, feeds, staging places and tables have barriers of their own.
+    - An op without a token that writes a tile or row statistics in shared memory ends with a barrier of the CTA.
+    - Rings, mailboxes, staging places and tables have barriers of their own.
     - Regions hold scalar ops, or are control flow.
 
     The dialect implements the interface for all definitions by one table (`TileDialect::getRegisteredInterfaceForOp`).
 
-    `MemoryEffectOpInterface` would not do: its effects end with the op, and generic passes would erase or move ops by
-    them, waits among others.
+    `MemoryEffectOpInterface` is no substitute: its effects end with the op, and generic passes would erase or move ops,
+    waits among others, by them.
   }];
-  let methods = [InterfaceMethod<"What its definition says.", "const ::attn::tile::Behavior &", "getBehavior">];
+  let methods = [InterfaceMethod<"The role, reads and writes of the op's definition.", "const ::attn::tile::Behavior &",
+                                 "getBehavior">];
   let extraClassDeclaration = [{
     ::attn::tile::Role getRole() { return getBehavior().role; }
-    /// What is done to each place and pointer among its operands.
+    /// The reads and writes of each place and pointer among its operands.
     ::llvm::SmallVector<::attn::tile::Access, 4> getAccesses();
-    /// What its accesses go on until; null of an op that is over when the next one begins.
+    /// The token until whose wait the accesses go on; null if they end with the op.
     ::mlir::Value getTokenOfAccesses();
-    /// Does it write shared memory, and no token says when that is over? Then it ends with a barrier of the block.
+    /// Does the op write shared memory without a token? Then it ends with a barrier of the CTA.
     bool endsWithBarrier();
   }];
 }
@@ -57,7 +58,7 @@ class In<Constraint type> : Tile_Access<type, "r">;
 class Out<Constraint type> : Tile_Access<type, "w">;
 class InOut<Constraint type> : Tile_Access<type, "u">;
 
-/// The letter of an argument, with a star if it is any number of operands; none of an attribute.
+/// The letter of an argument, with a star if it is optional or variadic; no letter for an attribute.
 class Tile_LetterOf<dag arguments, int i, string unsaid> {
   defvar said = !getdagarg<Tile_Access>(arguments, i);
   string letter = !cond(!initialized(said): said.letter,
@@ -67,7 +68,7 @@ class Tile_LetterOf<dag arguments, int i, string unsaid> {
                         true: unsaid);
 }
 
-/// `unsaid`: the letter of an operand of which nothing is said.
+/// `unsaid`: the letter of an operand without `In`, `Out` or `InOut`.
 class Tile_OpOfRole<string mnemonic, string role, list<Trait> traits, string unsaid> : Tile_Op<mnemonic, traits> {
   string letters = !foldl("", !range(!size(arguments)), all, i, all#Tile_LetterOf<arguments, i, unsaid>.letter);
   code declarations = "";
@@ -81,6 +82,6 @@ class Tile_ScalarOp<string mnemonic, list<Trait> traits = []>
 class Tile_ControlOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "any", traits, "-">;
 class Tile_ProducerOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "producer", traits, "?">;
 class Tile_ComputeOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "compute", traits, "?">;
-class Tile_DqStoreOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "adder", traits, "?">;
+class Tile_DqStoreOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "dq_store", traits, "?">;
 
 #endif // TILE_INTERFACES

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The walk over keys, and what regions end with.
+// The KV loop, and the terminator of regions.
 #ifndef TILE_KV_LOOP_OPS
 #define TILE_KV_LOOP_OPS
 
@@ -11,33 +11,30 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 def Tile_KvLoopOp
     : Tile_ControlOp<"kv_loop", [SingleBlock, AttrSizedOperandSegments,
                                  DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
-  let summary = "visits the key tiles of a query tile, segment by segment";
+  let summary = "the loop of a query tile over its KV tiles, run by run and segment by segment";
   let description = [{
-    The mask gives a sorted list of runs of key tiles; each run is cut into
-    consecutive segments, and each segment says which conjuncts of the mask
-    (numbers of what `tile.apply_mask` yields) an element of its tiles must be tested
-    for. `[%a, %b, %c] tests [[0, 1], []]` is the run of tiles a <= j < b, tested
-    for conjuncts 0 and 1, and b <= j < c, full tiles. Bounds of a run never
-    step back; a run starts where the one before it ended, or later. A key tile's
-    walk over query tiles (of a backward pass) is the same with rows and keys exchanged.
+    The mask gives a sorted list of runs of KV tiles. Each run is cut into consecutive segments, and each segment has
+    the conjuncts of the mask (numbers of what `tile.apply_mask` yields) for which elements of its tiles must be
+    tested. `[%a, %b, %c] tests [[0, 1], []]` is the run of tiles a <= j < b, tested for conjuncts 0 and 1, and b <= j
+    < c, full tiles. The bounds of a run do not decrease; a run starts where the one before it ended, or later. In a
+    backward pass, the loop of a KV tile over query tiles is the same op with rows and keys exchanged.
 
-    The body gets the tile number `j`, whether there are `more` tiles to come,
-    the number of the `next` one (undefined if not), and the carried tokens.
+    The arguments of the body are the tile number `j`, the number of the `next` tile (undefined if there is none),
+    whether there are `more` tiles to come, and the carried tokens.
 
-    `one_body`: to be split into one loop that asks which tiles need a test,
-    whatever the schedule says.
+    `one_body`: the loop becomes one loop that tests which tiles need the mask, whatever the schedule says.
 
-    `own [%a, %b, %c]`, of a walk of one run: that of the warpgroup's own rows, as `bounds` are that of the tile's. It
-    lies within that, and may differ from one warpgroup to the next (`tile.index warpgroup`). Tiles outside it add
-    nothing to those rows.
+    `own [%a, %b, %c]`, of a loop of one run: the bounds for the warpgroup's own rows, as `bounds` are those for the
+    whole tile. They lie within these and may differ between warpgroups (`tile.index warpgroup`). Tiles outside them
+    contribute nothing to the warpgroup's rows.
 
-    Made by `convert-attn-to-tile`, gone after `tile-split-kv-loop`.
+    `convert-attn-to-tile` creates this op, and `tile-split-kv-loop` replaces it.
 
     Constraints:
     - C1: a run has one more bound than it has segments, and at least one segment.
-    - C2: what is carried, yielded and returned has the same types.
+    - C2: carried, yielded and returned tokens have the same types.
     - C3: tests name conjuncts that the body's `tile.apply_mask` yields.
-    - C4: own bounds are none, or as many as those of a single run.
+    - C4: there are no own bounds, or as many as a single run has bounds.
 
     ```mlir
     tile.kv_loop [%begin, %full, %end] tests [[0], []] carry() {

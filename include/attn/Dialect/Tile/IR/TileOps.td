@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels, places, copies and products. What is done to fragments in between, the walk over
-// keys, where results go, and who does what in a block, have files of their own.
+// Kernels, places, copies and products. Ops on fragments, the KV loop, results and roles have files of their own.
 #ifndef TILE_OPS
 #define TILE_OPS
 
@@ -30,31 +29,37 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 def Tile_KernelOp
     : Tile_ControlOp<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator,
                                 DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
-  let summary = "the program of one thread block";
+  let summary = "the program of one CTA";
   let description = [{
-    Made by `convert-attn-to-tile` from an `attn.problem`, translated to source
-    at the end. The names of its arguments are the contract with the launcher:
-    tensors (`q`, `k`, `v`, `o`, `lse`), run-time arrays (`cu_seqlens_q`, ...),
-    sizes (`batch`, `seqlen_q`, `total_q`, ...), and strides in elements
-    (`q_row`, `k_head`, ...). `grid` says how many blocks a launch has: `dense` and
-    `packed`, one for each query tile and head, or, with `keys`, for each key tile and kv
-    head (of a backward pass); `rows cluster N`, a cluster of N blocks
-    for each row of the batch (made of `attn.segments`). With `tiles N` a sequence has N tiles for
-    a head or a group of heads, by its number, and these take turns if its rows need more
-    (docs/Schedules/cta_per_sequence.md);
-    a tile is a block's, or, with `simt_rows`, a warp's. With `longer M, N` blocks are those that sequences of more than
-    M queries or N keys can need: in a packed grid lists say which slots these have (`tile.list_work_tiles`), in a dense
-    one all sequences are so long, or there is nothing to launch. The kernels of a problem are launched one after the
-    other, in their order.
+    `convert-attn-to-tile` makes it from an `attn.problem`; the printer writes it as source. The launcher finds
+    arguments by their names: tensors (`q`, `k`, `v`, `o`, `lse`), run-time arrays (`cu_seqlens_q`, ...), sizes
+    (`batch`, `seqlen_q`, `total_q`, ...), and strides in elements (`q_row`, `k_head`, ...). The kernels of a problem
+    are launched one after the other, in their order.
+
+    `grid` says which CTAs a launch has:
+
+    | grid | CTAs |
+    |---|---|
+    | `dense`, `packed` | one for each query tile and head |
+    | `dense`, `packed` with `keys` | one for each KV tile and kv head (backward pass) |
+    | `rows cluster N` | a cluster of N CTAs for each row of the batch (`attn.segments`) |
+
+    With `tiles N`, each sequence has N tiles for each head or group of heads, and a CTA's index gives its sequence.
+    If a sequence has rows for more tiles, its CTAs loop over them (docs/Schedules/cta_per_sequence.md). A tile
+    belongs to a CTA, or, with `simt_rows`, to a warp.
+
+    With `longer M, N`, a launch has CTAs for the sequences of more than M queries or N keys only. In a packed grid,
+    lists name the work tiles of these sequences (`tile.list_work_tiles`). In a dense grid either all sequences are
+    that long, or nothing is launched.
 
     Constraints:
     - C1: as many argument names as arguments.
     - C2: target is "cpu", "sm_80" or "sm_90a".
-    - C3: the grid has at least one head, or clusters of 1 to 16 blocks (of 1, but for sm_90a).
-    - C4: fragments' rows go to warps: in a grid of key tiles kv_tile is a multiple of 16 * warps, unless the schedule
-      is `auxiliary`, whose kernels have no fragments.
-    - C5: a kernel has `tiles` if its schedule has a CTA or a warp for each sequence; others may have some in a packed
-      grid of query tiles, or with a single-pass schedule. They are positive.
+    - C3: the grid has at least one head, or clusters of 1 to 16 CTAs (of 1 except for sm_90a).
+    - C4: the rows of fragments are divided among warps: in a grid of KV tiles kv_tile is a multiple of 16 * warps,
+      unless the schedule is `auxiliary`, whose kernels have no fragments.
+    - C5: a kernel has `tiles` if its schedule has a CTA or a warp for each sequence; other kernels may have `tiles`
+      in a packed grid of query tiles, or with a single-pass schedule. They are positive.
     - C6: `longer` only in grids of sequences without `tiles`; it is two numbers that are not negative.
 
     ```mlir
@@ -73,42 +78,41 @@ def Tile_KernelOp
   let declarations = [{
     /// The argument of this name, or null.
     ::mlir::Value getArg(::llvm::StringRef name);
-    /// Is a launch as wide as the chip, with roles inside, and not as the grid?
+    /// Is the kernel persistent, with warp roles?
     bool isPersistent() { return bool(getRoles()); }
-    /// The part of its schedule that speaks of roles; null where all warps do the same.
+    /// The schedule's interface for roles; null where all warps do the same.
     ::attn::tile::WarpSpecializedInterface getRoles() { return ::attn::tile::warpSpecializationOf(getSchedule()); }
-    /// Is a block or a warp a sequence's, with neither tiles of a grid nor roles?
+    /// Does each sequence have its own CTAs or warps, without roles?
     bool isPerSequenceWithoutRoles();
-    /// Is a cluster for each row of the batch?
+    /// Does each row of the batch have a cluster?
     bool hasRows() { return getCluster().has_value(); }
-    /// Do query rows stay in registers while K/V tiles are streamed past them? That leaves few registers.
+    /// Do query rows stay in the CTA while K/V tiles are streamed past them? That leaves few registers.
     bool hasStationaryRows();
-    /// The scale of its softmax ops, all of which have one; 1 in a kernel without any.
+    /// The scale of the kernel's softmax ops; 1 if there are none.
     double getSoftmaxScale();
-    /// Rows of a block's tile of results: keys in a grid of key tiles, else rows of queries.
+    /// Rows of a CTA's result tile: keys in a grid of KV tiles, else query rows.
     int64_t getTileRows() { return getKeys() ? getSchedule().getKvTile() : getSchedule().getQTile(); }
-    /// Threads of a block: roles that do not compute are warpgroups of their own.
+    /// Threads of a CTA, including the warpgroups of roles that are not consumers.
     int64_t getThreads() { return isPersistent() ? getRoles().getThreads() : getSchedule().getWarps() * 32; }
   }];
 }
 
 def Tile_IndexOp : Tile_ScalarOp<"index", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
-  let summary = "the number of this block, warpgroup, warp or group of lanes";
+  let summary = "the number of this CTA, warpgroup, warp or lane group";
   let description = [{
     | kind | number |
     |---|---|
-    | `block` | of this block in the grid |
-    | `warpgroup` | of this warpgroup among those that compute: a fragment's rows from 64 times this number on are its |
-    | `warp` | of this warp in its block |
+    | `block` | of this CTA in the grid |
+    | `warpgroup` | of this warpgroup among the consumers: its 64 rows of a fragment begin at 64 times this number |
+    | `warp` | of this warp in its CTA |
     | `global_warp` | of this warp in the launch |
     | `lane_group` | of this group of `lanes` lanes in its warp; a warp has one group on a CPU |
 
-    With `below`, blocks from that number on end here: the grid is an upper bound, and run-time arrays say how many
-    blocks have work. What follows from the number of a lane group differs within a warp; every other kind is the same
-    for all lanes of a warp.
+    With `below`, CTAs from that number on exit: the grid is an upper bound, and run-time arrays say how many CTAs
+    have work. Values computed from a lane group's number differ within a warp; every other kind is uniform in a warp.
 
     Constraints:
-    - C1: `below` goes with `block`, in the body of the kernel itself, which the block leaves.
+    - C1: `below` goes with `block`, in the body of the kernel itself, from which the CTA returns.
     - C2: `lanes`, one of 1, 2, 4, 8, 16 and 32, goes with `lane_group`, and only with it.
 
     ```mlir
@@ -137,19 +141,21 @@ def Tile_IndexOp : Tile_ScalarOp<"index", [DeclareOpInterfaceMethods<OpAsmOpInte
 
 def Tile_FindSequenceOp
     : Tile_ScalarOp<"find_sequence", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
-  let summary = "which sequence and rows of a packed layout a slot stands for";
+  let summary = "the sequence and rows of a work tile in a packed layout";
   let description = [{
-    Packed sequences have tiles of their own, but nobody counts them on the host.
-    Sequence b owns the slots from bound(b) / q_tile + b + 1 on, where bound(b)
-    is its first token; that is monotone in b and leaves room for its last,
-    partial tile, so a block finds its sequence by a search over `offsets`.
-    Slots before the first and behind the last sequence stand for padding.
-    There are total / q_tile + batch + 2 slots.
+    Packed sequences have query tiles of their own, and the host does not count them. The work tiles of sequence b
+    begin at number offsets[b] / q_tile + b + 1, where offsets[b] is the sequence's first token. This number is
+    monotone in b and leaves room for a partial last tile, so that a CTA finds its sequence by a search over
+    `offsets`. Work tiles before the first sequence and after the last one are padding. There are total / q_tile +
+    batch + 2 work tiles.
 
-    `first` is the sequence's first token, `q0` the tile's first row within the
-    sequence, `rows` how many rows are to be computed (0 for padding, or where a
-    slot is not needed), `write_rows` how many are to be written (the rest of
-    them, padding, with zeros).
+    | result | meaning |
+    |---|---|
+    | `b` | the sequence |
+    | `q0` | the tile's first row within the sequence |
+    | `first` | the sequence's first token |
+    | `rows` | rows to compute; 0 for padding, or if the sequence does not need this work tile |
+    | `write_rows` | rows to write; those from `rows` on are padding and become zeros |
 
     ```mlir
     %b, %q0, %first, %rows, %write_rows = tile.find_sequence %slot in %cu, %offsets, %batch, %total tile 128
@@ -168,10 +174,10 @@ def Tile_FindSequenceOp
 }
 
 def Tile_PairsOp : Tile_ScalarOp<"pairs", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
-  let summary = "where rows begin or how far apart they lie, rows being pairs of a query and a head";
+  let summary = "the first row, or the stride, of rows that are pairs of a query and a head";
   let description = [{
     Constraints:
-    - C1: query and head are the type's numbers.
+    - C1: query and head are of the type's number type.
 
     ```mlir
     %at = tile.pairs %q0, %h : !tile.pairs<4, i32>
@@ -188,9 +194,8 @@ def Tile_LoadOp : Tile_ScalarOp<"load", [TypesMatchWith<"the array's element", "
                                                         "::llvm::cast<::attn::tile::PtrType>($_self).getElement()">]> {
   let summary = "one element of a run-time array";
   let description = [{
-    Arrays are constant while a kernel runs, so a load is pure. `index` is i32 or
-    i64. `uniform`: all threads of the block load the same element, so addresses
-    made of it are computed once a warp.
+    Arrays are constant while a kernel runs, so a load is pure. `index` is i32 or i64. `uniform`: all threads of the
+    CTA load the same element, so that addresses computed from it are computed once a warp.
 
     Constraints:
     - C1: the array's elements are i32 or f32; those of a uniform load are i32.
@@ -226,11 +231,10 @@ def Tile_AdvanceOp : Tile_ScalarOp<"advance", [AllTypesMatch<["base", "result"]>
 def Tile_AllocOp : Tile_ControlOp<"alloc", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "declares a place";
   let description = [{
-    A tile in shared memory, a ring of them, a fragment in registers or the state
-    of query rows, with its name. `offset` (bytes into the block's shared memory,
-    a multiple of 128, of 1024 for rings) is given to places in shared memory by
-    `tile-allocate-shared`, and so is that of a ring's `barriers`. `slots`: of a tile for which `tile-assign-roles`
-    makes a ring, how many that has, if not as many as the schedule says.
+    A place is a tile or a ring of tiles in shared memory, a fragment in registers, the softmax state of query rows,
+    and the like. `tile-allocate-shared` sets the `offset` of places in shared memory, in bytes, and the offset of a
+    ring's `barriers`. `slots`: the stages of the ring that `tile-assign-roles` makes of this tile, if not as many as
+    the schedule says.
 
     ```mlir
     %Q = tile.alloc "Q" : !tile.shared<128x128xbf16, 136>
@@ -252,9 +256,8 @@ def Tile_AllocOp : Tile_ControlOp<"alloc", [DeclareOpInterfaceMethods<OpAsmOpInt
 def Tile_ClearOp : Tile_ComputeOp<"clear", [AttrSizedOperandSegments]> {
   let summary = "sets a fragment or numbers in global memory to 0, or softmax states to \"no key seen\"";
   let description = [{
-    With `count`, a multiple of 4, numbers of an array: `block` of so many blocks clears those that a grid-stride loop
-    gives it, so that all blocks together clear all. A pointer without `count` is to one number, in a kernel whose
-    blocks are one warp.
+    With `count`, a multiple of 4, numbers of an array: CTA `block` of `blocks` clears those of its grid-stride loop, so
+    that all CTAs together clear all. A pointer without `count` is to one number, in a kernel whose CTAs are one warp.
 
     Constraints:
     - C1: `count` and `block` go together, with a pointer.
@@ -275,17 +278,17 @@ def Tile_ClearOp : Tile_ComputeOp<"clear", [AttrSizedOperandSegments]> {
 }
 
 def Tile_LoadOperandOp : Tile_ComputeOp<"load_operand"> {
-  let summary = "reads a tile from shared memory into registers";
+  let summary = "loads a tile from shared memory into a register operand";
   let description = [{
     Constraints:
     - C1: both have the same rows, columns and element type.
 
     ```mlir
-    tile.load_operand %held, %Q : !tile.register_operand<128x64xbf16, 4>, !tile.shared<128x64xbf16, 72>
+    tile.load_operand %Q_operand, %Q : !tile.register_operand<128x64xbf16, 4>, !tile.shared<128x64xbf16, 72>
     ```
   }];
-  let arguments = (ins Out<Tile_RegisterOperand>:$held, In<Tile_Shared>:$src);
-  let assemblyFormat = "$held `,` $src attr-dict `:` qualified(type($held)) `,` qualified(type($src))";
+  let arguments = (ins Out<Tile_RegisterOperand>:$operand, In<Tile_Shared>:$src);
+  let assemblyFormat = "$operand `,` $src attr-dict `:` qualified(type($operand)) `,` qualified(type($src))";
   let hasVerifier = 1;
 }
 
@@ -294,13 +297,12 @@ def Tile_LoadOperandOp : Tile_ComputeOp<"load_operand"> {
 //===----------------------------------------------------------------------===//
 
 def Tile_CopyAsyncOp : Tile_ComputeOp<"copy_async"> {
-  let summary = "starts copying rows from global into shared memory";
+  let summary = "starts copying rows from global to shared memory (cp.async)";
   let description = [{
-    Copies `rows` rows (at most the place's) of `dim` elements, which lie
-    `stride` elements apart; everything else in the place becomes 0, so that
-    what lies behind a sequence is never read. With `when`, nothing happens
-    unless the condition holds; the token counts as landed then. `once`: not from a loop over
-    tiles; a thread then steps a pointer of its own, which costs registers and saves instructions.
+    Copies `rows` rows (at most the place's) of `dim` elements, which lie `stride` elements apart. Everything else in
+    the place becomes 0, so that nothing beyond a sequence is read. With `when`, nothing happens unless the condition
+    holds, and waiting for the token then returns at once. `once`: the copy is not in a loop over tiles; each thread
+    advances its own pointer, which takes registers and saves instructions.
 
     Constraints:
     - C1: dim is a multiple of 8 and at most the place's columns; element types agree.
@@ -322,17 +324,17 @@ def Tile_CopyAsyncOp : Tile_ComputeOp<"copy_async"> {
 }
 
 def Tile_CopyTmaOp : Tile_ComputeOp<"copy_tma", [AttrSizedOperandSegments]> {
-  let summary = "starts copying a box of a tensor into shared memory";
+  let summary = "starts copying a box of a tensor to shared memory (TMA)";
   let description = [{
-    The place's rows from `row` on, of one head of one sequence, or of the map's heads
-    from `head` on, in turns; what lies out of
-    the tensor's bounds becomes 0, and of a packed tensor, whose rows count through all sequences,
-    what lies behind the next `rows` ones, which are those that are left of a sequence (none, if less than 0).
-    A place may have room for several boxes: then `boxes` says how many come, of rows that follow each other.
+    Copies the tensor's rows from `row` on, of one head of one sequence, or, with a map of several heads, of the map's
+    heads from `head` on, whose rows alternate. Elements beyond the tensor's bounds become 0. Rows of a packed tensor
+    count through all sequences; `rows` says how many are left of the sequence (none, if less than 0), and rows beyond
+    them become 0. A place may have room for several boxes: `boxes` says how many are copied, of consecutive rows.
 
     Constraints:
-    - C1: the place is swizzled and has the map's element type, and its rows, or, with `boxes`, those of several. (Of a
-      map with heads, less than one query's rows may be missing: what they hold is nobody's.)
+    - C1: the place is swizzled and has the map's element type and rows, or, with `boxes`, the rows of several boxes.
+      (With a map of several heads, the last rows of the place, fewer than one query has heads, may be missing in the
+      box. They belong to no query.)
     - C2: a packed map has `rows`, another one a batch.
     - C3: `boxes`, of a packed map without heads, are positive, and no more than the place has room for.
 
@@ -357,9 +359,8 @@ def Tile_CopyTmaOp : Tile_ComputeOp<"copy_tma", [AttrSizedOperandSegments]> {
 def Tile_WaitOp : Tile_ComputeOp<"wait"> {
   let summary = "waits for copies or products";
   let description = [{
-    After it, the destinations of the tokens may be read. Waiting for a copy is
-    also a barrier of the block: what was read before it may be overwritten
-    after it.
+    Afterwards the destinations of the tokens may be read. Waiting for a copy is also a barrier of the CTA: places
+    that were read before it may be overwritten after it.
 
     Constraints:
     - C1: all tokens are of one kind, and there is at least one.
@@ -374,10 +375,10 @@ def Tile_WaitOp : Tile_ComputeOp<"wait"> {
 }
 
 def Tile_NullProductOp : Tile_ScalarOp<"null_product"> {
-  let summary = "a token of nothing";
+  let summary = "a product token without a product";
   let description = [{
-    What a loop carries into its first step, where each step waits for a product that the step before began. Waiting for
-    it is no wait.
+    A loop carries it into the first step, where each step waits for a product that the previous step started. Waiting
+    for this token returns at once.
 
     ```mlir
     %none = tile.null_product
@@ -388,13 +389,13 @@ def Tile_NullProductOp : Tile_ScalarOp<"null_product"> {
 }
 
 def Tile_WaitFiniteOp : Tile_ComputeOp<"wait_finite"> {
-  let summary = "waits for copies, and tells whether a tile is finite";
+  let summary = "waits for copies and returns whether a tile is finite";
   let description = [{
-    As `tile.wait`; the same answer in the whole block. A product with a tile that has a NaN or
-    Inf has to be `guarded` where some rows may not see some keys; one with a finite tile has not.
+    As `tile.wait`; the result is the same in the whole CTA. A product with a tile that has NaN or Inf has to be
+    `guarded` where some rows may not see some keys; a product with a finite tile does not.
 
     Constraints:
-    - C1: the tile was brought by one of the copies.
+    - C1: one of the copies wrote the tile.
 
     ```mlir
     %t = tile.copy_async once %V, %src stride(%v_row) rows(%n) dim 128 : !tile.shared<24x128xbf16, 136>, !tile.ptr<bf16>
@@ -410,10 +411,12 @@ def Tile_WaitFiniteOp : Tile_ComputeOp<"wait_finite"> {
 def Tile_SubtileOp : Tile_ScalarOp<"subtile"> {
   let summary = "some rows and columns of a tile";
   let description = [{
-    From the first row on, and from `column` on. It may be filled, and is then no longer the tile's.
+    The subtile begins at the tile's first row and at `column`. It aliases the tile: a copy into the subtile
+    overwrites the tile.
 
     Constraints:
-    - C1: neither is swizzled; both have the same pitch and elements, the part at most the tile's rows and columns.
+    - C1: neither is swizzled; both have the same pitch and element type; the subtile has at most the tile's rows and
+      columns.
 
     ```mlir
     %right = tile.subtile %V from(%c) : !tile.shared<24x128xbf16, 136> to !tile.shared<24x64xbf16, 136>
@@ -427,7 +430,7 @@ def Tile_SubtileOp : Tile_ScalarOp<"subtile"> {
 }
 
 def Tile_BarrierOp : Tile_ComputeOp<"barrier"> {
-  let summary = "waits for all warps of the block, or for all lanes of the warp";
+  let summary = "waits for all warps of the CTA, or for all lanes of the warp";
   let description = [{
     What was read before it may be overwritten after it, where no `tile.wait` for a copy lies between. `warp`: what
     lanes of the warp wrote to memory before it, other lanes of the warp may read after it.
@@ -442,10 +445,10 @@ def Tile_BarrierOp : Tile_ComputeOp<"barrier"> {
 }
 
 def Tile_IsFiniteOp : Tile_ComputeOp<"is_finite"> {
-  let summary = "has a fragment neither NaN nor Inf?";
+  let summary = "whether a fragment has neither NaN nor Inf";
   let description = [{
-    Of what the thread has of it, so threads answer differently (`tile.barrier_and`). A sum of products of finite
-    numbers that is beyond float32 counts as Inf.
+    Each thread tests its own elements, so the result differs between threads (`tile.barrier_and`). A sum of products
+    of finite numbers that overflows float32 counts as Inf.
 
     ```mlir
     %own = tile.is_finite %s : !tile.frag<16x16, 1>
@@ -457,9 +460,9 @@ def Tile_IsFiniteOp : Tile_ComputeOp<"is_finite"> {
 }
 
 def Tile_BarrierAndOp : Tile_ComputeOp<"barrier_and"> {
-  let summary = "a barrier, and whether all threads of the block say yes";
+  let summary = "a barrier that returns the conjunction of all threads' conditions";
   let description = [{
-    As `tile.barrier`; the same answer in the whole block.
+    As `tile.barrier`; the result is the same in the whole CTA.
 
     ```mlir
     %own = tile.is_finite %s : !tile.frag<16x16, 1>
@@ -475,17 +478,18 @@ def Tile_MmaAbtOp : Tile_ComputeOp<"mma_abt"> {
   let summary = "starts s = Q K^T";
   let description = [{
     Constraints:
-    - C1: s has Q's rows, rounded up to 16 of each warp, and as many columns as K has rows, or those of its first rows
-      if K is swizzled; Q (in shared memory, or held in registers) and K have equal columns and element types.
-    - C2: of SIMT tiles, all have as many lanes, and q has elements of f32.
+    - C1: s has Q's rows, rounded up to 16 of each warp, and as many columns as K has rows, or fewer if K is swizzled,
+      whose first rows are then read. Q (in shared memory, or a register operand) and K have equal columns and element
+      types.
+    - C2: SIMT tiles all have as many lanes, and q has elements of f32.
 
-    `negated`: -Q K^T, where a scale is negative and Q cannot be rewritten. `recomputed`: where Q's
-    parts lie is worked out where they are read, and not kept in registers from tile to tile. `first`: of a swizzled Q,
-    the rows from there on, as many as s has or as there are.
+    `negated`: -Q K^T, for a negative scale where Q cannot be rewritten. `recomputed`: descriptors of Q are computed
+    where they are used, and not kept in registers across tiles. `first`, a multiple of 64: the rows of a swizzled Q
+    from this one on, as many as s has or as there are.
 
     ```mlir
-    %t = tile.mma_abt %s, %Q, %K : !tile.frag<128x64, 4>, !tile.shared<128x128xbf16, 136>, !tile.shared<64x128xbf16,
-        136>
+    %t = tile.mma_abt %s, %Q, %K
+        : !tile.frag<128x64, 4>, !tile.shared<128x128xbf16, 136>, !tile.shared<64x128xbf16, 136>
     %u = tile.mma_abt %piece_s, %long_Q first 128, %short_K
         : !tile.frag<128x64, 8>, !tile.shared<208x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
     ```
@@ -507,15 +511,14 @@ def Tile_MmaAbtOp : Tile_ComputeOp<"mma_abt"> {
 def Tile_MmaAbOp : Tile_ComputeOp<"mma_ab"> {
   let summary = "starts acc += P V";
   let description = [{
-    P is the fragment `p`, rounded to V's element type, or held in registers
-    after `tile.convert`. `guarded`: some rows of
-    the tile may not see some of its keys, and a NaN or Inf in V must not reach
-    them through 0 * NaN. With `when`, that is only so if the condition holds.
+    P is the fragment `p`, converted to V's element type, or a register operand, which `tile.convert` wrote.
+    `guarded`: some rows of the tile may not see some of its keys, and a NaN or Inf in V must not reach these rows
+    through 0 * NaN. With `when`, the product is guarded only if the condition holds.
 
     Constraints:
-    - C1: acc has p's rows and V's columns; p has as many columns as V has rows, or as many as its first rows if V is
-      swizzled.
-    - C2: of SIMT tiles, all have as many lanes, and acc has elements of f32.
+    - C1: acc has p's rows and V's columns; p has as many columns as V has rows, or fewer if V is swizzled, whose
+      first rows are then read.
+    - C2: SIMT tiles all have as many lanes, and acc has elements of f32.
 
     ```mlir
     %t = tile.mma_ab %acc, %s, %V {guarded}

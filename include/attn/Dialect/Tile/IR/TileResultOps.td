@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From fragments and row states to global memory, and from the parts of a result to the whole.
+// From fragments and softmax states to global memory, and from the splits of a result to the whole.
 #ifndef TILE_RESULT_OPS
 #define TILE_RESULT_OPS
 
@@ -12,7 +12,7 @@ def Tile_StoreOp : Tile_ComputeOp<"store"> {
   let description = [{
     Rows below `rows` are rounded to the element type and written (as they are, if
     that is f32), rows from there to `write_rows` are written as 0; `dim` columns each. `by`: rows are multiplied by a
-    number first, as the dQ MMA warpgroup does where its block is the sole writer.
+    number first, as the dQ MMA warpgroup does where its CTA is the sole writer.
 
     Constraints:
     - C1: a SIMT tile has elements of f32 and `dim` columns, and results of bf16 or f16 (of the target `cpu` also f32).
@@ -33,17 +33,16 @@ def Tile_StoreOp : Tile_ComputeOp<"store"> {
           /*factor=*/::mlir::FloatAttr());
   }]>];
   let hasVerifier = 1;
-  let assemblyFormat =
-      [{ $dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `,` $acc (`by` $factor^)? `rows` `(` $rows `,` $write_rows `)`
-          `dim` $dim attr-dict
+  let assemblyFormat = [{ $dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `,` $acc (`by` $factor^)?
+    `rows` `(` $rows `,` $write_rows `)` `dim` $dim attr-dict
     `:` qualified(type($dst)) `,` qualified(type($acc)) }];
 }
 
 def Tile_StoreLseOp : Tile_ComputeOp<"store_lse", [AttrSizedOperandSegments]> {
   let summary = "writes the log-sum-exp of rows (natural logarithm), -inf to padding rows";
   let description = [{
-    One after the other, or, where rows are pairs of a query and a head, `stride` apart. With `sum`, the state of rows
-    is written and not their LSE, for `tile.combine`: the raw maximum, and the sum to the other place.
+    Rows are consecutive, or, where rows are pairs of a query and a head, `stride` apart. With `sum`, the softmax
+    state is written for `tile.combine` in place of LSE: the raw maximum to `dst`, and the sum to the other place.
 
     ```mlir
     tile.store_lse %dst, %row rows(%rows, %write_rows) : !tile.ptr<f32>, !tile.softmax_state<128, 4>
@@ -61,10 +60,10 @@ def Tile_StoreLseOp : Tile_ComputeOp<"store_lse", [AttrSizedOperandSegments]> {
 def Tile_StorePaddingOp : Tile_ComputeOp<"store_padding", [AttrSizedOperandSegments]> {
   let summary = "writes rows that belong to no sequence: 0 (LSE: -inf)";
   let description = [{
-    `rows`: that many rows of the block's tile, for work tiles that are padding only. `from`, `to`, `step`: the queries
-    from, from + step, ... below `to`, and of pairs all heads of each, written by groups of `lanes` lanes; `dst` points
-    at query 0. Padding ahead of the first and behind the last sequence, which may be long, is spread over all warps by
-    it. `dim` columns are written as 0, or, where it is one column of f32 (LSE), as -inf.
+    `rows`: that many rows of the CTA's tile, for work tiles that are padding only. `from`, `to`, `step`: the queries
+    from, from + step, ... below `to`, with all heads of each if rows are pairs, written by groups of `lanes` lanes;
+    `dst` points at query 0. This form spreads padding before the first and after the last sequence, which may be long,
+    over all warps. `dim` columns are written as 0, or, where it is one column of f32 (LSE), as -inf.
 
     Constraints:
     - C1: with `lanes`, dim is a multiple of 8 and elements are bf16 or f16 (of the target `cpu` also f32), or dim is 1
@@ -99,24 +98,22 @@ def Tile_StorePaddingOp : Tile_ComputeOp<"store_padding", [AttrSizedOperandSegme
 }
 
 def Tile_CombineOp : Tile_ComputeOp<"combine"> {
-  let summary = "makes results out of those of parts of the keys";
+  let summary = "combines the results of splits of the keys";
   let description = [{
-    Where a query tile's keys were shared out (`split_kv`), each block
-    left o and the state of each row of its share, all float32: a maximum of raw scores, and the
-    sum of probabilities relative to it. (The LSE of a part would not do: beside a large score
-    float32 holds nothing of the sum.) A row's are `pitch` rows apart from one part to the next.
-    Of `rows` rows, with max the largest of max_s,
+    With `split_kv`, each CTA of a query tile wrote o and the softmax state of each row for its split, all float32: a
+    maximum of raw scores, and the sum of probabilities relative to it. (The LSE of a split would not do: beside a
+    large score, float32 has no bits left for the sum.) `pitch` is the distance in rows from one split to the next.
+    For each of `rows` rows, with max the largest of max_s,
 
-        total = sum over parts of exp((max_s - max) * scale) * sum_s
+        total = sum over splits of exp((max_s - max) * scale) * sum_s
         lse = max * scale + ln(total)
-        o = sum over parts of exp((max_s - max) * scale) * sum_s / total * o_s
+        o = sum over splits of exp((max_s - max) * scale) * sum_s / total * o_s
 
-    are written. The sums go over the parts in order, whichever block was first,
-    so the same inputs give the same bits. A part without keys has max = -inf, and
-    its o and sum are not read: nobody need have written them. A row of which all parts are so
+    are written. The sums go over the splits in order, so that equal inputs give equal bits. A split without keys has
+    max = -inf; its o and sum are not read and need not have been written. A row whose splits are all without keys
     (one that sees no key, or padding) has o = 0 and lse = -inf.
 
-    The whole program of a kernel of its own, which follows the one that computes.
+    The whole program of a kernel that runs after the one that computes the splits.
 
     Constraints:
     - C1: dim is a multiple of 8 from 8 to 256, o has elements of bf16 or f16 (of the target `cpu` also f32).

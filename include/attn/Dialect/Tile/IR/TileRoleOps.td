@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Persistent blocks and their roles: who brings tiles, who computes, and what they tell each other.
+// The persistent loop, warp roles, and their synchronisation: rings, mailbox, ping-pong.
 #ifndef TILE_ROLE_OPS
 #define TILE_ROLE_OPS
 
@@ -10,14 +10,14 @@ include "mlir/IR/OpAsmInterface.td"
 def Tile_PersistentLoopOp
     : Tile_ControlOp<"persistent_loop", [SingleBlock, NoTerminator, AttrSizedOperandSegments,
                                          DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
-  let summary = "runs its body for one block number after the other";
+  let summary = "runs its body for one work tile after the other";
   let description = [{
-    A launch has as many blocks as the chip holds; each takes the next number
-    that nobody has taken yet, in order, until `blocks` are done.
+    A launch has as many CTAs as the chip holds. Each CTA takes the next number that no CTA has taken yet, in order,
+    until `blocks` are done.
 
-    With roles, only the one that loads asks (`queue`); it tells the others with
-    `tile.publish_work`, and their loop's region has an argument for each word sent, the
-    block number first.
+    With roles, only the producer draws numbers, from `queue`. It publishes each one with `tile.publish_work`. The
+    loops of other roles read them from `mailbox`, and their region has an argument for each word published, the block
+    number first.
 
     ```mlir
     tile.persistent_loop %blocks, %queue {
@@ -31,16 +31,16 @@ def Tile_PersistentLoopOp
       [{ $blocks (`,` $queue^)? (`mailbox` `(` $mailbox^ `:` qualified(type($mailbox)) `)`)? $body attr-dict }];
   let hasVerifier = 1;
   let declarations = [{
-    /// What a word is called in IR and kernels: its location's name, if it has one.
+    /// The name of a word in IR and kernels: its location's name, if it has one.
     static ::llvm::StringRef nameOf(::mlir::BlockArgument word);
   }];
 }
 
 def Tile_PublishWorkOp : Tile_ProducerOp<"publish_work"> {
-  let summary = "tells the roles that compute what they are to compute next";
+  let summary = "publishes a work tile to the other roles: its number and scalars derived from it";
   let description = [{
     Constraints:
-    - C1: as many words as the feed has.
+    - C1: as many words as the mailbox has.
 
     ```mlir
     tile.publish_work %mailbox(%block, %b) : !tile.mailbox<2>
@@ -52,16 +52,16 @@ def Tile_PublishWorkOp : Tile_ProducerOp<"publish_work"> {
 }
 
 def Tile_ReloadWorkOp : Tile_ComputeOp<"reload_work"> {
-  let summary = "a word of the message in hand, read again";
+  let summary = "reads a word of the current message again";
   let description = [{
-    For what is wanted before a loop and behind it: in between it needs no register. The message
-    stays in its slot until `tile.release_work`.
+    A word that is used before and after a loop then needs no register in the loop. The message stays in its slot
+    until `tile.release_work`.
 
     Constraints:
-    - C1: word is one of the feed's.
+    - C1: word is a word of the mailbox.
 
     ```mlir
-    %rows = tile.reload_work %feed[1] : !tile.mailbox<2>
+    %rows = tile.reload_work %mailbox[1] : !tile.mailbox<2>
     ```
   }];
   let arguments = (ins In<Tile_Mailbox>:$mailbox, I64Attr:$word);
@@ -71,13 +71,13 @@ def Tile_ReloadWorkOp : Tile_ComputeOp<"reload_work"> {
 }
 
 def Tile_ReleaseWorkOp : Tile_ComputeOp<"release_work"> {
-  let summary = "gives the slot of the message in hand back";
+  let summary = "releases the mailbox slot of the current message";
   let description = [{
-    The last thing in a loop over messages that recalls words. A loop without it gives the slot back as soon as
-    it has read all words.
+    The last op of a loop over messages that reloads words. A loop without it releases the slot as soon as it has read
+    all words.
 
     ```mlir
-    tile.release_work %feed : !tile.mailbox<2>
+    tile.release_work %mailbox : !tile.mailbox<2>
     ```
   }];
   let arguments = (ins Tile_Mailbox:$mailbox);
@@ -85,10 +85,10 @@ def Tile_ReleaseWorkOp : Tile_ComputeOp<"release_work"> {
 }
 
 def Tile_OptimizationBarrierOp : Tile_ControlOp<"optimization_barrier"> {
-  let summary = "the same number, from here on";
+  let summary = "the same number, opaque to the compiler";
   let description = [{
-    What follows from it is worked out where it stands, for each message, and not ahead of the loop over all of them:
-    there it would take registers that roles do not have which bring or add.
+    Values derived from the result are computed inside the loop over messages, and are not hoisted out of it, where
+    they would take registers that the producer, dQ MMA and dQ store roles do not have.
 
     ```mlir
     %rows = tile.optimization_barrier %seqlen_q
@@ -100,17 +100,20 @@ def Tile_OptimizationBarrierOp : Tile_ControlOp<"optimization_barrier"> {
 }
 
 def Tile_RolesOp : Tile_ControlOp<"roles", [SingleBlock, NoTerminator]> {
-  let summary = "splits a block's warps: one part brings tiles, the rest computes";
+  let summary = "splits a CTA's warps into roles: one loads tiles, the others compute";
   let description = [{
-    The `producer` is one warp (of a warpgroup that gives most of its registers
-    away); the `consumer` region is run by all warps of the schedule, each on its
-    16 rows; the `dq_mma`, where the schedule has `dq_columns`, is a warpgroup that multiplies what consumers
-    share; the `dq_store`, if there is something to add up in memory, is two more warps of the producer's
-    warpgroup. They meet in rings, in staging places and in the feed only. `registers` are a thread's:
-    of producer and adder, of consumers, of the reducer.
+    | region | run by |
+    |---|---|
+    | `producer` | one warp, whose warpgroup gives most of its registers to the others |
+    | `consumer` | all `warps` of the schedule, each for its own 16 rows |
+    | `dq_mma` | where the schedule has `dq_columns`: a warpgroup that multiplies the dS tiles that consumers store |
+    | `dq_store` | if the kernel accumulates dQ in memory: two more warps of the producer's warpgroup |
+
+    The roles communicate through rings, staging places and the mailbox only. `registers` are those of a thread: of
+    the producer and dQ store warps, of consumers, of the dQ MMA warpgroup.
 
     Constraints:
-    - C1: a reducer has registers, and without one there are none.
+    - C1: a dQ MMA warpgroup has registers, and without one there are none.
 
     ```mlir
     tile.roles registers(40, 232) producer {
@@ -136,13 +139,13 @@ def Tile_RolesOp : Tile_ControlOp<"roles", [SingleBlock, NoTerminator]> {
 }
 
 def Tile_ProducerLoadOp : Tile_ProducerOp<"producer_load", [AttrSizedOperandSegments]> {
-  let summary = "waits for the ring's next slot to be empty and starts copying a box into it";
+  let summary = "waits for the ring's next slot to be empty and starts copying a box to it";
   let description = [{
     Constraints:
-    - C1: the ring's tile has the map's element type, and its rows or, with `boxes`, those of several, as in
+    - C1: the ring's tile has the map's element type and rows, or, with `boxes`, the rows of several boxes, as in
       `tile.copy_tma`.
-    - C2: a packed map has `rows`, as there, another one a batch.
-    - C3: `boxes` as there.
+    - C2: a packed map has `rows`, as in `tile.copy_tma`, another one a batch.
+    - C3: `boxes` as in `tile.copy_tma`.
 
     ```mlir
     tile.producer_load %K, %k_map at(%row, %head, %b) : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>,
@@ -165,10 +168,10 @@ def Tile_ConsumerWaitOp
                                                       "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
   let summary = "waits for the ring's next tile";
   let description = [{
-    The tile may be read until `tile.consumer_release`, of the same ring, or `tile.consumer_advance`. `if` there is
-    none, nothing is waited for and nothing has to be released; what is read then, to no end, is the tile behind `else`,
-    which the role has. (A product in a branch of its own would be waited for there, and addresses that loops keep be
-    worked out anew.)
+    The tile may be read until `tile.consumer_release` of the same ring, or `tile.consumer_advance`. If the condition
+    of `if` is false, the ring has no next tile: this op does not wait, nothing has to be released, and reads get the
+    tile of `else`, which the role already has; their results are not used. (In a branch, a product would have to be
+    waited for, and addresses would be computed again.)
 
     Constraints:
     - C1: `if` and `else` go together, and the other tile has columns and an element type like the ring's, and as many
@@ -196,15 +199,16 @@ def Tile_ConsumerAdvanceOp
     : Tile_ComputeOp<"consumer_advance", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
                                           TypesMatchWith<"the ring's tile", "ring", "tile",
                                                          "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
-  let summary = "goes on to the next tile and keeps the one taken last";
+  let summary = "advances to the ring's next tile without releasing the current one";
   let description = [{
-    It may be read under its new name until `tile.consumer_release` of the passed one. One tile at a time is passed.
+    The current tile may be read under its new name until a `tile.consumer_release` with `passed`. Only one tile at a
+    time may be passed.
 
     Constraints:
-    - C1: the ring has two stages or more: else there is no next tile before the passed one is released.
+    - C1: the ring has two stages or more: otherwise there is no next tile before the passed one is released.
 
     ```mlir
-    %Q_held = tile.consumer_advance %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+    %Q_passed = tile.consumer_advance %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
     ```
   }];
   let arguments = (ins Tile_Ring:$ring);
@@ -220,15 +224,15 @@ def Tile_ConsumerReleaseOp : Tile_ComputeOp<"consumer_release", [AttrSizedOperan
     whether the ring was advanced at all.
 
     `unless`: the slot is freed early if there are no `more` steps, in the last step of a loop or in a branch; nothing
-    reads the tile behind this op then. A release without `unless` still follows behind the loop or the branches, and
+    reads the tile after this op then. A release without `unless` still follows after the loop or the branches, and
     frees what was not freed here (by a loop without steps, or in the other branch).
 
     Lanes read row statistics with plain loads, which may be under way when the slot is freed, and a bulk copy could
-    overtake them: the release has a fence. `fenced`: the fence of the `tile.producer_commit` ahead of it does for both.
+    overtake them: the release has a fence. `fenced`: the fence of the `tile.producer_commit` before it does for both.
 
     Constraints:
     - C1: `when` goes with `passed`, and `unless` with neither `passed` nor `fenced`.
-    - C2: `fenced` is for rings of row statistics, right behind a `tile.producer_commit` or another such release.
+    - C2: `fenced` is for rings of row statistics, right after a `tile.producer_commit` or another such release.
     - C3: row statistics are not `passed`, and not released early.
     - C4: in a `tile.kv_loop`, the condition of `unless` is the loop's own `more`.
 
@@ -251,7 +255,7 @@ def Tile_ConsumerReleaseOp : Tile_ComputeOp<"consumer_release", [AttrSizedOperan
   }];
   let hasVerifier = 1;
   let declarations = [{
-    /// Frees the slot ahead of its release, where there are no `more` steps.
+    /// Frees the slot before its release, if there are no `more` steps.
     static ConsumerReleaseOp early(::mlir::OpBuilder &b, ::mlir::Location loc, ::mlir::Value ring, ::mlir::Value more);
   }];
 }
@@ -261,8 +265,8 @@ def Tile_WarpgroupRowsOp
                                        AllTypesMatch<["tile", "rows"]>]> {
   let summary = "the rows of a tile that a warpgroup reads as a left operand";
   let description = [{
-    The same tile, where it is known to begin at the warpgroup's own rows: worked out once, and the same for all of its
-    lanes. Only `tile.mma_abt` may read it.
+    The same tile, with the address of the warpgroup's own rows: computed once, and uniform in the warpgroup. Only
+    `tile.mma_abt` may read it.
 
     ```mlir
     %K_rows = tile.warpgroup_rows %K_tile : !tile.shared<128x128xbf16, swizzled>
@@ -274,11 +278,10 @@ def Tile_WarpgroupRowsOp
 }
 
 def Tile_PingPongWaitOp : Tile_ComputeOp<"ping_pong_wait"> {
-  let summary = "waits until it is this warpgroup's turn to begin products";
+  let summary = "waits until this warpgroup may start its products";
   let description = [{
-    Left to themselves, warpgroups may fall into step, and tensor cores and exp2
-    units wait for each other. Every warpgroup has to take and pass as many turns
-    as the others.
+    Without ping-pong, warpgroups may run in phase, so that tensor cores and exp2 units wait for each other. All
+    warpgroups execute as many `tile.ping_pong_wait` and `tile.ping_pong_arrive`.
 
     ```mlir
     tile.ping_pong_wait

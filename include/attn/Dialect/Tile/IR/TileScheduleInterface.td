@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What all schedules have: sizes of a CTA's tile and of the CTA. The attributes are in TileSchedules.td.
+// The interfaces of schedules: sizes of a CTA's tile and of the CTA. The attributes are in TileSchedules.td.
 #ifndef TILE_SCHEDULE_INTERFACE
 #define TILE_SCHEDULE_INTERFACE
 
@@ -10,19 +10,19 @@ include "mlir/IR/OpBase.td"
 def Tile_ScheduleInterface : AttrInterface<"ScheduleInterface"> {
   let cppNamespace = "::attn::tile";
   let description = [{
-    How a kernel is built: which of its rows and keys a CTA has at a time, and how many warps compute them. An attribute
-    has only the parameters that mean something for it.
+    How a kernel is built: how many rows and keys a CTA has at a time, and how many warps compute them. An attribute has
+    only the parameters that apply to it.
   }];
   let methods = [InterfaceMethod<"Rows of a query tile.", "int64_t", "getQTile">,
                  InterfaceMethod<"Keys of a KV tile.", "int64_t", "getKvTile">,
-                 InterfaceMethod<"Warps of a CTA that compute.", "int64_t", "getWarps">,
+                 InterfaceMethod<"Consumer warps of a CTA; without roles, all warps.", "int64_t", "getWarps">,
                  InterfaceMethod<"CTAs that a multiprocessor should have room for.", "int64_t", "getBlocks">,
-                 InterfaceMethod<"Query heads of a kv head whose rows share a query tile (GQA packing).", "int64_t",
-                                 "getPackHeads", (ins), "", "return 1;">,
-                 InterfaceMethod<"Is the walk over KV tiles one loop that asks which tiles to mask?", "bool",
+                 InterfaceMethod<"Heads whose rows share a query tile (GQA packing).", "int64_t", "getPackHeads", (ins),
+                                 "", "return 1;">,
+                 InterfaceMethod<"Is the KV loop one loop that tests which tiles need the mask?", "bool",
                                  "getSingleLoop", (ins), "", "return false;">];
   let extraSharedClassDeclaration = [{
-    /// Queries of a query tile. With packed heads, its last rows may belong to none.
+    /// Queries of a query tile. With packed heads, its last rows may belong to no query.
     int64_t getQueries() const { return $_attr.getQTile() / $_attr.getPackHeads(); }
   }];
 }
@@ -30,19 +30,19 @@ def Tile_ScheduleInterface : AttrInterface<"ScheduleInterface"> {
 def Tile_WarpSpecializedInterface : AttrInterface<"WarpSpecializedInterface", [Tile_ScheduleInterface]> {
   let cppNamespace = "::attn::tile";
   let description = [{
-    A schedule for Hopper with warps of several roles: a producer warp brings tiles by TMA, consumer warpgroups multiply
-    them. Tiles wait in rings of shared memory.
+    A schedule for Hopper with warp roles: a producer warp loads tiles by TMA to rings in shared memory, and consumer
+    warpgroups multiply them.
   }];
   let methods = [InterfaceMethod<"Stages of the rings of streamed tiles.", "int64_t", "getStages">,
                  InterfaceMethod<"Stages of the ring of stationary tiles.", "int64_t", "getQStages">,
-                 InterfaceMethod<"Do consumer warpgroups begin their products one after the other?", "bool",
+                 InterfaceMethod<"Do consumer warpgroups start their products one after the other?", "bool",
                                  "getPingpong", (ins), "", "return false;">,
-                 InterfaceMethod<"Columns of dQ that its own MMA warpgroup makes at a time; 0: there is none.",
+                 InterfaceMethod<"Columns of dQ that the dQ MMA warpgroup computes at a time; 0: there is none.",
                                  "int64_t", "getDqColumns", (ins), "", "return 0;">];
   let extraSharedClassDeclaration = [{
-    /// Threads of a CTA: the consumers', and a warpgroup each for the producer and the dQ MMA warpgroup.
+    /// Threads of a CTA: those of consumers, the producer's warpgroup, and the dQ MMA warpgroup if there is one.
     int64_t getThreads() const { return 32 * $_attr.getWarps() + ($_attr.getDqColumns() ? 256 : 128); }
-    /// Registers that a thread is launched with; they come in eights.
+    /// Registers of a thread at launch, a multiple of eight.
     int64_t getRegistersAtLaunch() const { return 64 * 1024 / $_attr.getBlocks() / getThreads() / 8 * 8; }
   }];
 }

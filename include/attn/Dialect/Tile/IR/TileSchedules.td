@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Schedules: one attribute for each way to build a kernel, with only its own parameters. Which of them computes a
-// problem is decided by `attn-choose-schedule`; what each can compute, and how it is lowered, is in
-// lib/Conversion/Schedules.
+// Schedules: one attribute for each way to build a kernel, with only its own parameters. `attn-choose-schedule` decides
+// which of them computes a problem; lib/Conversion/Schedules says what each can compute and how it is lowered.
 #ifndef TILE_SCHEDULES
 #define TILE_SCHEDULES
 
@@ -11,7 +10,7 @@ include "attn/Dialect/Tile/IR/TileScheduleInterface.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
-/// A parameter, the name of its accessor without `get`, and its value where nothing is given.
+/// A parameter, the name of its accessor without `get`, and its default.
 class Param<string p, string accessor, string type = "int64_t", string initial = ""> {
   string name = p;
   string getter = accessor;
@@ -29,7 +28,7 @@ def Stages : Param<"stages", "Stages", "int64_t", "2">;
 def QStages : Param<"q_stages", "QStages", "int64_t", "1">;
 def PackHeads : Param<"pack_heads", "PackHeads", "int64_t", "1">;
 
-/// Besides accessors, a schedule `s` has `s.withKvTile(64)` and the like: the same but for one parameter.
+/// Besides accessors, a schedule `s` has `s.withKvTile(64)` and the like: the same schedule with one parameter changed.
 class Tile_Schedule<string name, string word, list<Param> all, list<Trait> traits = [Tile_ScheduleInterface]>
     : AttrDef<Tile_Dialect, name, traits> {
   let mnemonic = word;
@@ -49,16 +48,16 @@ class Tile_Schedule<string name, string word, list<Param> all, list<Trait> trait
 }
 
 //===----------------------------------------------------------------------===//
-// Sequences of a few rows
+// Short sequences
 //===----------------------------------------------------------------------===//
 
 def Tile_SimtRows
     : Tile_Schedule<"SimtRows", "simt_rows",
                     [Param<"rows", "Rows">, Param<"keys", "Keys">, Param<"lanes", "Lanes">, Warps, Blocks, PackHeads]> {
-  let summary = "rows dealt to groups of lanes of a warp, without tensor cores";
+  let summary = "rows divided among lane groups of a warp, without tensor cores";
   let description = [{
-    A row of a head is shared by `lanes` lanes of a warp, and a warp has 32 / lanes heads, or groups of `pack_heads`
-    heads. A group of lanes has `rows` rows and reads `keys` keys at a time. Forward and backward passes
+    `lanes` lanes of a warp share a row of a head, and a warp has 32 / lanes heads, or groups of `pack_heads` heads. A
+    lane group has `rows` rows and reads `keys` keys at a time. Forward and backward passes
     (docs/Schedules/simt_rows.md).
 
     Constraints:
@@ -80,16 +79,17 @@ def Tile_CtaPerSequence
     : Tile_Schedule<"CtaPerSequence", "cta_per_sequence",
                     [QTile, KvTile, Warps, Blocks, PackHeads, Param<"head_loop", "HeadLoop", "int64_t", "1">,
                      Param<"column_parts", "ColumnParts", "int64_t", "0">]> {
-  let summary = "a CTA for the rows of one short sequence, on tensor cores";
+  let summary = "one CTA per short sequence, on tensor cores";
   let description = [{
-    Each sequence has as many CTAs as its `max_seqlen` or `expected_seqlen` asks for, so a CTA knows its sequence from
-    its number. `kv_tile` may hold all keys of a short sequence. `pack_heads` may be several groups of query heads: kv
-    heads then lie side by side in a tile, whose columns are pairs of a key and a kv head. A CTA computes `head_loop`
-    such tiles, one after the other. Warps have 16 rows each in registers; the last ones may belong to no query.
+    Each sequence has as many CTAs as its `max_seqlen` or `expected_seqlen` requires, so that a CTA's index gives its
+    sequence. `kv_tile` may hold all keys of a short sequence. `pack_heads` may be several groups of query heads:
+    their kv heads then lie side by side in a tile, whose columns are pairs of a key and a kv head. A CTA computes
+    `head_loop` such tiles, one after the other. Warps have 16 rows each in registers; the last rows may belong to no
+    query.
 
-    With `column_parts`, `kv_tile` is expected to hold all keys: the softmax is a single pass, and the CTA computes its
-    results in so many parts of their columns. Longer sequences are walked 16 keys at a time. Forward and backward
-    passes (docs/Schedules/cta_per_sequence.md).
+    With `column_parts`, `kv_tile` is expected to hold all keys: the softmax is a single pass, and the CTA computes
+    its results in so many parts of their columns. Longer sequences have a KV loop of 16 keys at a time. Forward and
+    backward passes (docs/Schedules/cta_per_sequence.md).
 
     Constraints:
     - C1: `warps` is from 1 to 8, `q_tile` from 1 to 256, `kv_tile` a multiple of 8 from 8 to 256.
@@ -101,7 +101,7 @@ def Tile_CtaPerSequence
     ```
   }];
   let declarations = [{
-    /// Rows of fragments of a query tile, of which a warp has 16 or a multiple.
+    /// Rows of a query tile's fragment, a multiple of 16 for each warp.
     int64_t getFragmentRows() const { return (getQTile() + 16 * getWarps() - 1) / (16 * getWarps()) *
         (16 * getWarps()); }
   }];
@@ -114,12 +114,12 @@ def Tile_CtaPerSequence
 def Tile_Tiled : Tile_Schedule<"Tiled", "tiled",
                                [QTile, KvTile, Warps, Blocks, Param<"q_in_registers", "QInRegisters", "bool", "false">,
                                 SingleLoop, PackHeads]> {
-  let summary = "a query tile for each CTA, whose warps copy and multiply";
+  let summary = "a query tile for each CTA, whose warps both copy and multiply";
   let description = [{
-    A CTA of `warps` warps has `q_tile` query rows and streams K and V past them, `kv_tile` keys at a time; copies run
-    ahead of products (cp.async). The forward schedule of targets `cpu` and `sm_80`
-    (docs/Schedules/README.md). `q_in_registers` keeps the query tile in registers. With `single_loop` the walk
-    over keys is one loop that asks which tiles have to be masked, and not a loop for each run of tiles: half the code.
+    A CTA of `warps` warps has `q_tile` query rows and streams K and V past them, `kv_tile` keys at a time; the copies
+    of the next tiles (cp.async) run under the products. The forward schedule of targets `cpu` and `sm_80`
+    (docs/Schedules/README.md). `q_in_registers` keeps the query tile in registers. With `single_loop` the KV loop is
+    one loop that tests which tiles need the mask, and not a loop for each run of tiles: half the code.
 
     Constraints:
     - C1: `warps` is 1, 2, 4 or 8, `q_tile` a multiple of 16 * warps up to 256.
@@ -139,14 +139,15 @@ def Tile_WarpSpecialized : Tile_Schedule<"WarpSpecialized", "warp_specialized",
                                          [Tile_ScheduleInterface, Tile_WarpSpecializedInterface]> {
   let summary = "a producer warp and consumer warpgroups on Hopper, persistent";
   let description = [{
-    The producer brings K and V tiles by TMA into rings of `stages` stages and query tiles into one of `q_stages`; 1 to
-    3 consumer warpgroups of 64 query rows each multiply them (WGMMA). With `pingpong` warpgroups begin their products
-    one after the other, so that one multiplies while another exponentiates (docs/Schedules/warp_specialized.md).
+    The producer loads K and V tiles by TMA to rings of `stages` stages, and query tiles to a ring of `q_stages`; 1 to
+    3 consumer warpgroups of 64 query rows each multiply them (WGMMA). With `pingpong`, warpgroups start their
+    products one after the other, so that one multiplies while another computes exponentials
+    (docs/Schedules/warp_specialized.md).
 
     Constraints:
     - C1: `warps` is 4, 8 or 12, and `q_tile` 16 * warps.
     - C2: `kv_tile` is a multiple of 16 from 16 to 256.
-    - C3: at most 3 blocks and 12 consumer warps a multiprocessor.
+    - C3: at most 3 CTAs and 12 consumer warps a multiprocessor.
     - C4: `stages` is from 2 to 8, `q_stages` 1 or 2.
     - C5: `pingpong` with 8 or 12 warps.
     - C6: `pack_heads` is from 1 to q_tile.
@@ -164,14 +165,14 @@ def Tile_SinglePass
           [Tile_ScheduleInterface, Tile_WarpSpecializedInterface]> {
   let summary = "all keys of a short sequence at once, warp-specialized";
   let description = [{
-    A sequence of more than one and at most `kv_tiles` KV tiles has all of its scores in registers: its softmax is a
-    single pass, not online. Sequences of other lengths are walked as with `warp_specialized`
+    For a sequence of more than one and at most `kv_tiles` KV tiles, all scores are in registers: its softmax is a
+    single pass, not online. Sequences of other lengths have a KV loop as with `warp_specialized`
     (docs/Schedules/single_pass.md).
 
     Constraints:
     - C1: `warps` is 4, 8 or 12, and `q_tile` 16 * warps.
     - C2: `kv_tile` is a multiple of 16 from 16 on, `kv_tiles` 2 or more, and both together at most 256 keys.
-    - C3: at most 3 blocks and 12 consumer warps a multiprocessor.
+    - C3: at most 3 CTAs and 12 consumer warps a multiprocessor.
     - C4: `stages` is from 1 to 8, `q_stages` 1 or 2.
 
     ```mlir
@@ -182,11 +183,11 @@ def Tile_SinglePass
 
 def Tile_SplitKv : AttrDef<Tile_Dialect, "SplitKv", [Tile_ScheduleInterface]> {
   let mnemonic = "split_kv";
-  let summary = "keys of a query tile shared out among CTAs";
+  let summary = "split-KV: several CTAs share the keys of a query tile";
   let description = [{
-    Each of `splits` CTAs walks a part of the KV tiles, as `of` says, and a second kernel merges what they found
-    (`tile.combine`). With few query tiles, as in decoding, most multiprocessors would have no work otherwise. `splits`
-    0: the launch takes as many as fill the chip (docs/Schedules/split_kv.md).
+    Each of `splits` CTAs computes a part of the KV tiles, as `of` says, and a second kernel combines the results
+    (`tile.combine`). With few query tiles, as in decoding, most multiprocessors would otherwise have no work. With
+    `splits` 0, the launch takes as many as fill the chip (docs/Schedules/split_kv.md).
 
     Constraints:
     - C1: `splits` is from 0 to 256.
@@ -214,14 +215,14 @@ def Tile_SplitKv : AttrDef<Tile_Dialect, "SplitKv", [Tile_ScheduleInterface]> {
 //===----------------------------------------------------------------------===//
 
 def Tile_TiledBackward : Tile_Schedule<"TiledBackward", "tiled_backward", [QTile, KvTile, Warps, Blocks, SingleLoop]> {
-  let summary = "gradients of a stationary tile, whose CTA's warps copy and multiply";
+  let summary = "gradients of a stationary tile; the CTA's warps both copy and multiply";
   let description = [{
     A CTA has a KV tile and streams Q and dO past it, for dK and dV, or a query tile and streams K and V past it, for
     dQ. Targets `cpu` and `sm_80` (docs/Schedules/README.md).
 
     Constraints:
-    - C1: `warps` is 1, 2, 4 or 8; `q_tile` and `kv_tile` are multiples of 16 from 16 to 256, and the stationary tile's
-      rows a multiple of 16 * warps.
+    - C1: `warps` is 1, 2, 4 or 8; `q_tile` and `kv_tile` are multiples of 16 from 16 to 256, and the stationary
+      tile's rows a multiple of 16 * warps.
     - C2: `blocks` is from 1 to 16.
 
     ```mlir
@@ -236,17 +237,17 @@ def Tile_WarpSpecializedBackward : Tile_Schedule<"WarpSpecializedBackward", "war
                                                  [Tile_ScheduleInterface, Tile_WarpSpecializedInterface]> {
   let summary = "gradients of a stationary tile on Hopper, with a producer warp";
   let description = [{
-    As `tiled_backward`, with the producer and consumers of `warp_specialized`. With `dq_columns` a warpgroup of its own
-    multiplies dQ, so many columns at a time, and a warp adds it to the dQ accumulator: consumers wait for no other
-    warpgroup (docs/Schedules/warp_specialized_backward.md).
+    As `tiled_backward`, with the producer and consumers of `warp_specialized`. With `dq_columns`, a dQ MMA warpgroup
+    computes dQ, so many columns at a time, and two dQ store warps add it to the dQ accumulator: consumers wait for no
+    other warpgroup (docs/Schedules/warp_specialized_backward.md).
 
     Constraints:
-    - C1: `warps` is 4, 8 or 12; `q_tile` and `kv_tile` are multiples of 16 from 16 to 256, and the stationary tile has
-      16 rows for each warp.
-    - C2: at most 3 blocks and 12 consumer warps a multiprocessor.
+    - C1: `warps` is 4, 8 or 12; `q_tile` and `kv_tile` are multiples of 16 from 16 to 256, and the stationary tile
+      has 16 rows for each warp.
+    - C2: at most 3 CTAs and 12 consumer warps a multiprocessor.
     - C3: `stages` is from 1 to 8, `q_stages` 1 or 2.
-    - C4: `dq_columns`, if given, is 32 or 64, with a q_tile in multiples of 64, 8 warps, 1 block, 2 stages or more and
-      `single_loop`: two loops have no registers.
+    - C4: `dq_columns`, if given, is 32 or 64, with a q_tile in multiples of 64, 8 warps, 1 CTA, 2 stages or more and
+      `single_loop`, since two loops do not fit the registers.
 
     ```mlir
     #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true,
@@ -261,12 +262,12 @@ def Tile_SinglePassBackward
   let summary = "all pairs of a short sequence in one tile, on Hopper";
   let description = [{
     A CTA has all queries and all keys of a sequence of up to `q_tile` and `kv_tile` rows, and computes all gradients
-    without an accumulator in memory. Longer sequences have other kernels. `stages` are those of K, V and dO, `q_stages`
-    those of Q (docs/Schedules/single_pass_backward.md).
+    without an accumulator in memory. Other kernels compute longer sequences. `stages` are those of K, V and dO,
+    `q_stages` those of Q (docs/Schedules/single_pass_backward.md).
 
     Constraints:
     - C1: `warps` is 8; `q_tile` and `kv_tile` are multiples of 16 from 80 to 128.
-    - C2: at most 3 blocks; `stages` is from 1 to 8, `q_stages` 1 or 2.
+    - C2: at most 3 CTAs; `stages` is from 1 to 8, `q_stages` 1 or 2.
 
     ```mlir
     #tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>
@@ -281,13 +282,13 @@ def Tile_StationaryQBackward
           [Tile_ScheduleInterface, Tile_WarpSpecializedInterface]> {
   let summary = "all queries of a sequence stay in a CTA and K/V tiles are streamed past them, on Hopper";
   let description = [{
-    A CTA has all queries of a sequence of up to `q_tile` rows, whose dQ stays in registers, and streams up to
-    `kv_tiles` K/V tiles past them. Longer sequences have other kernels (docs/Schedules/stationary_q_backward.md).
+    A CTA has all queries of a sequence of up to `q_tile` rows, keeps their dQ in registers, and streams up to
+    `kv_tiles` K/V tiles past them. Other kernels compute longer sequences (docs/Schedules/stationary_q_backward.md).
 
     Constraints:
     - C1: `warps` is 12 and `q_tile` from 144 to 192, or `warps` is 8 and `q_tile` from 208 to 256; a multiple of 16.
     - C2: `kv_tile` is 48 or 64, and there are 1 to 256 keys in all of its tiles.
-    - C3: at most 3 blocks and 12 consumer warps; `stages` is from 1 to 8, `q_stages` 1 or 2.
+    - C3: at most 3 CTAs and 12 consumer warps; `stages` is from 1 to 8, `q_stages` 1 or 2.
 
     ```mlir
     #tile.stationary_q_backward<q_tile = 192, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1>
@@ -309,15 +310,17 @@ def Tile_BackwardKernels : AttrDef<Tile_Dialect, "BackwardKernels"> {
   let mnemonic = "backward_kernels";
   let summary = "the kernels of a backward pass on tiles";
   let description = [{
-    A preprocess kernel makes row statistics (delta). `dkdv` has stationary KV tiles and makes dK and dV, or dK alone
-    where `dv` is another kernel's. dQ is made by `accumulation`:
+    A preprocess kernel computes row statistics. `dkdv` has stationary KV tiles and computes dK and dV, or dK alone if
+    `dv` is given, which then computes dV. `accumulation` says how dQ is computed:
 
-    - `separate`: by a kernel with stationary query tiles, `dq`.
-    - `unordered`: by the kernel of dK, whose CTAs add to an accumulator in global memory that is cleared beforehand.
-    - `first_stores`: likewise, but the first CTA of a query tile stores, and others add to it in any order.
-    - `ordered`: likewise, one CTA after the other, so that results are the same in each run.
+    | `accumulation` | dQ |
+    |---|---|
+    | `separate` | computed by another kernel, `dq`, with stationary query tiles |
+    | `unordered` | CTAs of `dkdv` add to a float32 accumulator in global memory, which is cleared beforehand |
+    | `first_stores` | likewise, but the first CTA of a query tile stores; the others then add in any order |
+    | `ordered` | likewise, but CTAs add one after the other, so that results are the same in each run |
 
-    A postprocess kernel rounds what was accumulated.
+    A postprocess kernel converts the accumulator.
 
     Constraints:
     - C1: `dq` is given if and only if `accumulation` is `separate`.
@@ -341,7 +344,7 @@ def Tile_ByLength : AttrDef<Tile_Dialect, "ByLength"> {
   let mnemonic = "by_length";
   let summary = "one schedule for short sequences of a batch, another for long ones";
   let description = [{
-    Lengths on the device say which sequences are short. Both passes (docs/Schedules/by_length.md).
+    The lengths, which are on the device, decide which sequences are short. Both passes (docs/Schedules/by_length.md).
 
     Constraints:
     - C1: `short_sequences` has a CTA or a warp for each sequence, `long_sequences` tiles of a grid.
@@ -360,10 +363,9 @@ def Tile_Auxiliary
     : Tile_Schedule<
           "Auxiliary",
           "auxiliary", [QTile, KvTile, Warps, Blocks, Param<"per_sequence", "PerSequence", "bool", "false">]> {
-  let summary = "a kernel beside attention: lists of tiles, row statistics, merging, conversion of ids";
+  let summary = "a kernel beside attention: tile lists, row statistics, combining splits, conversion of ids";
   let description = [{
-    CTAs of `warps` warps for tiles of so many rows or keys. With `per_sequence` a CTA knows its sequence from its
-    number.
+    CTAs of `warps` warps for tiles of so many rows or keys. With `per_sequence`, a CTA's index gives its sequence.
 
     Constraints:
     - C1: `warps` is from 1 to 16, `blocks` from 1 to 16; `q_tile` and `kv_tile` are positive.
@@ -376,10 +378,10 @@ def Tile_Auxiliary
 
 def Tile_Target : AttrDef<Tile_Dialect, "Target"> {
   let mnemonic = "target";
-  let summary = "the chip that kernels are for";
+  let summary = "the chip for which kernels are built";
   let description = [{
-    `attn-choose-schedule` writes it on the module, as `tile.target`. `chip` is the compute capability times ten, 0 of a
-    CPU.
+    `attn-choose-schedule` writes it on the module, as `tile.target`. `chip` is the compute capability times ten, 0
+    for a CPU.
 
     Constraints:
     - C1: there is such a target with such a chip.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Short rows: a warp has a few query rows, and a group of its lanes one head of them. What
-// is read goes from memory to registers, what is computed is the tile ops' on places of
-// other types (`!tile.simt_tile`): products, tests, modifiers and softmax are the same ops.
+// SIMT rows, for short sequences: a warp has a few query rows, and a lane group one head of them. Rows are loaded from
+// global memory to registers. Products, masks, modifiers and softmax are the ops of tensor-core kernels, on places of
+// other types (`!tile.simt_tile`).
 #ifndef TILE_SIMT_ROW_OPS
 #define TILE_SIMT_ROW_OPS
 
@@ -12,14 +12,14 @@ include "mlir/IR/OpAsmInterface.td"
 def Tile_LoadRowsOp : Tile_ComputeOp<"load_rows"> {
   let summary = "reads rows from global memory into registers";
   let description = [{
-    Rows below `rows`, which lie `stride` elements apart; all others become 0 and are not read. Loads are under way until
-    a value is first used, so any number of tiles may be loaded at once.
+    Rows below `rows`, which lie `stride` elements apart; all others become 0 and are not read. Loads are under way
+    until a value is first used, so any number of tiles may be loaded at once.
 
-    A SIMT tile of f32 gets rows converted. Of a register operand's rows, the four lanes that hold a row in a fragment
-    read 16 bytes each in turn, which is not the order in which products read operands; columns from `dim` on become 0.
+    A SIMT tile of f32 gets rows converted. In a register operand, the four lanes of a row read interleaved pieces of 16
+    bytes, which is not the order in which products read operands; columns from `dim` on become 0.
 
     Constraints:
-    - C1: of a SIMT tile the pointer's elements are bf16 or f16 (of the target `cpu` also f32), and those of the tile
+    - C1: for a SIMT tile the pointer's elements are bf16 or f16 (of the target `cpu` also f32), and those of the tile
       the same or f32; there is no `dim`.
     - C2: a register operand has 16 rows a warp, `dim` columns, rounded up to 32, and the pointer's element type; the
       stride is one number.
@@ -33,7 +33,8 @@ def Tile_LoadRowsOp : Tile_ComputeOp<"load_rows"> {
   let arguments = (ins Out<AnyTypeOf<[Tile_SimtTile, Tile_RegisterOperand]>>:$dst, Tile_Ptr:$src, Tile_Stride:$stride,
       I32:$rows, OptionalAttr<I64Attr>:$dim);
   let assemblyFormat = [{
-    $dst `,` $src `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $rows `)` (`dim` $dim^)? attr-dict
+    $dst `,` $src `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $rows `)` (`dim` $dim^)?
+    attr-dict
     `:` qualified(type($dst)) `,` qualified(type($src))
   }];
   let hasVerifier = 1;
@@ -44,12 +45,12 @@ def Tile_LoadRowsOp : Tile_ComputeOp<"load_rows"> {
 //===----------------------------------------------------------------------===//
 
 def Tile_LoadRowStatisticsOp : Tile_ComputeOp<"load_row_statistics", [AttrSizedOperandSegments]> {
-  let summary = "what a backward pass that has all keys of its rows has to know of them";
+  let summary = "loads LSE and delta of query rows, for a backward pass without a preprocess kernel";
   let description = [{
-    As the maximum of each row lse * log2(e) (+inf where lse is -inf, or from `rows` on);
-    as its sum 0, or minus its `dlse`, or its `delta`. Of statistics, the same numbers in shared memory, which
-    ends with a barrier; of a fragment's rows (`!tile.softmax_state`), in the registers of its warps. Rows of lse and
-    dlse follow each other, or lie `stride` apart.
+    The maximum of each row becomes lse * log2(e) (+inf if lse is -inf, and from `rows` on); its sum becomes 0, or
+    -dlse, or `delta`. The destination is a SIMT softmax state, row statistics in shared memory (the op then ends with
+    a barrier), or the `!tile.softmax_state` of a fragment's warps. Rows of lse and dlse are consecutive, or `stride`
+    apart.
 
     Constraints:
     - C1: not both dlse and delta.
@@ -74,11 +75,10 @@ def Tile_LoadRowStatisticsOp : Tile_ComputeOp<"load_row_statistics", [AttrSizedO
 }
 
 def Tile_AccumulateDeltaOp : Tile_ComputeOp<"accumulate_delta", [AllTypesMatch<["grad", "p"]>]> {
-  let summary = "gradients of probabilities, weighted, join the sums of their rows";
+  let summary = "multiplies gradients of probabilities by p and adds them to the rows' sums";
   let description = [{
-    Each x of `grad`, a product of dO and V, becomes p * x, and is added to its row's sum:
-    that of all keys is delta, without a look at O. With `weighted`, what is added is p * x all the same, and x
-    becomes that place's number times x.
+    Each x of `grad`, which is dO V^T, becomes p * x, and is added to its row's sum. The sum over all keys is delta,
+    so O is not needed. With `weighted`, p * x is added all the same, and x becomes that place's number times x.
 
     Constraints:
     - C1: places of SIMT tiles of as many lanes; weighted has the type of p.
@@ -97,9 +97,10 @@ def Tile_AccumulateDeltaOp : Tile_ComputeOp<"accumulate_delta", [AllTypesMatch<[
 }
 
 def Tile_SubtractDeltaOp : Tile_ComputeOp<"subtract_delta", [AllTypesMatch<["acc", "weights"]>]> {
-  let summary = "acc = (acc - delta * weights) * factor, delta being the rows' sums";
+  let summary = "acc = (acc - delta * weights) * factor, where delta are the rows' sums";
   let description = [{
-    With the sums of p * dp * K and of p * K, that is dQ: so dQ and delta come from one walk.
+    If acc is the sum of p * dp * K, and weights the sum of p * K, the result is dQ: one KV loop computes dQ and
+    delta.
 
     Constraints:
     - C1: places of SIMT tiles of as many lanes.
@@ -116,46 +117,46 @@ def Tile_SubtractDeltaOp : Tile_ComputeOp<"subtract_delta", [AllTypesMatch<["acc
 }
 
 def Tile_CacheProbabilitiesOp : Tile_ComputeOp<"cache_probabilities", [AllTypesMatch<["p", "grad"]>]> {
-  let summary = "keeps probabilities and what `tile.accumulate_delta` left, of the keys from `k0` on";
+  let summary = "caches probabilities and the gradients of `tile.accumulate_delta`, for the keys from `k0` on";
   let description = [{
     Constraints:
     - C1: places of SIMT tiles of as many lanes.
 
     ```mlir
-    tile.cache_probabilities %held, %p, %dp at(%k0) : !tile.simt_probabilities<1x16, 16>, !tile.simt_scores<1x4, 16>
+    tile.cache_probabilities %cache, %p, %dp at(%k0) : !tile.simt_probabilities<1x16, 16>, !tile.simt_scores<1x4, 16>
     ```
   }];
-  let arguments = (ins Tile_SimtProbabilities:$held, In<Tile_SimtScores>:$p, In<Tile_SimtScores>:$grad, I32:$k0);
+  let arguments = (ins Tile_SimtProbabilities:$cache, In<Tile_SimtScores>:$p, In<Tile_SimtScores>:$grad, I32:$k0);
   let assemblyFormat = [{
-    $held `,` $p `,` $grad `at` `(` $k0 `)` attr-dict `:` qualified(type($held)) `,` qualified(type($p))
+    $cache `,` $p `,` $grad `at` `(` $k0 `)` attr-dict `:` qualified(type($cache)) `,` qualified(type($p))
   }];
   let hasVerifier = 1;
 }
 
 def Tile_CachedGradScoresOp : Tile_ComputeOp<"cached_grad_scores"> {
-  let summary = "gradients of scores of the keys from `k0` on, from what is held and delta";
+  let summary = "gradients of scores for the keys from `k0` on, from cached probabilities and delta";
   let description = [{
     Constraints:
     - C1: places of SIMT tiles of as many lanes.
 
     ```mlir
-    tile.cached_grad_scores %ds, %held, %row at(%k0) : !tile.simt_scores<1x4, 16>, !tile.simt_probabilities<1x16, 16>,
+    tile.cached_grad_scores %ds, %cache, %row at(%k0) : !tile.simt_scores<1x4, 16>, !tile.simt_probabilities<1x16, 16>,
         !tile.simt_softmax_state<1, 16>
     ```
   }];
-  let arguments = (ins Out<Tile_SimtScores>:$grad, In<Tile_SimtProbabilities>:$held, In<Tile_SimtSoftmaxState>:$row,
+  let arguments = (ins Out<Tile_SimtScores>:$grad, In<Tile_SimtProbabilities>:$cache, In<Tile_SimtSoftmaxState>:$row,
       I32:$k0);
   let assemblyFormat = [{
-    $grad `,` $held `,` $row `at` `(` $k0 `)` attr-dict
-    `:` qualified(type($grad)) `,` qualified(type($held)) `,` qualified(type($row))
+    $grad `,` $cache `,` $row `at` `(` $k0 `)` attr-dict
+    `:` qualified(type($grad)) `,` qualified(type($cache)) `,` qualified(type($row))
   }];
   let hasVerifier = 1;
 }
 
 def Tile_StoreDeltaOp : Tile_ComputeOp<"store_delta"> {
-  let summary = "leaves the sums of rows for the same warp to load";
+  let summary = "stores the sums of rows, for the same warp to load";
   let description = [{
-    After a `tile.barrier warp`.
+    The warp loads them after a `tile.barrier warp`.
 
     ```mlir
     tile.store_delta %delta, %row rows(%n) : !tile.simt_softmax_state<1, 16>

@@ -21,13 +21,13 @@ def Tile_Ptr : Tile_Type<"Ptr", "ptr"> {
   let genVerifyDecl = 1;
 }
 
-/// Of float32, as LSE is.
+/// To float32, such as LSE.
 def Tile_FloatPtr
     : Type<And<[Tile_Ptr.predicate, CPred<"::llvm::cast<::attn::tile::PtrType>($_self).getElement().isF32()">]>,
            "pointer to f32", "::attn::tile::PtrType">,
       BuildableType<"::attn::tile::PtrType::get($_builder.getContext(), $_builder.getF32Type())">;
 
-/// Of int32, as lengths and offsets are.
+/// To int32, such as lengths and offsets.
 def Tile_IntPtr
     : Type<And<[Tile_Ptr.predicate, CPred<"::llvm::cast<::attn::tile::PtrType>($_self).getElement().isInteger(32)">]>,
            "pointer to i32", "::attn::tile::PtrType">,
@@ -36,14 +36,14 @@ def Tile_IntPtr
 def Tile_Shared : Tile_Type<"Shared", "shared"> {
   let summary = "a place: a tile in shared memory";
   let description = [{
-    rows x cols elements; `pitch` is the distance of rows in elements, chosen so
-    that the eight rows a matrix load reads fall into different banks. A
-    `swizzled` tile is as TMA writes it and wgmma reads it: chunks of 64 columns
-    one after the other, a row of a chunk in 128 bytes, their 16-byte units
-    exchanged by the row's number. (PTX ISA, "Swizzling modes", 128B.)
+    rows x cols elements; `pitch` is the distance of rows in elements, chosen so that the eight rows that ldmatrix
+    reads fall into different banks. A `swizzled` tile has the layout that TMA writes and WGMMA reads: chunks of 64
+    columns one after the other, a row of a chunk in 128 bytes, its 16-byte units permuted by the row's number (PTX
+    ISA, "Swizzling modes", 128B).
 
     Constraints:
-    - C1: rows and cols are positive, cols and, if swizzled, rows multiples of 16, pitch >= cols unless swizzled.
+    - C1: rows and cols are positive; cols is a multiple of 16; pitch >= cols; rows of a swizzled tile, which has no
+      pitch, are a multiple of 16.
     - C2: elements are bf16, f16 or f32, and not f32 if swizzled.
 
     Example: `!tile.shared<64x128xbf16, 136>`, `!tile.shared<128x128xbf16, swizzled>`.
@@ -52,7 +52,7 @@ def Tile_Shared : Tile_Type<"Shared", "shared"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// The pitch that stands for a swizzled tile, which has none.
+    /// Stands for the pitch of a swizzled tile.
     static constexpr int64_t swizzled = 0;
     bool isSwizzled() const { return getPitch() == swizzled; }
     int64_t getBytes() const { return isSwizzled() ? (getCols() + 63) / 64 * getRows() * 128
@@ -61,14 +61,13 @@ def Tile_Shared : Tile_Type<"Shared", "shared"> {
 }
 
 def Tile_TensorMap : Tile_Type<"TensorMap", "tensor_map"> {
-  let summary = "a tensor map: what the TMA unit has to know of a tensor in global memory";
+  let summary = "a tensor map: the TMA descriptor of a tensor in global memory";
   let description = [{
-    Of a tensor with the dimensions (column, row, head, batch), made by the
-    launcher from its address and strides; one copy brings a box of `rows` rows
-    and 64 columns of one head, or of `heads` heads, the rows of which then take turns
-    (`!tile.pairs`). What lies out of bounds reads as 0. A `packed` tensor has no batch; how many rows of a sequence
-    are left is said by who copies, and those behind them read as 0, too. An argument
-    of kernels only. (CUDA driver API, `cuTensorMapEncodeTiled`; attn-rt/TensorMap.h says how.)
+    The tensor has the dimensions (column, row, head, batch). The launcher makes the map from its address and strides.
+    One copy loads a box of `rows` rows and 64 columns of one head, or of `heads` heads whose rows alternate
+    (`!tile.pairs`). Elements out of bounds read as 0. A `packed` tensor has no batch; each copy says how many rows of
+    a sequence are left, and rows beyond them read as 0, too. Only kernel arguments have this type. (CUDA driver API,
+    `cuTensorMapEncodeTiled`; attn-rt/TensorMap.h)
 
     Constraints:
     - C1: rows, or rows * heads, is from 16 to 256, elements are bf16 or f16.
@@ -82,16 +81,14 @@ def Tile_TensorMap : Tile_Type<"TensorMap", "tensor_map"> {
 }
 
 def Tile_Pairs : Tile_Type<"Pairs", "pairs"> {
-  let summary = "what counts the rows of a tile that are pairs of a query and a head";
+  let summary = "a position or a stride of rows that are pairs of a query and a head";
   let description = [{
-    Heads that share keys may share a tile (`pack_heads` of a schedule): its row r is
-    then query r / heads and head r % heads, from the tile's first on. An i32 that
-    says where the rows of a tile begin becomes an i32 for each, query and head; an i64
-    that says how far apart they lie in memory becomes an i64 for each. Ops take
-    either; `heads 4` behind an operand says that it is such a pair.
+    Query heads of a kv head may share a tile (`pack_heads` of a schedule). Row r of the tile is then query r / heads
+    and head r % heads, counted from the tile's first. An i32 that gives the first row of a tile becomes two i32, of
+    the query and the head; an i64 that gives the stride of rows becomes two i64. Ops take either form; in their
+    syntax `heads 4` follows an operand that is such a pair.
 
-    This is the only place where rows are taken apart: masks and score modifiers
-    know queries and heads.
+    Masks and score modifiers get queries and heads, so that only this type depends on the order of rows.
 
     Constraints:
     - C1: heads is from 2 to 256, the number i32 or i64.
@@ -107,41 +104,41 @@ class Tile_PairsOf<string width>
     : Type<And<[Tile_Pairs.predicate,
                 CPred<"::llvm::cast<::attn::tile::PairsType>($_self).getNumber().isInteger("#width#")">]>,
            "pairs of i"#width, "::attn::tile::PairsType">;
-/// Where rows begin: a query, or a query and a head.
+/// The first row of a tile: a query, or a query and a head.
 def Tile_Origin : AnyTypeOf<[I32, Tile_PairsOf<"32">]>;
-/// How far apart rows lie: one distance, or those of queries and heads.
+/// The stride of rows: one number, or one for queries and one for heads.
 def Tile_Stride : AnyTypeOf<[I64, Tile_PairsOf<"64">]>;
 
 def Tile_Queue : Tile_Type<"Queue", "queue"> {
-  let summary = "a counter that all blocks of a launch share";
+  let summary = "a counter that all CTAs of a launch share";
   let description = [{
-    An argument of kernels only; 0 before a launch and after it. A persistent kernel's
-    blocks draw tiles by it; there it may be null, then tiles are dealt out in turn.
+    It is 0 before a launch and after it. The CTAs of a persistent kernel draw work tiles from it; if it is null, each
+    CTA takes work tiles in a grid-stride loop. Only kernel arguments have this type.
 
     Example: `!tile.queue`.
   }];
 }
 
 def Tile_CooperativeCtas : Tile_Type<"CooperativeCtas", "cooperative_ctas"> {
-  let summary = "blocks of a launch that work together";
+  let summary = "the CTAs of a launch that work together";
   let description = [{
-    What `tile.cooperative_loop` gives its body.
+    An argument of the body of `tile.cooperative_loop`.
 
     Example: `!tile.cooperative_ctas`.
   }];
 }
 
 def Tile_Ring : Tile_Type<"Ring", "ring"> {
-  let summary = "a place: tiles in shared memory that one role fills and another takes, in order";
+  let summary = "a place: tiles in shared memory that one role fills and another reads, in order";
   let description = [{
-    `stages` swizzled tiles with two barriers each: one completes when a tile has
-    landed, the other when all warps that take it have released it.
+    `stages` swizzled tiles with two barriers each: one completes when a tile has been written, the other when all
+    warps that read the tile have released it. CUTLASS calls this a pipeline.
 
-    A ring of `!tile.row_statistics` is the same, filled by bulk copies; one of what those that compute put there
-    (`tile.producer_store`) is filled when all of their warps have said so.
+    The producer fills most rings, by TMA. A ring of `!tile.row_statistics` is filled by bulk copies. A ring that
+    consumers fill (`tile.producer_store`) is full when all of their warps have committed (`tile.producer_commit`).
 
     Constraints:
-    - C1: stages is from 1 to 8, and the tile is swizzled, or statistics.
+    - C1: stages is from 1 to 8, and the tile is swizzled, or row statistics.
 
     Example: `!tile.ring<2, !tile.shared<128x128xbf16, swizzled>>`.
   }];
@@ -155,10 +152,10 @@ def Tile_Ring : Tile_Type<"Ring", "ring"> {
 }
 
 def Tile_RowStatistics : Tile_Type<"RowStatistics", "row_statistics"> {
-  let summary = "a place: what a backward pass knows of a tile's query rows";
+  let summary = "a place: LSE and delta of a tile's query rows, for a backward pass";
   let description = [{
-    Two float32 numbers of each row, as `tile.preprocess` makes them; in shared memory, first all
-    of one kind.
+    Two float32 numbers of each row, as `tile.preprocess` computes them, in shared memory: LSE of all rows first, then
+    delta of all rows.
 
     Constraints:
     - C1: rows is a multiple of 16 from 16 to 256.
@@ -176,14 +173,14 @@ def Tile_RowStatistics : Tile_Type<"RowStatistics", "row_statistics"> {
 def Tile_Staging : Tile_Type<"Staging", "staging"> {
   let summary = "a place: fragments in shared memory on their way to global memory";
   let description = [{
-    Like a ring the other way around: `slots` of `bytes` with two barriers each, of which one completes when all warps
-    that multiply have written their part, the other when the role that adds has read it. Of 0 bytes nothing is staged:
-    who has a fragment adds it for itself, and the barriers complete when it has and when it may. Then a slot has 8
-    bytes more, in which it says whether a sum is begun or added to.
+    `slots` of `bytes` with two barriers each: one completes when all warps that computed a fragment have written
+    their part, the other when the dQ store warps have read it. With 0 bytes nothing is staged: the warps that
+    computed a fragment add it to global memory themselves. One barrier then completes when they may add, the other
+    when they have added; each slot has 8 bytes more, which say whether the sum is stored or added to.
 
     Constraints:
     - C1: slots is from 1 to 8, bytes a multiple of 128.
-    - C2: of 0 bytes there are two slots, one for each warp that adds.
+    - C2: with 0 bytes there are two slots, one for each dQ store warp.
 
     Example: `!tile.staging<2, 32768>`.
   }];
@@ -196,7 +193,7 @@ def Tile_Staging : Tile_Type<"Staging", "staging"> {
 }
 
 def Tile_Mailbox : Tile_Type<"Mailbox", "mailbox"> {
-  let summary = "a place: messages of the role that loads to those that compute, one a query tile";
+  let summary = "a place: messages from the producer to the other roles, one for each work tile";
   let description = [{
     Two slots of `words` 32-bit words with two barriers each.
 
@@ -214,9 +211,9 @@ def Tile_Mailbox : Tile_Type<"Mailbox", "mailbox"> {
 }
 
 def Tile_Frag : Tile_Type<"Frag", "frag"> {
-  let summary = "a place: a float32 tile in the registers of a block's warps";
+  let summary = "a place: a float32 tile in the registers of a CTA's warps";
   let description = [{
-    rows x cols float32 values, rows split over `warps`.
+    rows x cols float32 values; rows are divided among `warps`.
 
     Constraints:
     - C1: rows is a positive multiple of 16 * warps, cols of 8.
@@ -229,10 +226,10 @@ def Tile_Frag : Tile_Type<"Frag", "frag"> {
 }
 
 def Tile_RegisterOperand : Tile_Type<"RegisterOperand", "register_operand"> {
-  let summary = "a place: a tile of operands in the registers of a block's warps";
+  let summary = "a place: a tile in registers, in the layout of a product's left operand";
   let description = [{
-    The query tile, rows split over `warps`, as the product with K wants it: read
-    from shared memory once and not for every key tile.
+    Rows are divided among `warps`. A query tile in registers is read from shared memory once, and not for every KV
+    tile.
 
     Constraints:
     - C1: rows is a positive multiple of 16 * warps, cols of 8.
@@ -247,7 +244,7 @@ def Tile_RegisterOperand : Tile_Type<"RegisterOperand", "register_operand"> {
 def Tile_SoftmaxState : Tile_Type<"SoftmaxState", "softmax_state"> {
   let summary = "a place: running maximum and sum of each query row";
   let description = [{
-    Or what a backward pass knows of it, as `tile.load_row_statistics` puts it there.
+    In a backward pass LSE and delta, which `tile.load_row_statistics` loads.
 
     Example: `!tile.softmax_state<128, 4>`: 128 rows, split over 4 warps.
   }];
@@ -256,11 +253,11 @@ def Tile_SoftmaxState : Tile_Type<"SoftmaxState", "softmax_state"> {
 }
 
 def Tile_SimtTile : Tile_Type<"SimtTile", "simt_tile"> {
-  let summary = "a place: rows in the registers of a group of lanes";
+  let summary = "a place: rows in the registers of a lane group";
   let description = [{
-    rows x cols elements, each row dealt to `lanes` lanes in chunks of eight. Of bf16 or
-    f16: as they were in memory; of f32: to compute with. A warp has 32 / lanes such
-    groups (`tile.index lane_group`), each with a SIMT tile of its own.
+    rows x cols elements; each row is divided among `lanes` lanes in chunks of eight elements. Tiles of bf16 or f16
+    have elements as in memory; computation uses tiles of f32. A warp has 32 / lanes lane groups (`tile.index
+    lane_group`), each with its own SIMT tile.
 
     Constraints:
     - C1: rows is positive, cols a positive multiple of 8, elements are bf16, f16 or f32.
@@ -274,9 +271,9 @@ def Tile_SimtTile : Tile_Type<"SimtTile", "simt_tile"> {
 }
 
 def Tile_SimtScores : Tile_Type<"SimtScores", "simt_scores"> {
-  let summary = "a place: the scores of a SIMT tile of queries and one of keys";
+  let summary = "a place: the scores of a SIMT tile of queries and a SIMT tile of keys";
   let description = [{
-    rows x cols float32 values, known to all `lanes` lanes of a group.
+    rows x cols float32 values, which all `lanes` lanes of a group have.
 
     Constraints:
     - C1: rows and cols are positive; lanes is 1, 2, 4, 8, 16 or 32.
@@ -302,10 +299,9 @@ def Tile_SimtSoftmaxState : Tile_Type<"SimtSoftmaxState", "simt_softmax_state"> 
 }
 
 def Tile_SimtProbabilities : Tile_Type<"SimtProbabilities", "simt_probabilities"> {
-  let summary = "a place: what the rows of a SIMT tile weigh their keys by, and the gradients of that";
+  let summary = "a place: probabilities of a SIMT tile's rows, and their products with dP";
   let description = [{
-    For `cols` keys, which are dealt to the lanes of a group: what was read once need not
-    be read again.
+    For `cols` keys, which are divided among the lanes of a group, so that K and V are read only once.
 
     Constraints:
     - C1: rows and cols are positive; lanes is 1, 2, 4, 8, 16 or 32.
@@ -318,27 +314,27 @@ def Tile_SimtProbabilities : Tile_Type<"SimtProbabilities", "simt_probabilities"
 }
 
 def Tile_DropoutState : Tile_Type<"DropoutState", "dropout_state"> {
-  let summary = "the random numbers of a sequence's pairs";
+  let summary = "the state of the random number generator for a sequence";
   let description = [{
-    Those of a head, or, where rows are pairs of a query and a head, of all heads: what is drawn for a pair of a
-    query and a key follows from it and from their numbers.
+    It is for one head, or, where rows are pairs of a query and a head, for all heads. The random bits of a query and
+    a key are a function of this state and of their numbers.
 
     Example: `!tile.dropout_state`.
   }];
 }
 
 def Tile_Tokens : Tile_Type<"Tokens", "tokens"> {
-  let summary = "the tokens of one side of a row: ids, positions, how many";
+  let summary = "the query or key tokens of a row: ids, positions and their number";
   let description = [{
     Example: `!tile.tokens`.
   }];
 }
 
 def Tile_SegmentTable : Tile_Type<"SegmentTable", "segment_table"> {
-  let summary = "a place: what a cluster of blocks knows of the segments of its row";
+  let summary = "a place: the data of a row's segments, for a cluster of CTAs";
   let description = [{
-    In the shared memory of each of `cluster` blocks, for `segments` ids. Steps that
-    add to it end with all blocks knowing the same.
+    Each of `cluster` CTAs has a table of `segments` ids in its shared memory. The tables are added up in that of the
+    first CTA.
 
     Constraints:
     - C1: segments is from 1 to 2048, cluster from 1 to 16.
@@ -349,15 +345,15 @@ def Tile_SegmentTable : Tile_Type<"SegmentTable", "segment_table"> {
   let assemblyFormat = "`<` $segments `,` $cluster `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Of shared memory in each block; the header checks that it is enough.
+    /// Bytes of shared memory in each CTA; the device header checks that they are enough.
     int64_t getBytes() const;
   }];
 }
 
 def Tile_TreeRuns : Tile_Type<"TreeRuns", "tree_runs"> {
-  let summary = "a place: what a block knows of the runs of a tree's keys";
+  let summary = "a place: the runs of a tree's keys, for a CTA";
   let description = [{
-    In shared memory, six numbers for each of so many `runs`.
+    In shared memory, six numbers for each of `runs` runs.
 
     Constraints:
     - C1: runs is a positive multiple of 128.
@@ -368,7 +364,7 @@ def Tile_TreeRuns : Tile_Type<"TreeRuns", "tree_runs"> {
   let assemblyFormat = "`<` $runs `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Of shared memory.
+    /// Bytes of shared memory.
     int64_t getBytes() const { return getRuns() * 6 * 4; }
   }];
 }
@@ -402,7 +398,7 @@ class Tile_TokenOf<string kind>
 def Tile_CopyToken : Tile_TokenOf<"copy">;
 def Tile_ProductToken : Tile_TokenOf<"product">;
 
-/// The places of a kernel on tiles, or those of a kernel on SIMT tiles.
+/// Places of tensor-core kernels, and the SIMT places of the same purpose.
 def Tile_AnyScores : AnyTypeOf<[Tile_Frag, Tile_SimtScores]>;
 def Tile_AnySum : AnyTypeOf<[Tile_Frag, Tile_SimtTile]>;
 def Tile_AnyRows : AnyTypeOf<[Tile_SoftmaxState, Tile_SimtSoftmaxState]>;

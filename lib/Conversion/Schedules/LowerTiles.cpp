@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What lowerings of forward schedules share.
+// Lowering of forward schedules on tiles: what kernels read in place of arrays, lists of tiles, and the kernel.
 //
 #include "../BlockMapKernels.h"
+#include "../DerivedArrays.h"
 #include "../ForwardKernel.h"
-#include "../SequenceKernel.h"
 #include "../TileListKernels.h"
 #include "Rules.h"
 #include "attn/Conversion/KeyWalk.h"
@@ -20,7 +20,7 @@ KernelOp attn::lowerTiles(ProblemOp problem, ScheduleInterface schedule, Lowerin
   if (!lowering.limit) { // otherwise the short sequences' kernel reads what is made, too
     if (lists)
       whole = wholeMaps(problem, schedule);
-    lowering.writeMade(problem, whole);
+    writeDerivedArrays(problem, lowering, whole);
   }
   if (lists)
     writeTileLists(problem, lowering.program, target.generic(), schedule, /*ofKeys=*/false, whole);
@@ -38,33 +38,4 @@ KernelOp attn::lowerTiles(ProblemOp problem, ScheduleInterface schedule, Lowerin
           .makeKernel(lowering.program, b, problem.getLoc(), problem.getSymName(), target.name, grid, schedule);
   writeForward(problem, kernel, schedule);
   return kernel;
-}
-
-/// The kernel's name; where no other kernel comes before it, what the mask's arrays are made into is written first.
-static std::string beginPerSequence(Computation computation, Lowering &lowering) {
-  std::string name = computation.getName().str();
-  if (lowering.limit)
-    return freeSymbol(lowering.module, name + "_short");
-  lowering.writeMade(computation);
-  return name;
-}
-
-void attn::lowerPerSequence(ProblemOp problem, ScheduleInterface schedule, Lowering &lowering) {
-  std::string name = beginPerSequence(problem, lowering);
-  mlir::OpBuilder b(problem);
-  KernelGrid grid = sequenceGrid(problem, schedule);
-  grid.parts = lowering.limit ? 2 : 1;
-  KernelOp kernel =
-      KernelArguments::ofForward(problem, schedule, /*boxes=*/false)
-          .makeKernel(lowering.program, b, problem.getLoc(), name, lowering.target.generic(), grid, schedule);
-  writeSequenceKernel(problem, kernel, schedule, lowering.limit);
-}
-
-void attn::lowerSequences(BackwardOp backward, ScheduleInterface schedule, Lowering &lowering) {
-  std::string name = beginPerSequence(backward, lowering);
-  if (warpSpecializationOf(schedule))
-    writeSinglePassBackward(backward, lowering.program, name, schedule, *lowering.limit, lowering.classesOfDq);
-  else
-    writeSequenceBackward(backward, lowering.program, name, lowering.target.generic(), schedule, lowering.limit,
-                          lowering.classesOfDq);
 }
