@@ -41,7 +41,8 @@ std::string Printer::typeOf(Type type) {
 /// Do the lanes of a warp work it out together?
 static bool exchanges(Operation *op) {
   auto load = dyn_cast<LoadOp>(op);
-  return (load && load.getUniform()) || isa<IsInListOp>(op);
+  auto listed = dyn_cast<metadata::IsListedOp>(op);
+  return (load && load.getUniform()) || (listed && listed.getColumns());
 }
 
 bool Printer::isSpelledOnce(Value value, Block *block) {
@@ -192,8 +193,9 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
         return Spelled("attn::slot_index<" + std::to_string(s.getLanes()) + ">()", P::Primary);
       })
       .Case<DropoutStateOp>([&](auto) { return call("attn::draws"); })
-      .Case([&](BlockBitOp l) { return call(l.getFirst() ? "attn::listed_near" : "attn::listed"); })
-      .Case<IsInListOp>([&](auto) { return call("attn::on_list"); })
+      .Case([&](metadata::IsListedOp l) {
+        return call(l.getColumns() ? "attn::on_list" : l.getFirst() ? "attn::listed_near" : "attn::listed");
+      })
       .Case<WarpgroupIndexOp>([&](auto) { return Spelled("attn::warpgroup_index()", P::Primary); })
       .Case<BlockIndexOp>([&](auto) { return Spelled("attn::block_index()", P::Primary); })
       .Case([&](LoadOp l) {

@@ -21,7 +21,7 @@ static bool isWritten(Value pointer) {
 /// Is the argument not `const`? Some that a kernel only reads are not either: a `const` there would change the text of
 /// kernels, which caches know them by.
 static bool isMutable(KernelOp kernel, BlockArgument arg, StringRef name) {
-  bool ofRows = kernel.hasRows() && !llvm::all_of(arg.getUsers(), llvm::IsaPred<TokensOp>);
+  bool ofRows = kernel.hasRows() && !llvm::all_of(arg.getUsers(), llvm::IsaPred<metadata::TokensOp>);
   return isWritten(arg) || ofRows || llvm::is_contained({"partial_o", "partial_max", "partial_sum"}, name) ||
          (name == "statistics" && kernel.isPerSequenceWithoutRoles());
 }
@@ -86,7 +86,7 @@ void Printer::printProductWidths(KernelOp kernel) {
 void Printer::print(KernelOp kernel) {
   hopper = kernel.isPersistent();
   rolled = hopper || (kernel.isPerSequenceWithoutRoles() && kernel.getTarget() != "cpu");
-  bool numbers = kernel.walk([](NumberTreeOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  bool numbers = kernel.walk([](metadata::NumberTreeOp) { return WalkResult::interrupt(); }).wasInterrupted();
   bool sinks = kernel.walk([](StoreSinkLseOp) { return WalkResult::interrupt(); }).wasInterrupted();
   os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << "\n#include \""
      << (kernel.hasRows()                          ? "attn/rows.h"

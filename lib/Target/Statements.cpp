@@ -17,6 +17,12 @@ using namespace attn::tile;
 
 raw_ostream &Printer::line() { return os.indent(indent); }
 
+void Printer::printCall(StringRef verb, ValueRange operands, StringRef end) {
+  line() << "attn::" << verb << "(";
+  llvm::interleaveComma(operands, os, [&](Value value) { os << expr(value); });
+  os << end;
+}
+
 void Printer::complain(Operation *op) {
   if (!unsupported)
     op->emitOpError("cannot be printed as source");
@@ -29,8 +35,8 @@ void Printer::printBlock(Block &block) {
   for (Operation &op : block)
     printOp(&op);
   indent -= 2;
-  if (!isa<ModifyOp, SoftmaxConvertOp, ApplyMaskOp, AddSinkOp, RecomputeRowsOp, ProbabilitiesOp, SelectTilesOp,
-           ListWorkTilesOp>(block.getParentOp())) // its result is yet to be printed
+  if (!isa<ModifyOp, SoftmaxConvertOp, ApplyMaskOp, AddSinkOp, RecomputeRowsOp, ProbabilitiesOp>(
+          block.getParentOp())) // its result is yet to be printed
     names.close(mark);
 }
 
@@ -61,10 +67,8 @@ void Printer::printOp(Operation *op) {
             PreprocessOp, CopyRowStatisticsOp, ProducerLoadRowStatisticsOp, ProbabilitiesOp, GradScoresOp, DropoutOp,
             DropoutBitsOp, ApplyDropoutBitsOp, DropoutGradScoresOp, StoreAndSyncOp, MmaAtbOp, MmaAtbSliceOp,
             StoreSliceOp, LoadOperandRowsOp, AddDeltaOp, AddGlobalOp, PostprocessOp, StageOp, AddGlobalOrderedOp,
-            StoreWarpgroupOp, SkipAddOp, AddStagedOp, OptimizationBarrierOp, TokensOp, BatchRowIndexOp, CountSegmentsOp,
-            BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp, WriteSequencesOp, ListQueryTilesOp,
-            ListWorkTilesOp, EntryRangeOp, LoadRangesOp, SelectTilesOp, CooperativeLoopOp, GatherBlockTilesOp,
-            GatherListTilesOp, GatheredOp, GatheredBitsOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
+            StoreWarpgroupOp, SkipAddOp, AddStagedOp, OptimizationBarrierOp, scf::ForOp, scf::IfOp>(
+          [&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
       .Case([&](SyncWarpOp) { line() << "attn::sync_warp();\n"; })
       .Case([&](AccumulateDeltaOp o) {
@@ -101,13 +105,11 @@ void Printer::printOp(Operation *op) {
       })
       .Case([&](ReleaseWorkOp o) { line() << "attn::forget(" << name(o.getMailbox()) << ");\n"; })
       .Case([&](StoreEntryOp o) { printCall("set", o->getOperands(), ");\n"); })
-      .Case([&](InitListsOp o) { printCall("begin_lists", o->getOperands(), ");\n"); })
-      .Case([&](FillBlockBitsOp o) { printCall("mark_blocks", o->getOperands(), ");\n"); })
       .Case([&](StoreSinkLseOp o) { printCall("store_sinks", o->getOperands(), ");\n"); })
       .Case([&](StoreCornerOp o) { printCall("store_block", o->getOperands(), ");\n"); })
       .Case([&](StoreDiagonalSumsOp o) { printCall("store_diagonals", o->getOperands(), ");\n"); })
       .Case([&](AddSinkGradOp o) { printCall("add_sink_total", o->getOperands(), ");\n"); })
-      .Case<NumberTreeOp, AccumulateOp, StoreRowSumsOp, ClearEntryOp, AddTotalOp>(
+      .Case<AccumulateOp, StoreRowSumsOp, ClearEntryOp, AddTotalOp>(
           [&](Operation *o) { printCall(o->getName().stripDialect(), o->getOperands(), ");\n"); })
       .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
       .Case([&](PingPongWaitOp) { line() << "attn::take_turn();\n"; })
@@ -142,6 +144,8 @@ void Printer::printOp(Operation *op) {
             line() << names.of(result) << " = " << expr(value) << ";\n";
       })
       .Default([&](Operation *) {
+        if (printMetadata(op))
+          return;
         if (op->getNumResults() == 1)
           return printScalar(op);
         complain(op);
@@ -200,14 +204,6 @@ void Printer::print(AllocOp op) {
         text << "attn::Feed<" << t.getWords() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0)
              << ")";
       })
-      .Case([&](SegmentTableType t) {
-        text << "attn::Table<" << t.getSegments() << ", " << t.getCluster() << ", " << t.getBytes() << "> "
-             << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
-      })
-      .Case([&](TreeRunsType t) {
-        text << "attn::Forest<" << t.getRuns() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0)
-             << ")";
-      })
       .Case([&](RegisterOperandType t) {
         text << "attn::Held<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
              << t.getWarps() << "> " << names.of(op.getResult());
@@ -233,6 +229,9 @@ void Printer::print(AllocOp op) {
       })
       .Case([&](SoftmaxStateType t) {
         text << "attn::Rows<" << t.getRows() << ", " << t.getWarps() << "> " << names.of(op.getResult());
+      })
+      .Default([&](Type) {
+        text << metadataPlace(op) << " " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
       });
   line() << type << ";\n";
 }

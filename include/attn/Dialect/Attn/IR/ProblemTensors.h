@@ -100,7 +100,7 @@ struct ProblemTensor {
     Lists,          ///< entries of all lists
     TiledRowsKv,    ///< likewise of keys
     Diagonals,      ///< differences of positions that rows of tiles of all sequences have
-    Numbering,      ///< what `tile.number_tree` needs for all keys
+    Numbering,      ///< what `metadata.number_tree` needs for all keys
     SlotsQ,         ///< of query tiles of any size
     SlotsKv,        ///< of key tiles of any size
     OrderCountersQ, ///< so many rows of queries (`rowsOfOrderCounter`) at a time, of each sequence
@@ -168,7 +168,7 @@ std::vector<ProblemTensor> tensorsOf(SegmentsOp segments);
 std::vector<ProblemTensor> scratchOf(Computation computation);
 
 /// What says which tiles of the other side the tiles of one visit: the least and largest entries of arrays there, the
-/// lists, where each tile's is (as `tile.select_tiles` has it), and how much of the lists is taken.
+/// lists, where each tile's is (as `metadata.select_tiles` has it), and how much of the lists is taken.
 struct TileLists {
   const char *ranges, *list, *visits, *taken;
 };
@@ -180,7 +180,7 @@ const TileLists &tileLists(bool ofKeys);
 int64_t valuesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
 int64_t linesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
 
-/// Where `tile.number_tree` works, of parents of this name.
+/// Where `metadata.number_tree` works, of parents of this name.
 std::string numberingOf(llvm::StringRef parents);
 
 /// A list of slots of tiles of one side that a kernel is for: its name, and that of how many there are.

@@ -11,8 +11,8 @@ def TileOpInterface : OpInterface<"TileOpInterface"> {
   let cppNamespace = "::attn::tile";
   let description = [{
     An op says what it reads and writes, and which role of a block runs it. `tile-verify-async` rejects a program with
-    an op of this dialect that does not say it, `tile-assign-roles` leaves an op to the roles that may run it, and the
-    printer makes pointers `const` that no op writes to.
+    an op that does not say it, of this dialect or of another with a `BehaviorTable`. `tile-assign-roles` leaves an op
+    to the roles that may run it, and the printer makes pointers `const` that no op writes to.
 
     The definition of an op derives from one of these classes:
 
@@ -33,7 +33,7 @@ def TileOpInterface : OpInterface<"TileOpInterface"> {
     - Rings, feeds, staging places and tables have barriers of their own.
     - Regions hold scalar ops, or are control flow.
 
-    The dialect implements the interface for all definitions by one table (`TileDialect::getRegisteredInterfaceForOp`).
+    A dialect implements the interface for all its definitions by one table (`BehaviorTable`).
 
     `MemoryEffectOpInterface` would not do: its effects end with the op, and generic passes would erase or move ops by
     them, waits among others.
@@ -68,7 +68,8 @@ class Tile_LetterOf<dag arguments, int i, string unsaid> {
 }
 
 /// `unsaid`: the letter of an operand of which nothing is said.
-class Tile_OpOfRole<string mnemonic, string role, list<Trait> traits, string unsaid> : Tile_Op<mnemonic, traits> {
+class Tile_OpOfRole<Dialect dialect, string mnemonic, string role, list<Trait> traits, string unsaid>
+    : Op<dialect, mnemonic, traits> {
   string letters = !foldl("", !range(!size(arguments)), all, i, all#Tile_LetterOf<arguments, i, unsaid>.letter);
   code declarations = "";
   let extraClassDeclaration =
@@ -77,10 +78,14 @@ class Tile_OpOfRole<string mnemonic, string role, list<Trait> traits, string uns
 }
 
 class Tile_ScalarOp<string mnemonic, list<Trait> traits = []>
-    : Tile_OpOfRole<mnemonic, "any", !listconcat([Pure], traits), "-">;
-class Tile_ControlOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "any", traits, "-">;
-class Tile_ProducerOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "producer", traits, "?">;
-class Tile_ComputeOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "compute", traits, "?">;
-class Tile_DqStoreOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "adder", traits, "?">;
+    : Tile_OpOfRole<Tile_Dialect, mnemonic, "any", !listconcat([Pure], traits), "-">;
+class Tile_ControlOp<string mnemonic, list<Trait> traits = []>
+    : Tile_OpOfRole<Tile_Dialect, mnemonic, "any", traits, "-">;
+class Tile_ProducerOp<string mnemonic, list<Trait> traits = []>
+    : Tile_OpOfRole<Tile_Dialect, mnemonic, "producer", traits, "?">;
+class Tile_ComputeOp<string mnemonic, list<Trait> traits = []>
+    : Tile_OpOfRole<Tile_Dialect, mnemonic, "compute", traits, "?">;
+class Tile_DqStoreOp<string mnemonic, list<Trait> traits = []>
+    : Tile_OpOfRole<Tile_Dialect, mnemonic, "adder", traits, "?">;
 
 #endif // TILE_INTERFACES

@@ -13,7 +13,6 @@ include "attn/Dialect/Tile/IR/TileFragmentOps.td"
 include "attn/Dialect/Tile/IR/TileResultOps.td"
 include "attn/Dialect/Tile/IR/TileRoleOps.td"
 include "attn/Dialect/Tile/IR/TileSchedules.td"
-include "attn/Dialect/Tile/IR/TileSegmentOps.td"
 include "attn/Dialect/Tile/IR/TileSimtRowOps.td"
 include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "attn/Dialect/Tile/IR/TileListOps.td"
@@ -43,9 +42,9 @@ def Tile_KernelOp
     a head or a group of heads, by its number, and these take turns if its rows need more
     (docs/Schedules/cta_per_sequence.md);
     a tile is a block's, or, with `simt_rows`, a warp's. With `longer M, N` blocks are those that sequences of more than
-    M queries or N keys can need: in a packed grid lists say which slots these have (`tile.list_work_tiles`), in a dense
-    one all sequences are so long, or there is nothing to launch. The kernels of a problem are launched one after the
-    other, in their order.
+    M queries or N keys can need: in a packed grid lists say which slots these have (`metadata.list_work_tiles`), in a
+    dense one all sequences are so long, or there is nothing to launch. The kernels of a problem are launched one after
+    the other, in their order.
 
     Constraints:
     - C1: as many argument names as arguments.

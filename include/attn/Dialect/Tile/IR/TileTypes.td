@@ -3,10 +3,14 @@
 #define TILE_TYPES
 
 include "attn/Dialect/Tile/IR/TileDialect.td"
+include "attn/Dialect/Tile/IR/TilePlaceInterface.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
-class Tile_Type<string name, string mnem> : TypeDef<Tile_Dialect, name> { let mnemonic = mnem; }
+class Tile_Type<string name, string mnem, list<Trait> traits = []> : TypeDef<Tile_Dialect, name, traits> {
+  let mnemonic = mnem;
+}
+class Tile_Place<string name, string mnem> : Tile_Type<name, mnem, [PlaceTypeInterface]>;
 
 def Tile_Ptr : Tile_Type<"Ptr", "ptr"> {
   let summary = "a pointer to elements in global memory";
@@ -33,7 +37,7 @@ def Tile_IntPtr
            "pointer to i32", "::attn::tile::PtrType">,
       BuildableType<"::attn::tile::PtrType::get($_builder.getContext(), $_builder.getI32Type())">;
 
-def Tile_Shared : Tile_Type<"Shared", "shared"> {
+def Tile_Shared : Tile_Place<"Shared", "shared"> {
   let summary = "a place: a tile in shared memory";
   let description = [{
     rows x cols elements; `pitch` is the distance of rows in elements, chosen so
@@ -55,8 +59,9 @@ def Tile_Shared : Tile_Type<"Shared", "shared"> {
     /// The pitch that stands for a swizzled tile, which has none.
     static constexpr int64_t swizzled = 0;
     bool isSwizzled() const { return getPitch() == swizzled; }
-    int64_t getBytes() const { return isSwizzled() ? (getCols() + 63) / 64 * getRows() * 128
+    int64_t getSharedBytes() const { return isSwizzled() ? (getCols() + 63) / 64 * getRows() * 128
         : getRows() * getPitch() * getElement().getIntOrFloatBitWidth() / 8; }
+    int64_t getSharedAlignment() const { return isSwizzled() ? 1024 : 128; }
   }];
 }
 
@@ -122,16 +127,7 @@ def Tile_Queue : Tile_Type<"Queue", "queue"> {
   }];
 }
 
-def Tile_CooperativeCtas : Tile_Type<"CooperativeCtas", "cooperative_ctas"> {
-  let summary = "blocks of a launch that work together";
-  let description = [{
-    What `tile.cooperative_loop` gives its body.
-
-    Example: `!tile.cooperative_ctas`.
-  }];
-}
-
-def Tile_Ring : Tile_Type<"Ring", "ring"> {
+def Tile_Ring : Tile_Place<"Ring", "ring"> {
   let summary = "a place: tiles in shared memory that one role fills and another takes, in order";
   let description = [{
     `stages` swizzled tiles with two barriers each: one completes when a tile has
@@ -149,12 +145,13 @@ def Tile_Ring : Tile_Type<"Ring", "ring"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    int64_t getBytes() const;
+    int64_t getSharedBytes() const;
+    int64_t getSharedAlignment() const { return 1024; }
     int64_t getBarrierBytes() const { return getStages() * 2 * 8; }
   }];
 }
 
-def Tile_RowStatistics : Tile_Type<"RowStatistics", "row_statistics"> {
+def Tile_RowStatistics : Tile_Place<"RowStatistics", "row_statistics"> {
   let summary = "a place: what a backward pass knows of a tile's query rows";
   let description = [{
     Two float32 numbers of each row, as `tile.preprocess` makes them; in shared memory, first all
@@ -169,11 +166,12 @@ def Tile_RowStatistics : Tile_Type<"RowStatistics", "row_statistics"> {
   let assemblyFormat = "`<` $rows `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    int64_t getBytes() const { return 2 * getRows() * 4; }
+    int64_t getSharedBytes() const { return 2 * getRows() * 4; }
+    int64_t getSharedAlignment() const { return 128; }
   }];
 }
 
-def Tile_Staging : Tile_Type<"Staging", "staging"> {
+def Tile_Staging : Tile_Place<"Staging", "staging"> {
   let summary = "a place: fragments in shared memory on their way to global memory";
   let description = [{
     Like a ring the other way around: `slots` of `bytes` with two barriers each, of which one completes when all warps
@@ -191,11 +189,12 @@ def Tile_Staging : Tile_Type<"Staging", "staging"> {
   let assemblyFormat = "`<` $slots `,` $bytes `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    int64_t getAllBytes() const { return getSlots() * (getBytes() + (getBytes() ? 2 : 3) * 8); }
+    int64_t getSharedAlignment() const { return 128; }
+    int64_t getSharedBytes() const { return getSlots() * (getBytes() + (getBytes() ? 2 : 3) * 8); }
   }];
 }
 
-def Tile_Mailbox : Tile_Type<"Mailbox", "mailbox"> {
+def Tile_Mailbox : Tile_Place<"Mailbox", "mailbox"> {
   let summary = "a place: messages of the role that loads to those that compute, one a query tile";
   let description = [{
     Two slots of `words` 32-bit words with two barriers each.
@@ -209,11 +208,11 @@ def Tile_Mailbox : Tile_Type<"Mailbox", "mailbox"> {
   let assemblyFormat = "`<` $words `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    int64_t getBytes() const { return 2 * (2 * 8 + (getWords() + 3) / 4 * 16); }
+    int64_t getSharedBytes() const { return 2 * (2 * 8 + (getWords() + 3) / 4 * 16); }
   }];
 }
 
-def Tile_Frag : Tile_Type<"Frag", "frag"> {
+def Tile_Frag : Tile_Place<"Frag", "frag"> {
   let summary = "a place: a float32 tile in the registers of a block's warps";
   let description = [{
     rows x cols float32 values, rows split over `warps`.
@@ -228,7 +227,7 @@ def Tile_Frag : Tile_Type<"Frag", "frag"> {
   let genVerifyDecl = 1;
 }
 
-def Tile_RegisterOperand : Tile_Type<"RegisterOperand", "register_operand"> {
+def Tile_RegisterOperand : Tile_Place<"RegisterOperand", "register_operand"> {
   let summary = "a place: a tile of operands in the registers of a block's warps";
   let description = [{
     The query tile, rows split over `warps`, as the product with K wants it: read
@@ -244,7 +243,7 @@ def Tile_RegisterOperand : Tile_Type<"RegisterOperand", "register_operand"> {
   let genVerifyDecl = 1;
 }
 
-def Tile_SoftmaxState : Tile_Type<"SoftmaxState", "softmax_state"> {
+def Tile_SoftmaxState : Tile_Place<"SoftmaxState", "softmax_state"> {
   let summary = "a place: running maximum and sum of each query row";
   let description = [{
     Or what a backward pass knows of it, as `tile.load_row_statistics` puts it there.
@@ -255,7 +254,7 @@ def Tile_SoftmaxState : Tile_Type<"SoftmaxState", "softmax_state"> {
   let assemblyFormat = "`<` $rows `,` $warps `>`";
 }
 
-def Tile_SimtTile : Tile_Type<"SimtTile", "simt_tile"> {
+def Tile_SimtTile : Tile_Place<"SimtTile", "simt_tile"> {
   let summary = "a place: rows in the registers of a group of lanes";
   let description = [{
     rows x cols elements, each row dealt to `lanes` lanes in chunks of eight. Of bf16 or
@@ -273,7 +272,7 @@ def Tile_SimtTile : Tile_Type<"SimtTile", "simt_tile"> {
   let genVerifyDecl = 1;
 }
 
-def Tile_SimtScores : Tile_Type<"SimtScores", "simt_scores"> {
+def Tile_SimtScores : Tile_Place<"SimtScores", "simt_scores"> {
   let summary = "a place: the scores of a SIMT tile of queries and one of keys";
   let description = [{
     rows x cols float32 values, known to all `lanes` lanes of a group.
@@ -288,7 +287,7 @@ def Tile_SimtScores : Tile_Type<"SimtScores", "simt_scores"> {
   let genVerifyDecl = 1;
 }
 
-def Tile_SimtSoftmaxState : Tile_Type<"SimtSoftmaxState", "simt_softmax_state"> {
+def Tile_SimtSoftmaxState : Tile_Place<"SimtSoftmaxState", "simt_softmax_state"> {
   let summary = "a place: running maximum and sum of each row of a SIMT tile";
   let description = [{
     Constraints:
@@ -301,7 +300,7 @@ def Tile_SimtSoftmaxState : Tile_Type<"SimtSoftmaxState", "simt_softmax_state"> 
   let genVerifyDecl = 1;
 }
 
-def Tile_SimtProbabilities : Tile_Type<"SimtProbabilities", "simt_probabilities"> {
+def Tile_SimtProbabilities : Tile_Place<"SimtProbabilities", "simt_probabilities"> {
   let summary = "a place: what the rows of a SIMT tile weigh their keys by, and the gradients of that";
   let description = [{
     For `cols` keys, which are dealt to the lanes of a group: what was read once need not
@@ -324,52 +323,6 @@ def Tile_DropoutState : Tile_Type<"DropoutState", "dropout_state"> {
     query and a key follows from it and from their numbers.
 
     Example: `!tile.dropout_state`.
-  }];
-}
-
-def Tile_Tokens : Tile_Type<"Tokens", "tokens"> {
-  let summary = "the tokens of one side of a row: ids, positions, how many";
-  let description = [{
-    Example: `!tile.tokens`.
-  }];
-}
-
-def Tile_SegmentTable : Tile_Type<"SegmentTable", "segment_table"> {
-  let summary = "a place: what a cluster of blocks knows of the segments of its row";
-  let description = [{
-    In the shared memory of each of `cluster` blocks, for `segments` ids. Steps that
-    add to it end with all blocks knowing the same.
-
-    Constraints:
-    - C1: segments is from 1 to 2048, cluster from 1 to 16.
-
-    Example: `!tile.segment_table<256, 16>`.
-  }];
-  let parameters = (ins "int64_t":$segments, "int64_t":$cluster);
-  let assemblyFormat = "`<` $segments `,` $cluster `>`";
-  let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// Of shared memory in each block; the header checks that it is enough.
-    int64_t getBytes() const;
-  }];
-}
-
-def Tile_TreeRuns : Tile_Type<"TreeRuns", "tree_runs"> {
-  let summary = "a place: what a block knows of the runs of a tree's keys";
-  let description = [{
-    In shared memory, six numbers for each of so many `runs`.
-
-    Constraints:
-    - C1: runs is a positive multiple of 128.
-
-    Example: `!tile.tree_runs<3584>`.
-  }];
-  let parameters = (ins "int64_t":$runs);
-  let assemblyFormat = "`<` $runs `>`";
-  let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// Of shared memory.
-    int64_t getBytes() const { return getRuns() * 6 * 4; }
   }];
 }
 
@@ -399,8 +352,6 @@ def Tile_ProductToken : Tile_TokenOf<"product">;
 def Tile_AnyScores : AnyTypeOf<[Tile_Frag, Tile_SimtScores]>;
 def Tile_AnySum : AnyTypeOf<[Tile_Frag, Tile_SimtTile]>;
 def Tile_AnyRows : AnyTypeOf<[Tile_SoftmaxState, Tile_SimtSoftmaxState]>;
-def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_RowStatistics, Tile_Staging, Tile_Ring, Tile_Mailbox,
-                               Tile_RegisterOperand, Tile_Frag, Tile_SoftmaxState, Tile_SegmentTable, Tile_TreeRuns,
-                               Tile_SimtTile, Tile_SimtScores, Tile_SimtSoftmaxState, Tile_SimtProbabilities]>;
+def Tile_AnyPlace : Type<PlaceTypeInterface.predicate, "a place">;
 
 #endif // TILE_TYPES
