@@ -30,7 +30,12 @@ trap 'rm -f "$scratch"' EXIT
   echo "$banner"
   generate dialect-doc Dialect/Tile/IR/TileOps.td -dialect=tile
   generate op-interface-docs Dialect/Tile/IR/TileInterfaces.td | sed 's/^# OpInterface definitions/## Op interfaces/; s/^## TileOpI/### TileOpI/'
+  generate type-interface-docs Dialect/Tile/IR/TilePlaceInterface.td | sed 's/^# TypeInterface definitions/## Type interfaces/; s/^## PlaceTypeI/### PlaceTypeI/; /^NOTE: /d' | cat -s
 } > "$out/Tile.md"
+{
+  echo "$banner"
+  generate dialect-doc Dialect/Metadata/IR/MetadataOps.td -dialect=metadata | sed '/^## Enums/,$d' # those of `tile`
+} > "$out/Metadata.md"
 {
   echo "$banner"
   generate dialect-doc Dialect/Program/IR/ProgramOps.td -dialect=program

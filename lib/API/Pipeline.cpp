@@ -2,6 +2,7 @@
 #include "attn/API/Pipeline.h"
 #include "attn/Conversion/AttnToTile.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "attn/Dialect/Metadata/IR/Metadata.h"
 #include "attn/Dialect/Program/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -10,8 +11,8 @@
 using namespace mlir;
 
 void attn::registerDialects(DialectRegistry &registry) {
-  registry.insert<AttnDialect, tile::TileDialect, program::ProgramDialect, arith::ArithDialect, math::MathDialect,
-                  scf::SCFDialect>();
+  registry.insert<AttnDialect, tile::TileDialect, metadata::MetadataDialect, program::ProgramDialect,
+                  arith::ArithDialect, math::MathDialect, scf::SCFDialect>();
 }
 
 void attn::registerPasses() {

@@ -4,6 +4,7 @@
 //
 #include "Schedules/Rules.h"
 #include "SegmentsKernel.h"
+#include "attn/Dialect/Metadata/IR/Metadata.h"
 
 namespace attn {
 #define GEN_PASS_DEF_CONVERTATTNTOTILE

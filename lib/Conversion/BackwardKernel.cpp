@@ -102,9 +102,9 @@ private:
       // Of wide ones nothing is staged, for want of room. In turns, where a tile waits for others, there is room for
       // two; else, or from registers, for keys of the next tile, which a block so begins while its reducer is still at
       // this one's, and for values, too, if they are narrow.
-      auto bytesOf = [](Value place) { return cast<SharedType>(place.getType()).getBytes(); };
+      auto bytesOf = [](Value place) { return cast<SharedType>(place.getType()).getSharedBytes(); };
       int64_t staged = addsFromRegisters() ? 0 : passing * all * 4,
-              room = TargetInfo::get(kernel.getTarget())->roomForTiles() - 2 * tile.getBytes() - staged -
+              room = TargetInfo::get(kernel.getTarget())->roomForTiles() - 2 * tile.getSharedBytes() - staged -
                      warpSpecializationOf(schedule).getStages() * (bytesOf(Q) + bytesOf(dO)) - 2 * bytesOf(K) -
                      bytesOf(V);
       bool ahead =

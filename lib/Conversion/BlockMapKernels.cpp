@@ -6,6 +6,7 @@
 #include "BlockMapKernels.h"
 #include "KernelArguments.h"
 #include "KernelBody.h"
+#include "attn/Dialect/Metadata/IR/Metadata.h"
 
 using namespace mlir;
 using namespace attn;
@@ -24,9 +25,9 @@ public:
     Index lines = lists.lists->perSequence ? math.mul(arg("batch"), heads) : Index(heads);
     std::string bits = bitsOf(lists);
     Value block = IndexOp::block(b, loc);
-    FillBlockBitsOp::create(b, loc, args[bits], args[bits + "_rows"], args[bits + "_words"], args[lists.name],
-                            args[lists.lists->columns], args[lists.lists->columns + "_entries"], math.value(lines),
-                            block, args["blocks"]);
+    metadata::FillBlockBitsOp::create(b, loc, args[bits], args[bits + "_rows"], args[bits + "_words"], args[lists.name],
+                                      args[lists.lists->columns], args[lists.lists->columns + "_entries"],
+                                      math.value(lines), block, args["blocks"]);
   }
 };
 

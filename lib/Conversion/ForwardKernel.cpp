@@ -100,8 +100,8 @@ private:
     std::optional<Index> listed = listedWorkTiles(arg("total_q"), schedule.getQueries());
     Index block = findTile(listed ? std::optional(math.mul(*listed, gridHeads())) : std::nullopt);
     Index slots = listed ? *listed : math.named(this->slots(schedule.getQueries()), "slots"), &slot = tile;
-    bool sorted =
-        listed && !ofLong; // by `tile.list_query_tiles`, or the caller; `tile.list_work_tiles` leaves them in order
+    // `metadata.list_query_tiles` or the caller sorts tiles by cost, `metadata.list_work_tiles` does not.
+    bool sorted = listed && !ofLong;
     Order order = !growsWithRows() ? Order::Alike : sorted ? Order::FirstIsLongest : Order::LastIsLongest;
     Deal dealt = deal(block, slots, gridHeads(), problem.getQLayout(), order);
     h = math.named(firstHead(dealt.head), "h");

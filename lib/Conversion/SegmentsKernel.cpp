@@ -6,9 +6,11 @@
 #include "SegmentsKernel.h"
 #include "KernelArguments.h"
 #include "KernelBody.h"
+#include "attn/Dialect/Metadata/IR/Metadata.h"
 
 using namespace mlir;
 using namespace attn;
+using namespace attn::metadata;
 using namespace attn::tile;
 
 namespace {

@@ -2,6 +2,7 @@
 #include "SequenceBody.h"
 #include "ProgramBuilder.h"
 #include "Workspace.h"
+#include "attn/Dialect/Metadata/IR/Metadata.h"
 
 using namespace mlir;
 using namespace attn;
@@ -105,9 +106,9 @@ void SequenceBody::findArrays() {
     std::string bits = bitsOf(operands[operand]);
     if (!args.contains(bits))
       return isOnList(operands[operand], column);
-    return Cond::of(Value(BlockBitOp::create(b, loc, arrays.lookup(operands[operand].name), args[bits + "_rows"],
-                                             args[bits + "_words"], math.value(row), math.value(column),
-                                             firstColumn(operands[operand].lists->kv))));
+    return Cond::of(Value(metadata::IsListedOp::create(
+        b, loc, arrays.lookup(operands[operand].name), args[bits + "_rows"], /*columns=*/Value(), args[bits + "_words"],
+        math.value(row), math.value(column), firstColumn(operands[operand].lists->kv), /*condition=*/Value())));
   };
 }
 
@@ -125,8 +126,9 @@ Cond SequenceBody::isOnList(const MaskOperand &map, Index column) {
     column = math.floorDiv(Index(keep.getK0()), map.lists->kv);
   }
   ListOfRow list = listOfRow(map, math.floorDiv(firstOfTile, map.lists->q));
-  return Cond::of(Value(IsInListOp::create(b, loc, list.offsets, list.rows, list.columns, list.entries, list.row,
-                                           math.value(column), math.value(*tileListsHull))));
+  return Cond::of(
+      Value(metadata::IsListedOp::create(b, loc, list.offsets, list.rows, list.columns, list.entries, list.row,
+                                         math.value(column), /*first=*/Value(), math.value(*tileListsHull))));
 }
 
 Value SequenceBody::firstColumn(int64_t keys) {

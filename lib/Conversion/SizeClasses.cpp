@@ -4,6 +4,7 @@
 #include "SequenceBody.h"
 #include "SequenceKernel.h"
 #include "ShortBackward.h"
+#include "attn/Dialect/Metadata/IR/Metadata.h"
 
 using namespace mlir;
 using namespace attn;
@@ -43,8 +44,8 @@ public:
     LayoutAttr layout = list.keys ? problem.getKLayout() : problem.getQLayout();
     std::string offsets =
         (layout.getPadded() ? "padded_offsets_" : "cu_seqlens_") + std::string(list.keys ? "kv" : "q");
-    auto op = ListWorkTilesOp::create(b, loc, args[list.name], args[list.count], args[offsets], args["batch"],
-                                      b.getI64IntegerAttr(rows));
+    auto op = metadata::ListWorkTilesOp::create(b, loc, args[list.name], args[list.count], args[offsets], args["batch"],
+                                                b.getI64IntegerAttr(rows));
     OpBuilder::InsertionGuard guard(b);
     Block &body = op.getBody().emplaceBlock();
     Index sequence = Value(body.addArgument(b.getI32Type(), loc));

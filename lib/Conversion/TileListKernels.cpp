@@ -8,9 +8,11 @@
 #include "TileListKernels.h"
 #include "KernelArguments.h"
 #include "SequenceBody.h"
+#include "attn/Dialect/Metadata/IR/Metadata.h"
 
 using namespace mlir;
 using namespace attn;
+using namespace attn::metadata;
 using namespace attn::tile;
 
 namespace {
@@ -265,7 +267,7 @@ private:
       return EntryRange{value(0), value(1), others[array].hidden ? math.lt(0, value(2)) : Cond::of(true)};
     };
     auto ofBlocks = [&](int64_t map) {
-      auto known = GatheredOp::create(b, loc, map, math.value(j));
+      auto known = GatheredOp::create(b, loc, b.getI1Type(), b.getI1Type(), map, math.value(j));
       return TileTruth{Cond::of(known.getSome()), Cond::of(known.getAll())};
     };
     return truthOf(at, other, ranges, ofOthers, ofBlocks, mask);
@@ -306,7 +308,7 @@ private:
     SmallVector<Value> bits(2, math.value(Index(-1)));
     Cond listed = Cond::of(true);
     if (maps == 1) {
-      auto known = GatheredBitsOp::create(b, loc, 0, math.value(tile));
+      auto known = GatheredOp::create(b, loc, b.getI32Type(), b.getI32Type(), 0, math.value(tile));
       bits = {known.getSome(), known.getAll()};
       listed = math.logicalNot(math.eq(Index(known.getSome()), 0));
     }
@@ -343,14 +345,14 @@ private:
       int64_t size = ofKeys ? map.lists->kv : map.lists->q, otherSize = ofKeys ? map.lists->q : map.lists->kv;
       if (!args.contains(bits)) {
         ListOfRow list = listOfRow(map, math.floorDiv(at.lo, size));
-        GatherListTilesOp::create(b, loc, i, list.offsets, list.rows, list.columns, list.entries, list.row, from, to,
-                                  tileOf(!ofKeys), otherSize);
+        GatherTilesOp::create(b, loc, i, list.offsets, list.rows, list.columns, list.entries, list.row, /*end=*/Value(),
+                              from, to, tileOf(!ofKeys), otherSize, /*transposed=*/false);
         continue;
       }
       Value own = AdvanceOp::create(b, loc, args[bits], startOf(map));
-      GatherBlockTilesOp::create(b, loc, i, own, args[bits + "_rows"], args[bits + "_words"],
-                                 math.value(math.floorDiv(at.lo, size)), math.value(math.ceilDiv(at.hi, size)), from,
-                                 to, tileOf(!ofKeys), otherSize, ofKeys);
+      GatherTilesOp::create(b, loc, i, own, args[bits + "_rows"], /*columns=*/Value(), args[bits + "_words"],
+                            math.value(math.floorDiv(at.lo, size)), math.value(math.ceilDiv(at.hi, size)), from, to,
+                            tileOf(!ofKeys), otherSize, ofKeys);
     }
   }
 

@@ -22,8 +22,8 @@ Sequences::Sequences(ProblemOp problem, const Tensors &inputs, const Sizes &size
       list.push_back(numbersOf(array.second, b));
 }
 
-/// What `tile.number_tree` leaves: of each row the number of its key's node, of each key its number or that behind its
-/// last descendant's.
+/// What `metadata.number_tree` leaves: of each row the number of its key's node, of each key its number or that behind
+/// its last descendant's.
 std::vector<int64_t> Sequences::numbersOf(const MaskOperand &operand, int64_t sequence) const {
   const int64_t lenQ = queries[sequence].length, lenK = keys[sequence].length;
   auto parents = llvm::find_if(arrays, [&](const auto &array) { return array.second.name == operand.madeOf; });

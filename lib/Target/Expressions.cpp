@@ -41,7 +41,8 @@ std::string Printer::typeOf(Type type) {
 /// Do the lanes of a warp work it out together?
 static bool exchanges(Operation *op) {
   auto load = dyn_cast<LoadOp>(op);
-  return (load && load.getUniform()) || isa<IsInListOp>(op);
+  auto listed = dyn_cast<metadata::IsListedOp>(op);
+  return (load && load.getUniform()) || (listed && listed.getColumns());
 }
 
 bool Printer::isSpelledOnce(Value value, Block *block) {
@@ -212,8 +213,9 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
         llvm_unreachable("all kinds are above");
       })
       .Case<DropoutStateOp>([&](auto) { return call("attn::draws"); })
-      .Case([&](BlockBitOp l) { return call(l.getFirst() ? "attn::listed_near" : "attn::listed"); })
-      .Case<IsInListOp>([&](auto) { return call("attn::on_list"); })
+      .Case([&](metadata::IsListedOp l) {
+        return call(l.getColumns() ? "attn::on_list" : l.getFirst() ? "attn::listed_near" : "attn::listed");
+      })
       .Case([&](LoadOp l) {
         std::string element = expr(l.getArray(), P::Primary) + "[" + expr(l.getIndex()) + "]";
         return Spelled(l.getUniform() ? "attn::uniform(" + element + ")" : element, P::Primary);

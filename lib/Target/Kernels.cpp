@@ -78,7 +78,7 @@ void Printer::printProductWidths(KernelOp kernel) {
 void Printer::print(KernelOp kernel) {
   hopper = kernel.isPersistent();
   rolled = hopper || (kernel.isPerSequenceWithoutRoles() && kernel.getTarget() != "cpu");
-  bool numbers = kernel.walk([](NumberTreeOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  bool numbers = kernel.walk([](metadata::NumberTreeOp) { return WalkResult::interrupt(); }).wasInterrupted();
   bool sinks = kernel.walk([](StoreSinkLseOp) { return WalkResult::interrupt(); }).wasInterrupted();
   os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << "\n#include \""
      << (kernel.hasRows()                          ? "attn/rows.h"

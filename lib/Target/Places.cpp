@@ -60,14 +60,6 @@ void Printer::print(AllocOp op) {
         text << "attn::Feed<" << t.getWords() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0)
              << ")";
       })
-      .Case([&](SegmentTableType t) {
-        text << "attn::Table<" << t.getSegments() << ", " << t.getCluster() << ", " << t.getBytes() << "> "
-             << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
-      })
-      .Case([&](TreeRunsType t) {
-        text << "attn::Forest<" << t.getRuns() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0)
-             << ")";
-      })
       .Case([&](RegisterOperandType t) {
         text << "attn::Held<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
              << t.getWarps() << "> " << names.of(op.getResult());
@@ -93,6 +85,9 @@ void Printer::print(AllocOp op) {
       })
       .Case([&](SoftmaxStateType t) {
         text << "attn::Rows<" << t.getRows() << ", " << t.getWarps() << "> " << names.of(op.getResult());
+      })
+      .Default([&](Type) {
+        text << metadataPlace(op) << " " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
       });
   line() << type << ";\n";
 }

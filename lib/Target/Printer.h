@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The printer: statements (Statements.cpp), those of Hopper's roles (Roles.cpp), of
-// backward passes (Backward.cpp) and of segments (Segments.cpp), expressions with their precedence (Expressions.cpp),
-// names (Names.cpp).
+// backward passes (Backward.cpp) and of the metadata dialect (Metadata.cpp), expressions with their precedence
+// (Expressions.cpp), names (Names.cpp).
 //
 #ifndef ATTN_LIB_TARGET_PRINTER_H
 #define ATTN_LIB_TARGET_PRINTER_H
 
+#include "attn/Dialect/Metadata/IR/Metadata.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -124,27 +125,24 @@ private:
   void print(tile::ConsumerReleaseOp op);
   void print(tile::LoadRowsOp op);
   void print(tile::LoadRowStatisticsOp op);
-  // Visits.
-  void print(tile::EntryRangeOp op);
-  void print(tile::LoadRangesOp op);
-  void print(tile::SelectTilesOp op);
-  void print(tile::CooperativeLoopOp op);
-  void print(tile::GatherBlockTilesOp op);
-  void print(tile::GatherListTilesOp op);
-  void print(tile::GatheredOp op);
-  void print(tile::GatheredBitsOp op);
-  void printGathered(llvm::StringRef verb, int64_t number, mlir::Value at, mlir::Value some, mlir::Value all);
-  // Segments.
-  void print(tile::TokensOp op);
-  void print(tile::BatchRowIndexOp op);
-  void print(tile::CountSegmentsOp op);
-  void print(tile::BoundSegmentsOp op);
-  void print(tile::SelectSegmentsOp op);
-  void print(tile::CheckSegmentsOp op);
-  void print(tile::WriteSegmentsOp op);
-  void print(tile::WriteSequencesOp op);
-  void print(tile::ListQueryTilesOp op);
-  void print(tile::ListWorkTilesOp op);
+  // The metadata dialect.
+  /// The C++ type of a place in shared memory.
+  std::string metadataPlace(tile::AllocOp op);
+  void print(metadata::TokensOp op);
+  void print(metadata::BatchRowIndexOp op);
+  void print(metadata::BoundSegmentsOp op);
+  void print(metadata::CheckSegmentsOp op);
+  void print(metadata::WriteSequencesOp op);
+  void print(metadata::ListQueryTilesOp op);
+  void print(metadata::ListWorkTilesOp op);
+  void print(metadata::EntryRangeOp op);
+  void print(metadata::LoadRangesOp op);
+  void print(metadata::InitListsOp op);
+  void print(metadata::SelectTilesOp op);
+  void print(metadata::FillBlockBitsOp op);
+  void print(metadata::GatherTilesOp op);
+  void print(metadata::GatheredOp op);
+  void print(metadata::CooperativeLoopOp op);
   void printCall(llvm::StringRef verb, mlir::ValueRange operands, llvm::StringRef end);
   void printNumbers(mlir::Block &body, llvm::ArrayRef<const char *> arguments, llvm::StringRef open,
                     llvm::StringRef close, llvm::StringRef end = ");\n");

@@ -17,6 +17,12 @@ using namespace attn::tile;
 
 raw_ostream &Printer::line() { return os.indent(indent); }
 
+void Printer::printCall(StringRef verb, ValueRange operands, StringRef end) {
+  line() << "attn::" << verb << "(";
+  llvm::interleaveComma(operands, os, [&](Value value) { os << expr(value); });
+  os << end;
+}
+
 void Printer::complain(Operation *op) {
   if (!unsupported)
     op->emitOpError("cannot be printed as source");
@@ -29,8 +35,8 @@ void Printer::printBlock(Block &block) {
   for (Operation &op : block)
     printOp(&op);
   indent -= 2;
-  if (!isa<ModifyOp, SoftmaxConvertOp, ApplyMaskOp, AddSinkOp, RecomputeRowsOp, ProbabilitiesOp, SelectTilesOp,
-           ListWorkTilesOp>(block.getParentOp())) // its result is yet to be printed
+  if (!isa<ModifyOp, SoftmaxConvertOp, ApplyMaskOp, AddSinkOp, RecomputeRowsOp, ProbabilitiesOp>(
+          block.getParentOp())) // its result is yet to be printed
     names.close(mark);
 }
 
@@ -77,6 +83,9 @@ void Printer::printOp(Operation *op) {
   if (printAnyOf<scf::ForOp, scf::IfOp, scf::YieldOp,
 #define GET_OP_LIST
 #include "attn/Dialect/Tile/IR/TileOps.cpp.inc"
+                 ,
+#define GET_OP_LIST
+#include "attn/Dialect/Metadata/IR/MetadataOps.cpp.inc"
                  >(op))
     return;
   if (op->getNumResults() == 1)

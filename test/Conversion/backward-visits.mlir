@@ -43,16 +43,16 @@
 // CHECK-LABEL: tile.kernel @g_ranges_q(
 // CHECK-SAME: %query_ranges: !tile.ptr<i32>, %visited_tiles_kv: !tile.ptr<i32>, %visits_taken_kv: !tile.ptr<i32>
 // CHECK-SAME: grid(dense heads 1)
-// CHECK: tile.init_lists %visited_tiles_kv
-// CHECK: tile.entry_range
+// CHECK: metadata.init_lists %visited_tiles_kv
+// CHECK: metadata.entry_range
 // CHECK: tile.store_entry %query_ranges
 // CHECK-LABEL: tile.kernel @g_visits_kv(
 // CHECK-SAME: grid(dense heads 1 keys)
-// CHECK: tile.select_tiles %visits_kv[%{{.*}}] in %visited_tiles_kv(
-// CHECK: tile.load_ranges %query_ranges
+// CHECK: metadata.select_tiles %visits_kv[%{{.*}}] in %visited_tiles_kv(
+// CHECK: metadata.load_ranges %query_ranges
 // CHECK-LABEL: tile.kernel @g_ranges(
 // CHECK-LABEL: tile.kernel @g_visits(
-// CHECK: tile.select_tiles %visits[%{{.*}}] in %visited_tiles(
+// CHECK: metadata.select_tiles %visits[%{{.*}}] in %visited_tiles(
 
 // CHECK-LABEL: tile.kernel @g(
 // CHECK-SAME: %visited_tiles_kv: !tile.ptr<i32>, %visits_kv: !tile.ptr<i32>, %visits_taken_kv: !tile.ptr<i32>
@@ -76,9 +76,9 @@ attn.backward @g of(@p)
 // Heads that differ have lists of their own, and of a key tile the columns of blocks are asked for.
 // CHECK-LABEL: tile.kernel @g_visits_kv(
 // CHECK-SAME: grid(packed heads 4 keys)
-// CHECK: tile.gather_block_tiles 0 %{{.*}} of 64 in 20 transposed
+// CHECK: metadata.gather_tiles 0 %{{.*}} at(%{{.*}} to %{{.*}}) tiles(%{{.*}}) of 64 in 20 transposed
 // CHECK-LABEL: tile.kernel @g_visits(
-// CHECK: tile.gather_block_tiles 0 %{{.*}} of {{[0-9]+}} in 30{{$}}
+// CHECK: metadata.gather_tiles 0 %{{.*}} at(%{{.*}} to %{{.*}}) tiles(%{{.*}}) of {{[0-9]+}} in 30{{$}}
 attn.problem @p mask(#attn.and<#attn.causal, #attn.block_map<"a", "b", q = 20, kv = 30, per_sequence, per_head>>)
   layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
 attn.backward @g of(@p)

@@ -22,24 +22,24 @@
 //--- blocks.mlir
 // CHECK-LABEL: tile.kernel @p_blocks(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %columns_entries: i32,
 // CHECK-SAME: %offsets_bits: !tile.ptr<i32>, %offsets_bits_rows: i32, %offsets_bits_words: i32, %batch: i32, %blocks: i32)
-// CHECK: tile.fill_block_bits %offsets_bits(%offsets_bits_rows x %offsets_bits_words) from %offsets, %columns(%columns_entries) lines(%c1_i32)
+// CHECK: metadata.fill_block_bits %offsets_bits(%offsets_bits_rows, %offsets_bits_words) from %offsets, %columns(%columns_entries) lines(%c1_i32)
 
 // Nothing is to be known of entries of rows or keys. The blocks of a query tile are asked for all at once, and 32 tiles
 // inside the sequence are as the bits say.
 // CHECK-LABEL: tile.kernel @p_ranges(
-// CHECK-NOT: tile.entry_range
+// CHECK-NOT: metadata.entry_range
 // CHECK-LABEL: tile.kernel @p_visits(%offsets_bits: !tile.ptr<i32>, %offsets_bits_rows: i32, %offsets_bits_words: i32,
-// CHECK: tile.select_tiles
-// CHECK: tile.gathered 0 at(%j)
-// CHECK: tile.gathered_bits 0
-// CHECK: tile.gather_block_tiles 0 %offsets_bits(%offsets_bits_rows x %offsets_bits_words) at(%{{.*}} to %{{.*}}) tiles(%from to %to) of 64 in 100
+// CHECK: metadata.select_tiles
+// CHECK: metadata.gathered 0 at(%j) : i1
+// CHECK: metadata.gathered 0 at(%{{.*}}) : i32
+// CHECK: metadata.gather_tiles 0 %offsets_bits(%offsets_bits_rows, %offsets_bits_words) at(%{{.*}} to %{{.*}}) tiles(%from to %to) of 64 in 100
 
 // CHECK-LABEL: tile.kernel @p(
 // CHECK-NOT: %offsets:
 // CHECK-SAME: %offsets_bits: !tile.ptr<i32>, %offsets_bits_rows: i32, %offsets_bits_words: i32, %visited_tiles
 // CHECK: %[[FIRST:.*]] = arith.divui %k0, %c100_i32
 // CHECK: tile.apply_mask
-// CHECK: tile.block_bit %offsets_bits(%offsets_bits_rows x %offsets_bits_words) at(%{{.*}}, %{{.*}} from %[[FIRST]])
+// CHECK: metadata.is_listed %offsets_bits(%offsets_bits_rows, %offsets_bits_words) at(%{{.*}}, %{{.*}} from %[[FIRST]])
 
 // TEXT: attn::mark_blocks(offsets_bits, offsets_bits_rows, offsets_bits_words, offsets, columns, columns_entries, 1, block, blocks);
 // TEXT: const auto [some, all] = attn::gathered<0>(tile
@@ -51,9 +51,9 @@ attn.problem @p mask(#attn.block_map<"offsets", "columns", q = 32, kv = 100>) la
 // Two maps, one of each sequence and kv head.
 // CHECK-LABEL: tile.kernel @p_blocks(
 // CHECK: %[[LINES:.*]] = arith.muli %batch, %c2_i32
-// CHECK: tile.fill_block_bits {{.*}} lines(%[[LINES]])
+// CHECK: metadata.fill_block_bits {{.*}} lines(%[[LINES]])
 // CHECK-LABEL: tile.kernel @p_blocks_(
-// CHECK: tile.fill_block_bits {{.*}} lines(%c1_i32)
+// CHECK: metadata.fill_block_bits {{.*}} lines(%c1_i32)
 // CHECK-LABEL: tile.kernel @p_visits
 // CHECK-SAME: grid(packed heads 4)
 attn.problem @p mask(#attn.or<#attn.block_map<"mine", "some", q = 16, kv = 48, per_sequence, per_kv_head>,
@@ -65,13 +65,13 @@ attn.problem @p mask(#attn.or<#attn.block_map<"mine", "some", q = 16, kv = 48, p
 // CHECK-LABEL: tile.kernel @few_blocks
 // CHECK-NOT: visits
 // CHECK-LABEL: tile.kernel @few(
-// CHECK: tile.block_bit
+// CHECK: metadata.is_listed %{{.*}}_bits
 // CHECK-LABEL: tile.kernel @shared_blocks
 // CHECK-LABEL: tile.kernel @shared(
-// CHECK: tile.block_bit
+// CHECK: metadata.is_listed %{{.*}}_bits
 // CHECK-LABEL: tile.kernel @short_blocks
 // CHECK-LABEL: tile.kernel @short(
-// CHECK: tile.block_bit
+// CHECK: metadata.is_listed %{{.*}}_bits
 attn.problem @few mask(#attn.block_map<"a", "b", q = 4, kv = 8>) layout(bshd) heads(2) dims(64) dtype(bf16) expected_seqlen(512)
 attn.problem @shared mask(#attn.block_map<"a", "b", q = 4, kv = 8>) layout(bshd) heads(2) dims(64) dtype(bf16)
   schedule(#tile.split_kv<splits = 7, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>>)
@@ -79,8 +79,8 @@ attn.problem @short mask(#attn.block_map<"a", "b", q = 2, kv = 2, per_sequence>)
 
 //--- back.mlir
 // CHECK-LABEL: tile.kernel @g_blocks(
-// CHECK: tile.fill_block_bits
+// CHECK: metadata.fill_block_bits
 // CHECK-LABEL: tile.kernel @g(
-// CHECK: tile.block_bit
+// CHECK: metadata.is_listed %{{.*}}_bits
 attn.problem @p mask(#attn.and<#attn.causal, #attn.block_map<"a", "b", q = 20, kv = 30, per_sequence>>) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
 attn.backward @g of(@p)

@@ -8,7 +8,7 @@
 // CHECK-LABEL: tile.kernel @causal_segments_(%ids_q: !tile.ptr<i32>, %positions_q: !tile.ptr<i32>, %ids_kv: !tile.ptr<i32>, %positions_kv: !tile.ptr<i32>,
 // CHECK-SAME: %status: !tile.ptr<i32>, %cu_seqlens_q: !tile.ptr<i32>, %padded_offsets_q: !tile.ptr<i32>,
 // CHECK-SAME: grid(rows cluster 16)
-// CHECK: !tile.segment_table<12, 16>
+// CHECK: !metadata.segment_table<12, 16>
 // CHECK-NOT: list_tiles
 // CHECK-LABEL: tile.kernel @causal(%q: !tile.ptr<bf16>,
 // CHECK-SAME: %cu_seqlens_q: !tile.ptr<i32>, %padded_offsets_q: !tile.ptr<i32>,

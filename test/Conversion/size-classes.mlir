@@ -34,7 +34,7 @@
 //--- forward.mlir
 // One block lists what slots long sequences have; blocks of the others follow from how many there can be.
 // CHECK: tile.kernel @p_slots({{.*}}) target("sm_80") grid(rows cluster 1)
-// CHECK: tile.list_work_tiles %tiles_q, %tile_count of(%padded_offsets_q, %batch) rows 192 {
+// CHECK: metadata.list_work_tiles %tiles_q, %tile_count of(%padded_offsets_q, %batch) rows 192 {
 // CHECK: ^bb0(%b: i32):
 // CHECK-DAG: arith.cmpi sle, %{{.*}}, %c16_i32
 // CHECK-DAG: arith.cmpi sle, %{{.*}}, %c32_i32
@@ -67,9 +67,9 @@ attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(64) dtype(bf
 // What is streamed comes first: it has its own way of keeping statistics.
 // CHECK: tile.kernel @g_short({{.*}}) target("sm_80") grid(packed heads 1 tiles 1)
 // CHECK: tile.kernel @g_slots({{.*}}) target("sm_80") grid(rows cluster 1)
-// CHECK: tile.list_work_tiles %tiles_q, %tile_count of(%cu_seqlens_q, %batch) rows 128
-// CHECK: tile.list_work_tiles %tiles_kv, %tile_count_kv of(%cu_seqlens_kv, %batch) rows 128
-// CHECK: tile.list_work_tiles %tiles_dq, %tile_count_dq of(%cu_seqlens_q, %batch) rows 128
+// CHECK: metadata.list_work_tiles %tiles_q, %tile_count of(%cu_seqlens_q, %batch) rows 128
+// CHECK: metadata.list_work_tiles %tiles_kv, %tile_count_kv of(%cu_seqlens_kv, %batch) rows 128
+// CHECK: metadata.list_work_tiles %tiles_dq, %tile_count_dq of(%cu_seqlens_q, %batch) rows 128
 // Blocks take turns: a launch does not know how few tiles there are.
 // CHECK: tile.kernel @g_prepare({{.*}}) target("sm_80") grid(packed heads 4 longer 16, 16)
 // CHECK: %block = tile.index block
@@ -96,7 +96,7 @@ attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expec
 attn.backward @g of(@p)
 //--- wide_grads.mlir
 // dK and dV have kernels of their own, and one list of key tiles.
-// CHECK: tile.list_work_tiles %tiles_kv, %tile_count_kv of(%padded_offsets_kv, %batch) rows 64
+// CHECK: metadata.list_work_tiles %tiles_kv, %tile_count_kv of(%padded_offsets_kv, %batch) rows 64
 // CHECK: tile.kernel @g_dv({{.*}}) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64,
 // CHECK: tile.kernel @g({{.*}}) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64,
 // AMPERE: // g for sm_80
@@ -105,7 +105,7 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(2) dim
 attn.backward @g of(@p) deterministic dlse
 //--- none.mlir
 // Not where all have a length, where max_seqlen says that none is longer, or where there are no other kernels.
-// CHECK-NOT: tile.list_work_tiles
+// CHECK-NOT: metadata.list_work_tiles
 attn.problem @dense mask(#attn.full) layout(thd, bshd, bshd, thd) heads(4) dims(64) dtype(bf16) expected_seqlen(4)
 attn.problem @bounded mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(4) max_seqlen(16)
 attn.problem @long mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(512)
@@ -115,7 +115,7 @@ attn.problem @given mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) e
 tile.kernel @region(%x: !tile.ptr<i32>, %batch: i32) target("cpu") grid(rows cluster 1)
     schedule(#tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
   // expected-error @+1 {{expected a region over a sequence's number of type i32 that yields one condition}}
-  tile.list_work_tiles %x, %x of(%x, %batch) rows 64 {
+  metadata.list_work_tiles %x, %x of(%x, %batch) rows 64 {
   ^bb0(%b: i32):
     tile.yield %b : i32
   }

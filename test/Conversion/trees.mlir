@@ -22,13 +22,13 @@
 // CHECK: %[[SHORT:.*]] = arith.cmpi sle, %len_kv, %[[LONGEST]]
 // CHECK: scf.if %[[SHORT]]
 // CHECK: %[[QUERIES:.*]] = arith.extsi %[[QUERY]]
-// CHECK: tile.number_tree %parent_node, %parent_first, %parent_end, %parent_numbering of %parent queries(%[[QUERIES]], %len_q) keys(%{{.*}}, %len_kv) in(%forest) : !tile.tree_runs<3584>
-// CHECK: tile.cooperative_loop %queue of %cu_seqlens_kv(%batch) longer(%[[LONGEST]]) : !tile.ptr<i32> {
-// CHECK: ^bb0(%team: !tile.cooperative_ctas, %b: i32):
-// CHECK: tile.number_tree %parent_node, {{.*}} keys(%{{.*}}, %{{.*}}) in(%forest) by %team : !tile.tree_runs<3584>
+// CHECK: metadata.number_tree %parent_node, %parent_first, %parent_end, %parent_numbering of %parent queries(%[[QUERIES]], %len_q) keys(%{{.*}}, %len_kv) in(%forest) : !metadata.tree_runs<3584>
+// CHECK: metadata.cooperative_loop %queue of %cu_seqlens_kv(%batch) longer(%[[LONGEST]]) : !tile.ptr<i32> {
+// CHECK: ^bb0(%ctas: !metadata.cooperative_ctas, %b: i32):
+// CHECK: metadata.number_tree %parent_node, {{.*}} keys(%{{.*}}, %{{.*}}) in(%forest) by %ctas : !metadata.tree_runs<3584>
 // CHECK-LABEL: tile.kernel @p_ranges
 // CHECK: tile.advance %parent_first
-// CHECK: tile.entry_range
+// CHECK: metadata.entry_range
 // CHECK-LABEL: tile.kernel @p_visits
 // CHECK: tile.advance %parent_node
 // CHECK-LABEL: tile.kernel @p(
@@ -36,8 +36,8 @@ attn.problem @p mask(#attn.ancestors<"parent">) layout(thd padded) heads(4, 2) d
 
 //--- dense.mlir
 // Two arrays, two kernels; of one that stands twice, one.
-// CHECK-COUNT-2: tile.cooperative_loop
-// CHECK-NOT: tile.cooperative_loop
+// CHECK-COUNT-2: metadata.cooperative_loop
+// CHECK-NOT: metadata.cooperative_loop
 // TEXT: // p_tree for sm_80
 // TEXT: attn::Forest<3584> forest(0);
 // TEXT-NEXT: const int longest = batch < 3 ? 4096 : batch < 16 ? 32768 : 2147483647;
@@ -56,7 +56,7 @@ attn.problem @p mask(#attn.or<#attn.and<#attn.ancestors<"drafts">, #attn.prefix<
 
 //--- grads.mlir
 // CHECK-LABEL: tile.kernel @g_tree
-// CHECK: tile.number_tree
+// CHECK: metadata.number_tree
 // CHECK-LABEL: tile.kernel @g_ranges_q
 attn.problem @p mask(#attn.ancestors<"parent">) layout(bshd) heads(2) dims(64) dtype(bf16)
 attn.backward @g of(@p)

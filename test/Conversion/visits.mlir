@@ -29,11 +29,11 @@
 // CHECK-LABEL: tile.kernel @p_ranges(%segment_ids_q: {{.*}}, %key_ranges: !tile.ptr<i32>, %visited_tiles: !tile.ptr<i32>,
 // CHECK-SAME: %visits_taken: !tile.ptr<i32>, %visited_tiles_entries: i32, %batch: i32, %seqlen_q: i32, %seqlen_kv: i32)
 // CHECK-SAME: grid(dense heads 1 keys) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 1, blocks = 4>)
-// CHECK: tile.init_lists %visited_tiles across(%across) taken(%visits_taken)
+// CHECK: metadata.init_lists %visited_tiles across(%across) taken(%visits_taken)
 // CHECK: scf.for
 // CHECK: tile.index warp
 // CHECK: scf.for
-// CHECK: tile.entry_range %{{.*}} count(%{{.*}} of 64) hidden 0
+// CHECK: metadata.entry_range %{{.*}} count(%{{.*}} of 64) hidden 0
 // CHECK: tile.store_entry %key_ranges[%{{.*}}], %least
 // CHECK: tile.store_entry %key_ranges[%{{.*}}], %largest
 // CHECK: tile.store_entry %key_ranges[%{{.*}}], %whole
@@ -41,7 +41,7 @@
 // Of 32 tiles together, the least and the largest of these. Four values a tile lie side by side: the three, and one for two to be read at once.
 // CHECK: tile.barrier
 // CHECK: scf.for %value
-// CHECK: %[[LEAST:.*]], %[[LARGEST:.*]], %{{.*}} = tile.entry_range %{{.*}} count(%{{.*}} of 32) by 4
+// CHECK: %[[LEAST:.*]], %[[LARGEST:.*]], %{{.*}} = metadata.entry_range %{{.*}} count(%{{.*}} of 32) by 4
 // CHECK: %[[OWN:.*]] = arith.select %{{.*}}, %[[LEAST]], %[[LARGEST]]
 // CHECK: tile.store_entry %key_ranges[%{{.*}}], %[[OWN]]
 // CHECK-NOT: tile.store_entry %key_ranges
@@ -50,15 +50,15 @@
 // tile on it the region says whether documents meet.
 // CHECK-LABEL: tile.kernel @p_visits
 // CHECK-SAME: %key_ranges: !tile.ptr<i32>, %visited_tiles: !tile.ptr<i32>, %visits: !tile.ptr<i32>, %visits_taken: !tile.ptr<i32>
-// CHECK: tile.entry_range
-// CHECK: tile.select_tiles %visits[%{{.*}}] in %visited_tiles(%visited_tiles_entries) across(%across) taken(%visits_taken) from %c0_i32 to %end {
-// CHECK: %least_{{.*}}, %largest_{{.*}}, %least_{{.*}}, %largest_{{.*}} = tile.load_ranges %key_ranges[%{{.*}}] : i32, i32, i32, i32
+// CHECK: metadata.entry_range
+// CHECK: metadata.select_tiles %visits[%{{.*}}] in %visited_tiles(%visited_tiles_entries) across(%across) taken(%visits_taken) from %c0_i32 to %end {
+// CHECK: %least_{{.*}}, %largest_{{.*}}, %least_{{.*}}, %largest_{{.*}} = metadata.load_ranges %key_ranges[%{{.*}}] : i32, i32, i32, i32
 // CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1
 // Where the diagonal is no question, ids are all there is to ask for.
 // CHECK: } inner {
 // CHECK-NOT: %q0
 // CHECK: } groups(%first_listed) {
-// CHECK: tile.load_ranges %{{.*}}[%g] : i32, i32{{$}}
+// CHECK: metadata.load_ranges %{{.*}}[%g] : i32, i32{{$}}
 // CHECK: tile.yield %{{.*}}, %{{.*}}, %{{.*}}, %c-1_i32, %c-1_i32 : i1, i1, i1, i32, i32
 
 // Full tiles need no test. If the lists are full, a tile whose entries are in none goes along all from its first to its last.
@@ -100,7 +100,7 @@ attn.problem @p mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads
 // CHECK-SAME: target("sm_80") grid(packed heads 1 keys)
 // CHECK: tile.find_sequence %{{.*}} in %cu_seqlens_kv, %cu_seqlens_kv, %batch, %total_kv tile 96
 // CHECK: scf.if
-// CHECK: tile.entry_range
+// CHECK: metadata.entry_range
 // A slot that has no keys says so, lest its group be taken for what memory held.
 // CHECK: scf.if
 // CHECK-COUNT-2: tile.store_entry %key_ranges[%{{.*}}], %c2147483647_i32
@@ -130,12 +130,12 @@ attn.problem @p mask(#attn.and<#attn.causal, #attn.column_interval<end = "end", 
 //--- rows.mlir
 // Without arrays of keys there is nothing to be known of key tiles. An `or` with an affine part: one list, of what is between too.
 // CHECK-LABEL: tile.kernel @p_ranges
-// CHECK-NOT: tile.entry_range
+// CHECK-NOT: metadata.entry_range
 // CHECK: scf.for %piece
-// CHECK: tile.init_lists %visited_tiles across(%across) taken(%visits_taken) piece(%piece)
+// CHECK: metadata.init_lists %visited_tiles across(%across) taken(%visits_taken) piece(%piece)
 // CHECK-LABEL: tile.kernel @p_visits
-// CHECK-NOT: tile.load_ranges
-// CHECK: tile.select_tiles
+// CHECK-NOT: metadata.load_ranges
+// CHECK: metadata.select_tiles
 // CHECK: tile.kernel @p(
 attn.problem @p mask(#attn.and<#attn.or<#attn.prefix<64>, #attn.band<left = 99>>, #attn.row_interval<begin = "a", end = "b">>)
   layout(bshd) heads(2) dims(64) dtype(bf16)

@@ -22,15 +22,15 @@
 // CHECK-NOT: _bits
 // CHECK-LABEL: tile.kernel @p_visits(%offsets: !tile.ptr<i32>, %offsets_entries: i32, %columns: !tile.ptr<i32>, %columns_entries: i32,
 // CHECK: %[[ROWS:.*]] = arith.subi %offsets_entries, %c1_i32
-// CHECK: tile.gather_list_tiles 0 %offsets(%[[ROWS]]) of %columns(%columns_entries) at(%{{.*}}) tiles(%from to %to) of 128 in 384
+// CHECK: metadata.gather_tiles 0 %offsets(%[[ROWS]], %columns_entries) columns(%columns) at(%{{.*}}) tiles(%from to %to) of 128 in 384
 // CHECK-LABEL: tile.kernel @p(
 // CHECK: %[[HULL:.*]] = arith.andi
-// CHECK: %[[IS:.*]] = tile.is_in_list %{{.*}}(%{{.*}}) of %columns(%columns_entries) at(%{{.*}}, %{{.*}}) if(%[[HULL]])
+// CHECK: %[[IS:.*]] = metadata.is_listed %{{.*}}(%{{.*}}, %columns_entries) columns(%columns) at(%{{.*}}, %{{.*}}) if(%[[HULL]])
 // CHECK: tile.apply_mask
 // CHECK: tile.yield %{{.*}}, %[[IS]] : i1, i1
 // Rows with a NaN are computed once more, along the same list.
 // CHECK: tile.recompute_rows {{.*}} tiles(%end of 128)
-// CHECK: tile.is_in_list
+// CHECK: metadata.is_listed %{{.*}} columns(%
 // CHECK: } along {
 // CHECK-NEXT: ^bb0(%j: i32):
 // CHECK-NOT: _bits
@@ -44,13 +44,13 @@ attn.problem @p mask(#attn.and<#attn.causal, #attn.block_map<"offsets", "columns
 
 //--- several.mlir
 // Of two maps, the one that is no whole tiles has bits.
-// CHECK: tile.fill_block_bits %ours_bits
-// CHECK-NOT: tile.fill_block_bits
+// CHECK: metadata.fill_block_bits %ours_bits
+// CHECK-NOT: metadata.fill_block_bits
 // CHECK-LABEL: tile.kernel @p_visits
 // CHECK-SAME: %mine: !tile.ptr<i32>, %mine_entries: i32
 // CHECK-SAME: %ours_bits: !tile.ptr<i32>
-// CHECK: tile.gather_list_tiles 0 %{{.*}} of 64 in 64
-// CHECK: tile.gather_block_tiles 1 %{{.*}} of 64 in 7
+// CHECK: metadata.gather_tiles 0 %{{.*}} columns(%{{.*}} of 64 in 64
+// CHECK: metadata.gather_tiles 1 %{{.*}}) at(%{{.*}} to %{{.*}}) tiles(%{{.*}}) of 64 in 7
 // CHECK-LABEL: tile.kernel @p(
 attn.problem @p mask(#attn.and<#attn.block_map<"mine", "some", q = 128, kv = 64, per_sequence, per_kv_head>, #attn.block_map<"ours", "all", q = 200, kv = 7>>)
   layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
@@ -75,11 +75,11 @@ attn.problem @shared mask(#attn.block_map<"a", "b", q = 64, kv = 64>) layout(bsh
 //--- back.mlir
 // Gradients look at a map from both sides.
 // CHECK-LABEL: tile.kernel @p_visits(
-// CHECK: tile.gather_list_tiles
+// CHECK: metadata.gather_tiles {{.*}} columns(%
 // CHECK-LABEL: tile.kernel @g_blocks(
-// CHECK-NOT: tile.gather_list_tiles
-// CHECK: tile.gather_block_tiles 0 {{.*}} transposed
-// CHECK-NOT: tile.gather_list_tiles
+// CHECK-NOT: metadata.gather_tiles {{.*}} columns(%
+// CHECK: metadata.gather_tiles 0 {{.*}} transposed
+// CHECK-NOT: metadata.gather_tiles {{.*}} columns(%
 attn.problem @p mask(#attn.block_map<"a", "b", q = 128, kv = 128>) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
 attn.backward @g of(@p)
 

@@ -37,7 +37,7 @@ struct Arrays {
         array = madeOf(data[parents - operands.begin()], StringRef(operand.name).rsplit('_').second, lenQ, lenK);
       }
   }
-  /// `node`, `first` or `end` of a tree, as `tile.number_tree` says what they are.
+  /// `node`, `first` or `end` of a tree, as `metadata.number_tree` says what they are.
   static std::vector<int64_t> madeOf(ArrayRef<int64_t> parents, StringRef what, int64_t lenQ, int64_t lenK) {
     std::vector<int64_t> first(parents.size(), -1), end(parents.size());
     int64_t next = 0;

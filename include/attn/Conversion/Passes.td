@@ -34,8 +34,9 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     Each `attn.backward` becomes the kernels `<name>_prepare`, `<name>` (dK and dV) and `<name>_dq`. A `private`
     problem is only referenced by other ops and gets no kernels. (`test/Conversion/convert-attn-to-tile.mlir`)
   }];
-  let dependentDialects = ["::attn::tile::TileDialect", "::attn::program::ProgramDialect",
-                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
+  let dependentDialects = ["::attn::tile::TileDialect", "::attn::metadata::MetadataDialect",
+                           "::attn::program::ProgramDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
 }
 
 #endif // ATTN_CONVERSION_PASSES

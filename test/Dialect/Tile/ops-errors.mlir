@@ -179,7 +179,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   // A place is a tile, a fragment or row states.
-  // expected-error @below {{op result #0 must be a place: a tile in shared memory or a place: what a backward pass knows of a tile's query rows or a place: fragments in shared memory on their way}}
+  // expected-error @below {{op result #0 must be a place, but got 'i32'}}
   %s = tile.alloc "s" : i32
 }
 

@@ -27,4 +27,12 @@ void TileDialect::initialize() {
 #define GET_OP_LIST
 #include "attn/Dialect/Tile/IR/TileOps.cpp.inc"
       >();
+  addInterface<BehaviorTable>(Definitions<
+#define GET_OP_LIST
+#include "attn/Dialect/Tile/IR/TileOps.cpp.inc"
+                              >::all);
+}
+
+void *TileDialect::getRegisteredInterfaceForOp(TypeID interface, OperationName op) {
+  return getRegisteredInterface<BehaviorTable>()->getModel(interface, op);
 }

@@ -1,44 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Tile/IR/Tile.h"
-#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace attn::tile;
 
 #include "attn/Dialect/Tile/IR/TileInterfaces.cpp.inc"
+#include "attn/Dialect/Tile/IR/TilePlaceInterface.cpp.inc"
 
-namespace {
-/// One table for the dialect: a model of the interface for each op would be several times as much code, and its traits
-/// would lengthen the symbols of each op.
-struct Definition {
-  StringLiteral op;
-  Behavior behavior;
-};
-template <typename... Ops> struct Definitions {
-  static constexpr Definition all[] = {{Ops::getOperationName(), Ops::behavior}...};
-};
-
-const Behavior *behaviorOf(OperationName op) {
-  static const llvm::StringMap<const Behavior *> behaviors = [] {
-    llvm::StringMap<const Behavior *> behaviors;
-    for (const Definition &definition : Definitions<
-#define GET_OP_LIST
-#include "attn/Dialect/Tile/IR/TileOps.cpp.inc"
-             >::all)
-      behaviors[definition.op] = &definition.behavior;
-    return behaviors;
-  }();
-  return behaviors.lookup(op.getStringRef());
+BehaviorTable::BehaviorTable(Dialect *dialect, ArrayRef<Definition> definitions) : Base(dialect) {
+  for (const Definition &definition : definitions)
+    model.behaviors[definition.op] = &definition.behavior;
 }
 
-struct Model : TileOpInterface::FallbackModel<Model> {
-  const Behavior &getBehavior(Operation *op) const { return *behaviorOf(op->getName()); }
-};
-} // namespace
+const Behavior &BehaviorTable::Model::getBehavior(Operation *op) const {
+  return *behaviors.lookup(op->getName().getStringRef());
+}
 
-void *TileDialect::getRegisteredInterfaceForOp(TypeID interface, OperationName op) {
-  static Model model;
-  return interface == TileOpInterface::getInterfaceID() && behaviorOf(op) ? &model : nullptr;
+void *BehaviorTable::getModel(TypeID interface, OperationName op) const {
+  bool isDefined = model.behaviors.contains(op.getStringRef());
+  return interface == TileOpInterface::getInterfaceID() && isDefined ? &model : nullptr;
 }
 
 bool attn::tile::isShared(Type type) { return isa<SharedType, RowStatisticsType>(type); }
@@ -47,10 +27,7 @@ bool attn::tile::isShared(Type type) { return isa<SharedType, RowStatisticsType>
 static char letterOf(Type type) {
   if (isa<PtrType, TensorMapType>(type))
     return 'r';
-  bool isPlace = isa<SharedType, RowStatisticsType, StagingType, RingType, MailboxType, RegisterOperandType, FragType,
-                     SoftmaxStateType, SegmentTableType, TreeRunsType, SimtTileType, SimtScoresType,
-                     SimtSoftmaxStateType, SimtProbabilitiesType>(type);
-  return isPlace ? 'u' : '-';
+  return isa<PlaceTypeInterface>(type) ? 'u' : '-';
 }
 
 SmallVector<Access, 4> TileOpInterface::getAccesses() {

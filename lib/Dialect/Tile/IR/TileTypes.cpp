@@ -131,10 +131,7 @@ LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError, int
   return success();
 }
 
-int64_t RingType::getBytes() const {
-  auto shared = dyn_cast<SharedType>(getTile());
-  return getStages() * (shared ? shared.getBytes() : cast<RowStatisticsType>(getTile()).getBytes());
-}
+int64_t RingType::getSharedBytes() const { return getStages() * cast<PlaceTypeInterface>(getTile()).getSharedBytes(); }
 
 LogicalResult StagingType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t slots, int64_t bytes) {
   if (slots < 1 || slots > 8 || bytes < 0 || bytes % 128) // C1
@@ -207,27 +204,6 @@ void FragType::print(AsmPrinter &printer) const { printOver(printer, *this, getW
 LogicalResult FragType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols,
                                int64_t warps) {
   return verifySplit(emitError, "fragment", rows, cols, warps);
-}
-
-LogicalResult SegmentTableType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t segments,
-                                       int64_t cluster) {
-  if (segments < 1 || segments > 2048 || cluster < 1 || cluster > 16) // C1
-    return emitError() << "expected a table of 1 to 2048 segments for clusters of 1 to 16 blocks, got: " << segments
-                       << ", " << cluster;
-  return success();
-}
-
-LogicalResult TreeRunsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t runs) {
-  if (runs < 1 || runs % 128) // C1
-    return emitError() << "expected a positive multiple of 128 runs, got: " << runs;
-  return success();
-}
-
-int64_t SegmentTableType::getBytes() const {
-  int64_t s = getSegments(), fields = 14, buckets = 256;
-  int64_t tables = std::max(fields * s, 33 * buckets);
-  int64_t words = tables + 3 * s + 2 * (s + 1) + llvm::divideCeil(s, 32) + 4 + 2 * 3 * 32;
-  return llvm::alignTo(words * 4, 16);
 }
 
 Type TokenType::parse(AsmParser &parser) {

@@ -2,7 +2,6 @@
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace attn::tile {
@@ -54,10 +53,11 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
     KernelOp kernel = getOperation();
     int64_t bytes = 0;
     // What bulk copies and wide loads want, or what a swizzle of address bits does.
-    auto allocate = [&](AllocOp place, int64_t size, int64_t alignment) {
-      bytes = llvm::alignTo(bytes, alignment);
+    auto allocate = [&](AllocOp place) {
+      auto type = cast<PlaceTypeInterface>(place.getType());
+      bytes = llvm::alignTo(bytes, type.getSharedAlignment());
       place.setOffset(bytes);
-      bytes += size;
+      bytes += type.getSharedBytes();
     };
     SmallVector<AllocOp> rings;
     kernel.walk([&](AllocOp place) {
@@ -65,7 +65,7 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
         rings.push_back(place);
     });
     for (AllocOp place : rings)
-      allocate(place, cast<RingType>(place.getType()).getBytes(), 1024);
+      allocate(place);
     for (AllocOp place : rings) {
       place.setBarriers(bytes);
       bytes += cast<RingType>(place.getType()).getBarrierBytes();
@@ -77,23 +77,18 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
       if (auto type = dyn_cast<SharedType>(place.getType())) {
         std::optional<Span> span = spanOf(place, numbers);
         for (Lot &lot : lots)
-          if (span && !type.isSwizzled() && lot.bytes >= type.getBytes() && lot.block == place->getBlock() &&
+          if (span && !type.isSwizzled() && lot.bytes >= type.getSharedBytes() && lot.block == place->getBlock() &&
               lot.last < span->first) {
             place.setOffset(lot.offset);
             lot.last = span->last;
             return;
           }
-        allocate(place, type.getBytes(), type.isSwizzled() ? 1024 : 128);
+        allocate(place);
         if (span && !type.isSwizzled())
-          lots.push_back({int64_t(*place.getOffset()), type.getBytes(), place->getBlock(), span->last});
+          lots.push_back({int64_t(*place.getOffset()), type.getSharedBytes(), place->getBlock(), span->last});
+      } else if (!isa<RingType>(place.getType()) && cast<PlaceTypeInterface>(place.getType()).getSharedBytes() > 0) {
+        allocate(place);
       }
-      if (auto type = dyn_cast<RowStatisticsType>(place.getType()))
-        allocate(place, type.getBytes(), 128);
-      if (auto type = dyn_cast<StagingType>(place.getType()))
-        allocate(place, type.getAllBytes(), 128);
-      llvm::TypeSwitch<Type>(place.getType()).Case<MailboxType, SegmentTableType, TreeRunsType>([&](auto type) {
-        allocate(place, type.getBytes(), 16);
-      });
     });
     if (rings.empty())
       bytes = llvm::alignTo(bytes, 128);

@@ -94,8 +94,8 @@ private:
     if (!one || !other || one == other || !one.getOffset() || !other.getOffset())
       return false;
     auto first = dyn_cast<SharedType>(one.getType()), second = dyn_cast<SharedType>(other.getType());
-    return first && second && int64_t(*one.getOffset()) < int64_t(*other.getOffset()) + second.getBytes() &&
-           int64_t(*other.getOffset()) < int64_t(*one.getOffset()) + first.getBytes();
+    return first && second && int64_t(*one.getOffset()) < int64_t(*other.getOffset()) + second.getSharedBytes() &&
+           int64_t(*other.getOffset()) < int64_t(*one.getOffset()) + first.getSharedBytes();
   }
 
   /// Is everybody done with the place, and with what else lies in its bytes?
@@ -166,7 +166,7 @@ private:
   /// An op without a meaning of its own here. Its regions may run any number of times.
   LogicalResult other(Operation *op, State &state) {
     auto behavior = dyn_cast<TileOpInterface>(op);
-    if (!behavior && isa_and_nonnull<TileDialect>(op->getDialect()))
+    if (Dialect *dialect = op->getDialect(); !behavior && dialect && dialect->getRegisteredInterface<BehaviorTable>())
       return op->emitError("expected an op that says what it reads and writes (TileOpInterface), got: ")
              << op->getName();
     if (!behavior && !isMemoryEffectFree(op))

@@ -158,8 +158,8 @@ tile.kernel @together(%q: !tile.ptr<bf16>, %queue: !tile.queue, %stride: i64, %n
   // What all blocks do together is looked at, too.
   // expected-note @below {{while this is in flight into it}}
   %t = tile.copy_async %Q, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
-  tile.cooperative_loop %queue of %n(%n) longer(%n) : i32 {
-  ^bb0(%team: !tile.cooperative_ctas, %b: i32):
+  metadata.cooperative_loop %queue of %n(%n) longer(%n) : i32 {
+  ^bb0(%ctas: !metadata.cooperative_ctas, %b: i32):
     // expected-error @below {{'tile.load_operand' op reads `Q`}}
     tile.load_operand %held, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
   }
@@ -212,6 +212,16 @@ tile.kernel @silent(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i
   // An op of this dialect says what it does,
   // expected-error @below {{expected an op that says what it reads and writes (TileOpInterface), got: tile.silent}}
   "tile.silent"(%s) : (!tile.frag<64x64, 4>) -> ()
+}
+
+// -----
+
+tile.kernel @silent_of_metadata(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_80")
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %s = tile.alloc "s" : !tile.frag<64x64, 4>
+  // one of the metadata dialect too,
+  // expected-error @below {{expected an op that says what it reads and writes (TileOpInterface), got: metadata.silent}}
+  "metadata.silent"(%s) : (!tile.frag<64x64, 4>) -> ()
 }
 
 // -----

@@ -338,7 +338,7 @@ def Attn_AncestorsMask
     that of row q is q + lenK - lenQ; a row without one sees nothing. The pair (q, k) is visible iff k is the row's own
     key, its parent, the parent of that, ...: of drafts of a speculative decoder, or of several continuations of one
     text, with parent[k] = k - 1 wherever a key follows the one before it. The array is int32, has the given name and an
-    entry for each key: dense [batch, length], packed [tokens]. A kernel ahead (`tile.number_tree`) makes of it
+    entry for each key: dense [batch, length], packed [tokens]. A kernel ahead (`metadata.number_tree`) makes of it
     what `#attn.tree` reads, in memory of the launch.
 
     Constraints:

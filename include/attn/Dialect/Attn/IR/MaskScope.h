@@ -48,7 +48,7 @@ struct MaskOperand {
   OperandEntries entries = OperandEntries::Id;
   std::optional<int32_t> hidden = std::nullopt;   ///< an entry with which a position sees nothing
   std::optional<BlockLists> lists = std::nullopt; ///< of `BlockRows`
-  /// The array that a kernel ahead makes this one of (`tile.number_tree`); empty: the caller has it.
+  /// The array that a kernel ahead makes this one of (`metadata.number_tree`); empty: the caller has it.
   std::string madeOf = {};
 
   /// Has it an entry for each row or key?

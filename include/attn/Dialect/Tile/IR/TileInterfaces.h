@@ -5,7 +5,9 @@
 #ifndef ATTN_DIALECT_TILE_IR_TILEINTERFACES_H
 #define ATTN_DIALECT_TILE_IR_TILEINTERFACES_H
 
+#include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace attn::tile {
 
@@ -18,6 +20,15 @@ struct Behavior {
   /// One for each operand of the definition: r (read), w (written), u (both), - (neither) or ? (as the type says), with
   /// a star if it is any number of operands.
   const char *letters;
+};
+
+struct Definition {
+  llvm::StringLiteral op;
+  Behavior behavior;
+};
+/// All ops of a dialect, by its GET_OP_LIST.
+template <typename... Ops> struct Definitions {
+  static constexpr Definition all[] = {{Ops::getOperationName(), Ops::behavior}...};
 };
 
 /// What an op does to one of its operands: a place, or where a pointer leads.
@@ -35,5 +46,26 @@ Access accessOf(mlir::OpOperand &operand);
 } // namespace attn::tile
 
 #include "attn/Dialect/Tile/IR/TileInterfaces.h.inc"
+#include "attn/Dialect/Tile/IR/TilePlaceInterface.h.inc"
+
+namespace attn::tile {
+
+/// `TileOpInterface` for all ops of a dialect. A model of the interface for each op would be several times as much
+/// code, and its traits would lengthen the symbols of each op.
+class BehaviorTable : public mlir::DialectInterface::Base<BehaviorTable> {
+public:
+  BehaviorTable(mlir::Dialect *dialect, llvm::ArrayRef<Definition> definitions);
+  /// What `getRegisteredInterfaceForOp` of the dialect returns.
+  void *getModel(mlir::TypeID interface, mlir::OperationName op) const;
+
+private:
+  struct Model : TileOpInterface::FallbackModel<Model> {
+    const Behavior &getBehavior(mlir::Operation *op) const;
+    llvm::StringMap<const Behavior *> behaviors;
+  };
+  mutable Model model; ///< which the caller takes by a pointer to void
+};
+
+} // namespace attn::tile
 
 #endif // ATTN_DIALECT_TILE_IR_TILEINTERFACES_H

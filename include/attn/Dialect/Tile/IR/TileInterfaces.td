@@ -11,7 +11,8 @@ def TileOpInterface : OpInterface<"TileOpInterface"> {
   let cppNamespace = "::attn::tile";
   let description = [{
     The interface gives what an op reads and writes, and which role of a CTA runs it. `tile-verify-async` rejects a
-    program with an op of this dialect that does not implement the interface, `tile-assign-roles` gives an op to the
+    program with an op of this dialect, or of another with a `BehaviorTable`, that does not implement the interface,
+    `tile-assign-roles` gives an op to the
     roles that may run it, and the printer makes pointers `const` that no op writes to.
 
     The definition of an op derives from one of these classes:
@@ -33,7 +34,7 @@ def TileOpInterface : OpInterface<"TileOpInterface"> {
     - Rings, mailboxes, staging places and tables have barriers of their own.
     - Regions hold scalar ops, or are control flow.
 
-    The dialect implements the interface for all definitions by one table (`TileDialect::getRegisteredInterfaceForOp`).
+    A dialect implements the interface for all its definitions by one table (`BehaviorTable`).
 
     `MemoryEffectOpInterface` is no substitute: its effects end with the op, and generic passes would erase or move ops,
     waits among others, by them.
@@ -69,7 +70,8 @@ class Tile_LetterOf<dag arguments, int i, string unsaid> {
 }
 
 /// `unsaid`: the letter of an operand without `In`, `Out` or `InOut`.
-class Tile_OpOfRole<string mnemonic, string role, list<Trait> traits, string unsaid> : Tile_Op<mnemonic, traits> {
+class Tile_OpOfRole<Dialect dialect, string mnemonic, string role, list<Trait> traits, string unsaid>
+    : Op<dialect, mnemonic, traits> {
   string letters = !foldl("", !range(!size(arguments)), all, i, all#Tile_LetterOf<arguments, i, unsaid>.letter);
   code declarations = "";
   let extraClassDeclaration =
@@ -78,10 +80,10 @@ class Tile_OpOfRole<string mnemonic, string role, list<Trait> traits, string uns
 }
 
 class Tile_ScalarOp<string mnemonic, list<Trait> traits = []>
-    : Tile_OpOfRole<mnemonic, "any", !listconcat([Pure], traits), "-">;
-class Tile_ControlOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "any", traits, "-">;
-class Tile_ProducerOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "producer", traits, "?">;
-class Tile_ComputeOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "compute", traits, "?">;
-class Tile_DqStoreOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<mnemonic, "dq_store", traits, "?">;
+    : Tile_OpOfRole<Tile_Dialect, mnemonic, "any", !listconcat([Pure], traits), "-">;
+class Tile_ControlOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<Tile_Dialect, mnemonic, "any", traits, "-">;
+class Tile_ProducerOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<Tile_Dialect, mnemonic, "producer", traits, "?">;
+class Tile_ComputeOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<Tile_Dialect, mnemonic, "compute", traits, "?">;
+class Tile_DqStoreOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<Tile_Dialect, mnemonic, "dq_store", traits, "?">;
 
 #endif // TILE_INTERFACES

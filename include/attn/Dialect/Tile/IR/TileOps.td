@@ -12,10 +12,8 @@ include "attn/Dialect/Tile/IR/TileFragmentOps.td"
 include "attn/Dialect/Tile/IR/TileResultOps.td"
 include "attn/Dialect/Tile/IR/TileRoleOps.td"
 include "attn/Dialect/Tile/IR/TileSchedules.td"
-include "attn/Dialect/Tile/IR/TileSegmentOps.td"
 include "attn/Dialect/Tile/IR/TileSimtRowOps.td"
 include "attn/Dialect/Tile/IR/TileInterfaces.td"
-include "attn/Dialect/Tile/IR/TileListOps.td"
 include "attn/Dialect/Tile/IR/TileKvLoopOps.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/RegionKindInterface.td"
@@ -49,7 +47,7 @@ def Tile_KernelOp
     belongs to a CTA, or, with `simt_rows`, to a warp.
 
     With `longer M, N`, a launch has CTAs for the sequences of more than M queries or N keys only. In a packed grid,
-    lists name the work tiles of these sequences (`tile.list_work_tiles`). In a dense grid either all sequences are
+    lists name the work tiles of these sequences (`metadata.list_work_tiles`). In a dense grid either all sequences are
     that long, or nothing is launched.
 
     Constraints:
@@ -209,6 +207,19 @@ def Tile_LoadOp : Tile_ScalarOp<"load", [TypesMatchWith<"the array's element", "
   let hasVerifier = 1;
   let assemblyFormat =
       "(`uniform` $uniform^)? $array `[` $index `]` attr-dict `:` type($index)  `from` qualified(type($array))";
+}
+
+def Tile_StoreEntryOp : Tile_ComputeOp<"store_entry"> {
+  let summary = "writes one element of an array in global memory";
+  let description = [{
+    One thread of the warp writes it, or one thread of each warp; a kernel reads the element behind a barrier only.
+
+    ```mlir
+    tile.store_entry %counts[%at], %full
+    ```
+  }];
+  let arguments = (ins Out<Tile_IntPtr>:$array, I64:$index, I32:$value);
+  let assemblyFormat = "$array `[` $index `]` `,` $value attr-dict";
 }
 
 def Tile_AdvanceOp : Tile_ScalarOp<"advance", [AllTypesMatch<["base", "result"]>]> {

@@ -135,4 +135,28 @@ def Tile_CombineOp : Tile_ComputeOp<"combine"> {
   let hasVerifier = 1;
 }
 
+def Tile_StoreSinkLseOp : Tile_ComputeOp<"store_sink_lse", [AttrSizedOperandSegments]> {
+  let summary = "writes the LSE of tokens that see the sink alone";
+  let description = [{
+    Tokens with an id from 1 to `segments` (and, if there are positions, a position within +-2^29) that are in no
+    sequence get `sink` as their LSE. `lse` points to the LSE of the first of `rows` tokens, which has the number `row0`
+    among the tokens of all batch rows; a batch row has `tokens` of them. `metadata.write_sequences` writes the
+    sequences. The attention kernel, which runs before, takes such tokens for padding.
+
+    ```mlir
+    tile.store_sink_lse %lse rows(%row0, %rows) ids(%ids_q, %tokens_q, %segments) of(%cu_seqlens_q, %padded_offsets_q,
+        %batch) sink(%x)
+      positions(%positions_q, %position_rows_q)
+    ```
+  }];
+  let arguments = (ins Out<Tile_FloatPtr>:$lse, I32:$row0, I32:$rows, Tile_IntPtr:$ids, I32:$tokens, I32:$segments,
+      Tile_IntPtr:$cu_seqlens, Tile_IntPtr:$padded_offsets, I32:$batch, F32:$sink, Optional<Tile_IntPtr>:$positions,
+      Optional<I32>:$position_rows);
+  let assemblyFormat = [{
+    $lse `rows` `(` $row0 `,` $rows `)` `ids` `(` $ids `,` $tokens `,` $segments `)` `of` `(` $cu_seqlens `,`
+        $padded_offsets `,` $batch `)`
+    `sink` `(` $sink `)` (`positions` `(` $positions^ `,` $position_rows `)`)? attr-dict
+  }];
+}
+
 #endif // TILE_RESULT_OPS

@@ -3,10 +3,14 @@
 #define TILE_TYPES
 
 include "attn/Dialect/Tile/IR/TileDialect.td"
+include "attn/Dialect/Tile/IR/TilePlaceInterface.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
-class Tile_Type<string name, string mnem> : TypeDef<Tile_Dialect, name> { let mnemonic = mnem; }
+class Tile_Type<string name, string mnem, list<Trait> traits = []> : TypeDef<Tile_Dialect, name, traits> {
+  let mnemonic = mnem;
+}
+class Tile_Place<string name, string mnem> : Tile_Type<name, mnem, [PlaceTypeInterface]>;
 
 def Tile_Ptr : Tile_Type<"Ptr", "ptr"> {
   let summary = "a pointer to elements in global memory";
@@ -33,7 +37,7 @@ def Tile_IntPtr
            "pointer to i32", "::attn::tile::PtrType">,
       BuildableType<"::attn::tile::PtrType::get($_builder.getContext(), $_builder.getI32Type())">;
 
-def Tile_Shared : Tile_Type<"Shared", "shared"> {
+def Tile_Shared : Tile_Place<"Shared", "shared"> {
   let summary = "a place: a tile in shared memory";
   let description = [{
     rows x cols elements; `pitch` is the distance of rows in elements, chosen so that the eight rows that ldmatrix
@@ -55,8 +59,9 @@ def Tile_Shared : Tile_Type<"Shared", "shared"> {
     /// Stands for the pitch of a swizzled tile.
     static constexpr int64_t swizzled = 0;
     bool isSwizzled() const { return getPitch() == swizzled; }
-    int64_t getBytes() const { return isSwizzled() ? (getCols() + 63) / 64 * getRows() * 128
+    int64_t getSharedBytes() const { return isSwizzled() ? (getCols() + 63) / 64 * getRows() * 128
         : getRows() * getPitch() * getElement().getIntOrFloatBitWidth() / 8; }
+    int64_t getSharedAlignment() const { return isSwizzled() ? 1024 : 128; }
   }];
 }
 
@@ -119,16 +124,7 @@ def Tile_Queue : Tile_Type<"Queue", "queue"> {
   }];
 }
 
-def Tile_CooperativeCtas : Tile_Type<"CooperativeCtas", "cooperative_ctas"> {
-  let summary = "the CTAs of a launch that work together";
-  let description = [{
-    An argument of the body of `tile.cooperative_loop`.
-
-    Example: `!tile.cooperative_ctas`.
-  }];
-}
-
-def Tile_Ring : Tile_Type<"Ring", "ring"> {
+def Tile_Ring : Tile_Place<"Ring", "ring"> {
   let summary = "a place: tiles in shared memory that one role fills and another reads, in order";
   let description = [{
     `stages` swizzled tiles with two barriers each: one completes when a tile has been written, the other when all
@@ -146,12 +142,13 @@ def Tile_Ring : Tile_Type<"Ring", "ring"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    int64_t getBytes() const;
+    int64_t getSharedBytes() const;
+    int64_t getSharedAlignment() const { return 1024; }
     int64_t getBarrierBytes() const { return getStages() * 2 * 8; }
   }];
 }
 
-def Tile_RowStatistics : Tile_Type<"RowStatistics", "row_statistics"> {
+def Tile_RowStatistics : Tile_Place<"RowStatistics", "row_statistics"> {
   let summary = "a place: LSE and delta of a tile's query rows, for a backward pass";
   let description = [{
     Two float32 numbers of each row, as `tile.preprocess` computes them, in shared memory: LSE of all rows first, then
@@ -166,11 +163,12 @@ def Tile_RowStatistics : Tile_Type<"RowStatistics", "row_statistics"> {
   let assemblyFormat = "`<` $rows `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    int64_t getBytes() const { return 2 * getRows() * 4; }
+    int64_t getSharedBytes() const { return 2 * getRows() * 4; }
+    int64_t getSharedAlignment() const { return 128; }
   }];
 }
 
-def Tile_Staging : Tile_Type<"Staging", "staging"> {
+def Tile_Staging : Tile_Place<"Staging", "staging"> {
   let summary = "a place: fragments in shared memory on their way to global memory";
   let description = [{
     `slots` of `bytes` with two barriers each: one completes when all warps that computed a fragment have written
@@ -188,11 +186,12 @@ def Tile_Staging : Tile_Type<"Staging", "staging"> {
   let assemblyFormat = "`<` $slots `,` $bytes `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    int64_t getAllBytes() const { return getSlots() * (getBytes() + (getBytes() ? 2 : 3) * 8); }
+    int64_t getSharedAlignment() const { return 128; }
+    int64_t getSharedBytes() const { return getSlots() * (getBytes() + (getBytes() ? 2 : 3) * 8); }
   }];
 }
 
-def Tile_Mailbox : Tile_Type<"Mailbox", "mailbox"> {
+def Tile_Mailbox : Tile_Place<"Mailbox", "mailbox"> {
   let summary = "a place: messages from the producer to the other roles, one for each work tile";
   let description = [{
     Two slots of `words` 32-bit words with two barriers each.
@@ -206,11 +205,11 @@ def Tile_Mailbox : Tile_Type<"Mailbox", "mailbox"> {
   let assemblyFormat = "`<` $words `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    int64_t getBytes() const { return 2 * (2 * 8 + (getWords() + 3) / 4 * 16); }
+    int64_t getSharedBytes() const { return 2 * (2 * 8 + (getWords() + 3) / 4 * 16); }
   }];
 }
 
-def Tile_Frag : Tile_Type<"Frag", "frag"> {
+def Tile_Frag : Tile_Place<"Frag", "frag"> {
   let summary = "a place: a float32 tile in the registers of a CTA's warps";
   let description = [{
     rows x cols float32 values; rows are divided among `warps`.
@@ -225,7 +224,7 @@ def Tile_Frag : Tile_Type<"Frag", "frag"> {
   let genVerifyDecl = 1;
 }
 
-def Tile_RegisterOperand : Tile_Type<"RegisterOperand", "register_operand"> {
+def Tile_RegisterOperand : Tile_Place<"RegisterOperand", "register_operand"> {
   let summary = "a place: a tile in registers, in the layout of a product's left operand";
   let description = [{
     Rows are divided among `warps`. A query tile in registers is read from shared memory once, and not for every KV
@@ -241,7 +240,7 @@ def Tile_RegisterOperand : Tile_Type<"RegisterOperand", "register_operand"> {
   let genVerifyDecl = 1;
 }
 
-def Tile_SoftmaxState : Tile_Type<"SoftmaxState", "softmax_state"> {
+def Tile_SoftmaxState : Tile_Place<"SoftmaxState", "softmax_state"> {
   let summary = "a place: running maximum and sum of each query row";
   let description = [{
     In a backward pass LSE and delta, which `tile.load_row_statistics` loads.
@@ -252,7 +251,7 @@ def Tile_SoftmaxState : Tile_Type<"SoftmaxState", "softmax_state"> {
   let assemblyFormat = "`<` $rows `,` $warps `>`";
 }
 
-def Tile_SimtTile : Tile_Type<"SimtTile", "simt_tile"> {
+def Tile_SimtTile : Tile_Place<"SimtTile", "simt_tile"> {
   let summary = "a place: rows in the registers of a lane group";
   let description = [{
     rows x cols elements; each row is divided among `lanes` lanes in chunks of eight elements. Tiles of bf16 or f16
@@ -270,7 +269,7 @@ def Tile_SimtTile : Tile_Type<"SimtTile", "simt_tile"> {
   let genVerifyDecl = 1;
 }
 
-def Tile_SimtScores : Tile_Type<"SimtScores", "simt_scores"> {
+def Tile_SimtScores : Tile_Place<"SimtScores", "simt_scores"> {
   let summary = "a place: the scores of a SIMT tile of queries and a SIMT tile of keys";
   let description = [{
     rows x cols float32 values, which all `lanes` lanes of a group have.
@@ -285,7 +284,7 @@ def Tile_SimtScores : Tile_Type<"SimtScores", "simt_scores"> {
   let genVerifyDecl = 1;
 }
 
-def Tile_SimtSoftmaxState : Tile_Type<"SimtSoftmaxState", "simt_softmax_state"> {
+def Tile_SimtSoftmaxState : Tile_Place<"SimtSoftmaxState", "simt_softmax_state"> {
   let summary = "a place: running maximum and sum of each row of a SIMT tile";
   let description = [{
     Constraints:
@@ -298,7 +297,7 @@ def Tile_SimtSoftmaxState : Tile_Type<"SimtSoftmaxState", "simt_softmax_state"> 
   let genVerifyDecl = 1;
 }
 
-def Tile_SimtProbabilities : Tile_Type<"SimtProbabilities", "simt_probabilities"> {
+def Tile_SimtProbabilities : Tile_Place<"SimtProbabilities", "simt_probabilities"> {
   let summary = "a place: probabilities of a SIMT tile's rows, and their products with dP";
   let description = [{
     For `cols` keys, which are divided among the lanes of a group, so that K and V are read only once.
@@ -320,52 +319,6 @@ def Tile_DropoutState : Tile_Type<"DropoutState", "dropout_state"> {
     a key are a function of this state and of their numbers.
 
     Example: `!tile.dropout_state`.
-  }];
-}
-
-def Tile_Tokens : Tile_Type<"Tokens", "tokens"> {
-  let summary = "the query or key tokens of a row: ids, positions and their number";
-  let description = [{
-    Example: `!tile.tokens`.
-  }];
-}
-
-def Tile_SegmentTable : Tile_Type<"SegmentTable", "segment_table"> {
-  let summary = "a place: the data of a row's segments, for a cluster of CTAs";
-  let description = [{
-    Each of `cluster` CTAs has a table of `segments` ids in its shared memory. The tables are added up in that of the
-    first CTA.
-
-    Constraints:
-    - C1: segments is from 1 to 2048, cluster from 1 to 16.
-
-    Example: `!tile.segment_table<256, 16>`.
-  }];
-  let parameters = (ins "int64_t":$segments, "int64_t":$cluster);
-  let assemblyFormat = "`<` $segments `,` $cluster `>`";
-  let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// Bytes of shared memory in each CTA; the device header checks that they are enough.
-    int64_t getBytes() const;
-  }];
-}
-
-def Tile_TreeRuns : Tile_Type<"TreeRuns", "tree_runs"> {
-  let summary = "a place: the runs of a tree's keys, for a CTA";
-  let description = [{
-    In shared memory, six numbers for each of `runs` runs.
-
-    Constraints:
-    - C1: runs is a positive multiple of 128.
-
-    Example: `!tile.tree_runs<3584>`.
-  }];
-  let parameters = (ins "int64_t":$runs);
-  let assemblyFormat = "`<` $runs `>`";
-  let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// Bytes of shared memory.
-    int64_t getBytes() const { return getRuns() * 6 * 4; }
   }];
 }
 
@@ -402,8 +355,6 @@ def Tile_ProductToken : Tile_TokenOf<"product">;
 def Tile_AnyScores : AnyTypeOf<[Tile_Frag, Tile_SimtScores]>;
 def Tile_AnySum : AnyTypeOf<[Tile_Frag, Tile_SimtTile]>;
 def Tile_AnyRows : AnyTypeOf<[Tile_SoftmaxState, Tile_SimtSoftmaxState]>;
-def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_RowStatistics, Tile_Staging, Tile_Ring, Tile_Mailbox,
-                               Tile_RegisterOperand, Tile_Frag, Tile_SoftmaxState, Tile_SegmentTable, Tile_TreeRuns,
-                               Tile_SimtTile, Tile_SimtScores, Tile_SimtSoftmaxState, Tile_SimtProbabilities]>;
+def Tile_AnyPlace : Type<PlaceTypeInterface.predicate, "a place">;
 
 #endif // TILE_TYPES

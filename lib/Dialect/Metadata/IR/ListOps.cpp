@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/Metadata/IR/Metadata.h"
 
 using namespace mlir;
-using namespace attn::tile;
+using namespace attn::metadata;
+using attn::tile::YieldOp;
 
 void EntryRangeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getLeast(), "least");
@@ -20,13 +21,22 @@ void GatheredOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getAll(), "all");
 }
 
-void GatheredBitsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getSome(), "some");
-  setName(getAll(), "all");
+LogicalResult GatherTilesOp::verify() { // C1
+  bool hasLists = bool(getColumns()), hasEnd = bool(getEnd());
+  if (hasLists == hasEnd || (hasLists && getTransposed()))
+    return emitOpError("expected rows `begin` to `end` of bits, or a row of lists that is not transposed");
+  return success();
+}
+
+LogicalResult IsListedOp::verify() { // C1
+  bool hasLists = bool(getColumns());
+  if (hasLists != bool(getCondition()) || (hasLists && getFirst()))
+    return emitOpError("expected bits without a condition, or lists with a condition and without a first column");
+  return success();
 }
 
 void CooperativeLoopOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
-  const char *const names[] = {"team", "b"};
+  const char *const names[] = {"ctas", "b"};
   for (auto [argument, name] : llvm::zip(region.getArguments(), names))
     setName(argument, name);
 }
@@ -34,7 +44,7 @@ void CooperativeLoopOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNa
 LogicalResult CooperativeLoopOp::verify() { // C1
   Type arguments[] = {CooperativeCtasType::get(getContext()), IntegerType::get(getContext(), 32)};
   if (getBody().getArgumentTypes() != TypeRange(arguments))
-    return emitOpError("expected a region over a team and a sequence of type i32, got: ")
+    return emitOpError("expected a region over cooperative CTAs and a sequence of type i32, got: ")
            << getBody().getArgumentTypes();
   return success();
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/Metadata/IR/Metadata.h"
 
 using namespace mlir;
-using namespace attn::tile;
+using namespace attn::metadata;
+using attn::tile::YieldOp;
 
 /// A region from `count` integers to integers, of which `yields` says how many there may be.
 static LogicalResult verifyNumbers(Operation *op, Region &body, size_t count, llvm::function_ref<bool(size_t)> yields,

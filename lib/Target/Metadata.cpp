@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What is printed for the metadata dialect.
+//
+#include "Printer.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::metadata;
+
+std::string Printer::metadataPlace(tile::AllocOp op) {
+  return llvm::TypeSwitch<Type, std::string>(op.getType())
+      .Case([](SegmentTableType t) {
+        return "attn::Table<" + std::to_string(t.getSegments()) + ", " + std::to_string(t.getCluster()) + ", " +
+               std::to_string(t.getSharedBytes()) + ">";
+      })
+      .Case([](TreeRunsType t) { return "attn::Forest<" + std::to_string(t.getRuns()) + ">"; })
+      .Default([&](Type) {
+        complain(op);
+        return "<<UNSUPPORTED place>>";
+      });
+}
+
+/// A region on integers as the last argument of a call (or another, by what its `end` is): a lambda that returns `type`
+/// of what it yields.
+void Printer::printNumbers(Block &body, ArrayRef<const char *> arguments, StringRef open, StringRef close,
+                           StringRef end) {
+  size_t mark = names.mark();
+  os << ", [=](";
+  for (auto [arg, name] : llvm::zip_equal(body.getArguments(), arguments)) {
+    names.define(arg, name);
+    os << (arg.getArgNumber() ? ", int" : "int");
+    if (!arg.use_empty())
+      os << " " << names.of(arg);
+  }
+  os << ") {\n";
+  printBlock(body);
+  indent += 2;
+  if (ValueRange yielded = body.getTerminator()->getOperands(); !yielded.empty()) {
+    line() << "return " << open;
+    llvm::interleaveComma(yielded, os, [&](Value value) { os << expr(value); });
+    os << close << ";\n";
+  }
+  indent -= 2;
+  line() << "}" << end;
+  names.close(mark);
+}
+
+//===----------------------------------------------------------------------===//
+// Segments
+//===----------------------------------------------------------------------===//
+
+void Printer::print(TokensOp op) {
+  std::string text = "attn::tokens(" + expr(op.getIds()) + ", " + expr(op.getRow()) + ", " + expr(op.getCount());
+  if (op.getPositions())
+    text += ", " + expr(op.getPositions()) + ", " + expr(op.getPositionRows());
+  names.define(op.getResult(), Names::wishOf(op.getResult()).empty() ? "tokens" : Names::wishOf(op.getResult()));
+  line() << "const auto " << names.of(op.getResult()) << " = " << text << ");\n";
+}
+
+void Printer::print(BatchRowIndexOp op) {
+  names.define(op.getResult(), "row");
+  line() << "const int " << names.of(op.getResult()) << " = attn::row_index<"
+         << op->getParentOfType<tile::KernelOp>().getCluster().value_or(1) << ">();\n";
+}
+
+void Printer::print(BoundSegmentsOp op) {
+  printCall(op.getWhole() ? "bound_segments<true>" : "bound_segments<false>", op->getOperands(), "");
+  printNumbers(op.getBody().front(), {"count_q", "low_q", "high_q", "count_kv", "low_kv", "high_kv"}, "attn::Bounds{",
+               "}");
+}
+
+void Printer::print(CheckSegmentsOp op) {
+  printCall("check_segments", op.getOperands(), "");
+  unsigned claims = op.getBody().front().getTerminator()->getNumOperands() / 2;
+  printNumbers(op.getBody().front(), {"len_q", "len_kv", "shift"}, "attn::Claims<" + std::to_string(claims) + ">{{",
+               "}}");
+}
+
+void Printer::print(WriteSequencesOp op) { printCall("pair_segments", op.getOperands(), ");\n"); }
+
+void Printer::print(ListQueryTilesOp op) {
+  printCall("list_tiles<" + std::to_string(op.getQTile()) + ">", op.getOperands(), "");
+  printNumbers(op.getBody().front(), {"len_q", "len_kv"}, "", "");
+}
+
+void Printer::print(ListWorkTilesOp op) {
+  printCall("list_slots<" + std::to_string(op.getRows()) + ">", op.getOperands(), "");
+  printNumbers(op.getBody().front(), {"b"}, "", "");
+}
+
+//===----------------------------------------------------------------------===//
+// Lists
+//===----------------------------------------------------------------------===//
+
+void Printer::print(InitListsOp op) { printCall("begin_lists", op->getOperands(), ");\n"); }
+
+void Printer::print(EntryRangeOp op) {
+  std::string most = std::to_string(op.getMost()), by = op.getBy() == 1 ? "" : ", " + std::to_string(op.getBy());
+  std::string text = "attn::entry_range<" + most + by + ">(" + expr(op.getArray()) + ", " + expr(op.getCount());
+  if (op.getHidden())
+    text += ", " + std::to_string(int32_t(*op.getHidden()));
+  const char *members[] = {"least", "largest", "whole"};
+  for (auto [value, member] : llvm::zip(op.getResults(), members))
+    names.define(value, member);
+  line() << "const auto [" << names.of(op.getLeast()) << ", " << names.of(op.getLargest()) << ", "
+         << names.of(op.getWhole()) << "] = " << text << ");\n";
+}
+
+void Printer::print(LoadRangesOp op) {
+  std::string values, text = "attn::ranges<" + std::to_string(op.getNumResults()) + ">(" + expr(op.getArray()) + ", " +
+                             expr(op.getAt()) + ").of";
+  for (auto [i, value] : llvm::enumerate(op.getValues())) {
+    names.define(value, i % 2 ? "largest" : "least");
+    values += (i ? ", " : "") + names.of(value).str();
+  }
+  line() << "const auto [" << values << "] = " << text << ";\n";
+}
+
+void Printer::print(SelectTilesOp op) {
+  std::string call;
+  for (Value value : op.getOperands())
+    call += (call.empty() ? "" : ", ") + expr(value);
+  line() << "attn::select_tiles(" << call;
+  printNumbers(op.getBody().front(), {"tile"}, "attn::TileTruth{", "}", "");
+  printNumbers(op.getInner().front(), {"tile"}, "attn::TileTruth{", "}", "");
+  printNumbers(op.getGroups().front(), {"group"}, "attn::GroupTruth{", "}", "");
+  printNumbers(op.getChunk().front(), {"from", "to"}, "", "");
+}
+
+//===----------------------------------------------------------------------===//
+// Block maps
+//===----------------------------------------------------------------------===//
+
+void Printer::print(FillBlockBitsOp op) { printCall("mark_blocks", op->getOperands(), ");\n"); }
+
+void Printer::print(GatherTilesOp op) {
+  std::string options =
+      std::to_string(op.getNumber()) + ", " + std::to_string(op.getTile()) + ", " + std::to_string(op.getBlock());
+  if (op.getColumns())
+    return printCall("gather_listed<" + options + ">", op.getOperands(), ");\n");
+  printCall("gather_blocks<" + options + (op.getTransposed() ? ", true>" : ", false>"), op.getOperands(), ");\n");
+}
+
+void Printer::print(GatheredOp op) {
+  names.define(op.getSome(), "some");
+  names.define(op.getAll(), "all");
+  line() << "const auto [" << names.of(op.getSome()) << ", " << names.of(op.getAll())
+         << "] = attn::" << (op.getSome().getType().isInteger(1) ? "gathered<" : "gathered_bits<") << op.getNumber()
+         << ">(" << expr(op.getAt()) << ");\n";
+}
+
+//===----------------------------------------------------------------------===//
+// Trees
+//===----------------------------------------------------------------------===//
+
+void Printer::print(CooperativeLoopOp op) {
+  size_t mark = names.mark();
+  printCall("together", op.getOperands(), "");
+  names.define(op.getBody().getArgument(0), "team");
+  names.define(op.getBody().getArgument(1), "b");
+  os << ", [&](const attn::Team &" << names.of(op.getBody().getArgument(0)) << ", int "
+     << names.of(op.getBody().getArgument(1)) << ") {\n";
+  printBlock(op.getBody().front());
+  line() << "});\n";
+  names.close(mark);
+}
