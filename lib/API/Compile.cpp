@@ -196,7 +196,7 @@ rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
 }
 
 bool attn::isWorthKernels(const Program &special, const Program &plain, const Program &first) {
-  auto addsUp = [](const Program &program) { return program.hasBuffer("dq_sum"); };
+  auto addsUp = [](const Program &program) { return program.hasBuffer("dq_accumulator"); };
   auto hasTilesOf = [&](const Program &other) {
     return special.qTile == other.qTile && special.kvTile == other.kvTile;
   };

@@ -111,7 +111,7 @@ private:
     auto frag = [&](const char *name) { return place(name, FragType::get(b.getContext(), tile, tile, warps)); };
     s = frag("s"), dp = frag("dp"), weighted = frag("weighted"), acc = frag("acc");
     if (has(ScoreOperand::Table))
-      through = shared("through", tile, 2 * tile);
+      through = shared("scratch", tile, 2 * tile);
   }
 
   /// Tiles of entries, dealt to all blocks.
@@ -164,7 +164,7 @@ private:
     Index down = math.named(tilesOf(lenQ), "down"), across = math.named(tilesOf(scope.lenK), "across");
     Index any =
         math.select(math.logicalAnd(math.lt(0, lenQ), math.lt(0, scope.lenK)), math.sub(math.add(down, across), 1), 0);
-    loop("j", worker, math.named(any, "lines"), workers, [&](Index j) {
+    loop("j", worker, math.named(any, "diagonals"), workers, [&](Index j) {
       ClearOp::create(b, loc, acc);
       Index from = math.max(math.sub(math.sub(down, 1), j), 0);
       Index end = math.min(math.sub(math.sub(math.add(down, across), 1), j), down);
@@ -350,21 +350,23 @@ void attn::writeArrayGrads(BackwardOp backward, ProgramBuilder &program, const T
                             {"k"},
                             {"v"},
                             {"do"},
-                            {"statistics"},
-                            {"statistics_head"},
-                            {"statistics_kind"},
+                            {"row_statistics"},
+                            {"row_statistics_head"},
+                            {"row_statistics_kind"},
                             {whole ? gradient : partial, program::Effect::write}},
                            workers, schedule(tile, tile / 16)),
                       array)
           .build();
     if (!whole)
-      TotalsKernel(
-          problem,
-          make(
-              "",
-              {{"statistics"}, {"statistics_head"}, {"statistics_kind"}, {gradient, program::Effect::write}, {partial}},
-              1, schedule(16, 1)),
-          array, tile)
+      TotalsKernel(problem,
+                   make("",
+                        {{"row_statistics"},
+                         {"row_statistics_head"},
+                         {"row_statistics_kind"},
+                         {gradient, program::Effect::write},
+                         {partial}},
+                        1, schedule(16, 1)),
+                   array, tile)
           .build();
   }
 }

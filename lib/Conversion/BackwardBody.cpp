@@ -23,20 +23,20 @@ Value BackwardBody::tiledRow(Value firstRow, Index head, Index q) {
 }
 
 Value BackwardBody::sumPointer(Index sumRow) {
-  Location named = NameLoc::get(b.getStringAttr("sum"), loc);
-  return AdvanceOp::create(b, named, args["dq_sum"], mul(wide(sumRow), wide(sumColumns(problem.getDimQk()))));
+  Location named = NameLoc::get(b.getStringAttr("accumulator"), loc);
+  return AdvanceOp::create(b, named, args["dq_accumulator"], mul(wide(sumRow), wide(sumColumns(problem.getDimQk()))));
 }
 
 Value BackwardBody::turnPointer(Index sumRow, Index head) {
-  Location named = NameLoc::get(b.getStringAttr("turn"), loc);
+  Location named = NameLoc::get(b.getStringAttr("semaphore"), loc);
   // A sequence has one counter more than it has multiples of 64 behind its first row: none is another's.
   Index turn = math.add(math.floorDiv(sumRow, rowsOfOrderCounter), math.add(times(head, arg("batch")), batch));
-  return AdvanceOp::create(b, named, args["dq_turns"], wide(turn));
+  return AdvanceOp::create(b, named, args["dq_semaphore"], wide(turn));
 }
 
 Value BackwardBody::statisticsPointer(Value firstRow, Index head, Index q) {
-  Location named = NameLoc::get(b.getStringAttr("row_statistics"), loc);
-  return AdvanceOp::create(b, named, args["statistics"], tiledRow(firstRow, head, q));
+  Location named = NameLoc::get(b.getStringAttr("tile_statistics"), loc);
+  return AdvanceOp::create(b, named, args["row_statistics"], tiledRow(firstRow, head, q));
 }
 
 Index BackwardBody::findFirstQuery() {
@@ -66,7 +66,7 @@ BackwardBody::Slot BackwardBody::packedWorkTile(bool keys, int64_t tileRows, Ord
   int64_t heads = headsOf(keys);
   std::optional<Index> listed = listedWorkTiles(total, tileRows);
   Index block = listed ? listedBlock(math.mul(*listed, heads)) : Index(Value(IndexOp::block(b, loc)));
-  Index slots = listed ? *listed : math.named(tilesOf(keys, tileRows), "slots");
+  Index slots = listed ? *listed : math.named(tilesOf(keys, tileRows), "work_tiles");
   Deal dealt = deal(block, slots, heads, layoutOf(keys), order);
   slot.head = dealt.head;
   Index number = listed ? listedWorkTile(dealt.tile) : dealt.tile;

@@ -16,10 +16,10 @@ protected:
   using SequenceBody::SequenceBody;
 
   /// Rows of queries, or of keys, of all sequences in whole tiles, of one head.
-  mlir::Value tiledRows() { return args["statistics_head"]; }
+  mlir::Value tiledRows() { return args["row_statistics_head"]; }
   mlir::Value tiledKeys();
   /// From statistics of one kind to those of the other.
-  mlir::Value statisticsPitch() { return args["statistics_kind"]; }
+  mlir::Value statisticsPitch() { return args["row_statistics_kind"]; }
   /// The first one of the block's sequence, behind `firstQuery`.
   mlir::Value firstTiledRow() { return firstTiledRow(/*keys=*/false, firstQuery); }
   /// The same of either side, by the sequence's first row among all tokens where they are packed.

@@ -46,7 +46,7 @@ public:
     if (results.clears) { // while its first tiles are under way
       Value count = mul(mul(wide(problem.getHeads()), wide(rowsInAll())), wide(sumColumns(problem.getDimQk())));
       Value block = IndexOp::block(b, loc);
-      ClearOp::create(b, loc, args["dq_sum"], count, block, kernel.getArg("blocks"));
+      ClearOp::create(b, loc, args["dq_accumulator"], count, block, kernel.getArg("blocks"));
     }
     if (kernelIsPacked())
       writeApart(slot.rows, [&] { pad(); }, [&] { compute(); });
@@ -110,7 +110,7 @@ private:
       bool ahead =
           reduces && (staged == 0 || results.order != DqAccumulation::ordered) && sparesRegisters() && room >= 0;
       if (addsFromRegisters() && results.order == DqAccumulation::ordered)
-        staging = place("turns", StagingType::get(b.getContext(), 2, 0));
+        staging = place("order", StagingType::get(b.getContext(), 2, 0));
       else if (!addsFromRegisters())
         staging = place("staging", StagingType::get(b.getContext(), ahead ? 1 : 2, staged));
       if (ahead)

@@ -7,21 +7,21 @@
 namespace attn {
 
 /// Writes the kernels of a backward pass, before the op: what rows need to know
-/// (`<name>_prepare`), dK and dV with key tiles at rest (`<name>`; dV in a kernel of its own,
+/// (`<name>_preprocess`), dK and dV with key tiles at rest (`<name>`; dV in a kernel of its own,
 /// `<name>_dv`, where a thread has no registers for both), dQ with query tiles at rest
 /// (`<name>_dq`). With a limit of sequences that are not within it, ahead of them the kernel that
-/// lists their slots (`<name>_slots`).
+/// lists their slots (`<name>_work_tiles`).
 void writeBackward(BackwardOp backward, ProgramBuilder &program, const TargetInfo &target,
                    tile::BackwardKernelsAttr kernels, std::optional<ShortLimit> limit = std::nullopt);
 
 /// Which results a kernel of gradients writes.
 struct GradientResults {
   bool dq = false, dk = false, dv = false;
-  tile::DqAccumulation order = tile::DqAccumulation::separate; ///< how key tiles add dQ to `dq_sum`, if they do
+  tile::DqAccumulation order = tile::DqAccumulation::separate; ///< how key tiles add dQ to `dq_accumulator`, if they do
   bool alone = false;                                          ///< rows of dQ of one key tile only are written at once
   bool clears = false;                                         ///< sums, for a kernel behind this one
 
-  /// Is dQ added to `dq_sum`,
+  /// Is dQ added to `dq_accumulator`,
   bool sums() const { return order != tile::DqAccumulation::separate; }
   /// and does the first CTA of a query tile store?
   bool isOrdered() const { return sums() && order != tile::DqAccumulation::unordered; }

@@ -38,7 +38,7 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
   auto make = [&](StringRef suffix, ArrayRef<TensorUse> tensors, bool keys, bool boxes, ScheduleInterface schedule) {
     SmallVector<TensorUse> all(tensors);
     if (listsWorkTiles)
-      all.push_back({workTileLists(true)[keys ? 1 : suffix == "_prepare" ? 0 : 2].name});
+      all.push_back({workTileLists(true)[keys ? 1 : suffix == "_preprocess" ? 0 : 2].name});
     auto arguments = KernelArguments::ofBackward(backward, all, boxes, [&](StringRef tensor) {
       return tensor == "k" || tensor == "v" ? schedule.getKvTile() : schedule.getQTile();
     });
@@ -54,7 +54,7 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
     return arguments.makeKernel(program, b, loc, nameOf(suffix), boxes ? target.name : generic, grid, schedule);
   };
   SmallVector<TensorUse> prepared = {
-      {"o"}, {"lse"}, {"do"}, {"statistics", Effect::write}, {"statistics_head"}, {"statistics_kind"}};
+      {"o"}, {"lse"}, {"do"}, {"row_statistics", Effect::write}, {"row_statistics_head"}, {"row_statistics_kind"}};
   if (backward.getDlse())
     prepared.push_back({"dlse"});
   DqAccumulation order = kernels.getAccumulation();
@@ -62,13 +62,14 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
   // The kernel of dV has time to clear, if each of its blocks has a number.
   bool clears = accumulates && kernels.getDv() && !limit && !inOrder;
   if (accumulates && !clears)
-    prepared.push_back({inOrder ? "dq_turns" : "dq_sum", Effect::write});
+    prepared.push_back({inOrder ? "dq_semaphore" : "dq_accumulator", Effect::write});
   writePreprocess(problem,
-                  make("_prepare", prepared, false, false,
+                  make("_preprocess", prepared, false, false,
                        AuxiliaryAttr::get(b.getContext(), /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4)),
                   exponentOfProbabilities(problem, target.name));
   auto gradients = [&](StringRef suffix, GradientResults results, ScheduleInterface schedule) {
-    SmallVector<TensorUse> tensors = {{"q"}, {"k"}, {"do"}, {"statistics"}, {"statistics_head"}, {"statistics_kind"}};
+    SmallVector<TensorUse> tensors = {
+        {"q"}, {"k"}, {"do"}, {"row_statistics"}, {"row_statistics_head"}, {"row_statistics_kind"}};
     auto add = [&](bool wanted, StringRef tensor, Effect effect = Effect::write) {
       if (wanted)
         tensors.push_back({tensor, effect});
@@ -77,9 +78,10 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
     add(results.dq || results.alone, "dq");
     add(results.dk, "dk");
     add(results.dv, "dv");
-    add(results.sums(), "dq_sum", inOrder ? Effect::write : Effect::update); // the first in order stores, others add
-    add(results.clears, "dq_sum");
-    add(results.isOrdered(), "dq_turns", Effect::update);
+    add(results.sums(), "dq_accumulator",
+        inOrder ? Effect::write : Effect::update); // the first in order stores, others add
+    add(results.clears, "dq_accumulator");
+    add(results.isOrdered(), "dq_semaphore", Effect::update);
     bool ofKeys = !results.dq; // whose lists are of tiles of one size
     if (visits && (!ofKeys || (schedule.getKvTile() == dkdv.getKvTile() && schedule.getQTile() == dkdv.getQTile())))
       tensors.push_back({tileLists(ofKeys).list});
@@ -94,12 +96,12 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
   if (accumulates) {
     int64_t blocks = sumColumns(problem.getDimQk()) > 128 ? 3 : 4; // as many as have registers for a row's columns
     auto schedule = AuxiliaryAttr::get(b.getContext(), dqRows, 16, dqRows / 16, blocks);
-    SmallVector<TensorUse> tensors = {{"dq", Effect::write}, {"dq_sum"}, {"statistics_head"}};
+    SmallVector<TensorUse> tensors = {{"dq", Effect::write}, {"dq_accumulator"}, {"row_statistics_head"}};
     if (inOrder)
-      tensors.push_back({"dq_turns"});
+      tensors.push_back({"dq_semaphore"});
     RoundedSums sums = {sumFragmentColumns(problem, dkdv), addsFromRegisters(problem, dkdv, order, !kernels.getDv()),
                         clears, alone};
-    writePostprocess(problem, make("_dq", tensors, false, false, schedule), sums);
+    writePostprocess(problem, make("_postprocess", tensors, false, false, schedule), sums);
   } else {
     gradients("_dq", {.dq = true}, kernels.getDq());
   }

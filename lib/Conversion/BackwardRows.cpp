@@ -31,8 +31,8 @@ public:
     if (args.contains("dlse"))
       gradLse = statisticPointer("dlse", slot.row, batch, h);
     Index added = sumRow(slot.row, h);
-    Value sum = args.contains("dq_sum") ? sumPointer(added) : Value();
-    Value turns = args.contains("dq_turns") ? turnPointer(added, h) : Value();
+    Value sum = args.contains("dq_accumulator") ? sumPointer(added) : Value();
+    Value turns = args.contains("dq_semaphore") ? turnPointer(added, h) : Value();
     PreprocessOp::create(b, loc, statistics, statisticsPitch(), o, args["o_row"], grad, args["do_row"], lse, gradLse,
                          math.value(slot.rows), problem.getDimV(), sum,
                          sum ? b.getI64IntegerAttr(sumColumns(problem.getDimQk())) : IntegerAttr(), turns,
@@ -57,7 +57,7 @@ public:
       firstQuery = findFirstQuery();
       Value dst = rowPointer("dq", slot.row, batch, h);
       Index added = sumRow(slot.row, h);
-      Value turn = args.contains("dq_turns") ? turnPointer(added, h) : Value();
+      Value turn = args.contains("dq_semaphore") ? turnPointer(added, h) : Value();
       OpBuilder::InsertionGuard guard(b);
       if (sums.mayBeDone)
         leaveWhatIsDone(turn, slot);

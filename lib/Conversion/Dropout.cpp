@@ -11,7 +11,7 @@ using namespace attn::tile;
 Value SequenceBody::findDropoutState(bool packs) {
   if (!dropout)
     return {};
-  Location named = NameLoc::get(b.getStringAttr("draws"), loc);
+  Location named = NameLoc::get(b.getStringAttr("dropout_state"), loc);
   return DropoutStateOp::create(b, named, args[dropout->seed], math.value(batch), packs ? Value() : math.value(h));
 }
 

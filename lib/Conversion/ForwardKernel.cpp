@@ -55,12 +55,12 @@ private:
     s = frag("s", schedule.getKvTile());
     acc = frag("acc", colsV);
     if (auto tiled = dyn_cast<TiledAttr>(unsplit()); tiled && tiled.getQInRegisters())
-      held = place("held",
+      held = place("q_operand",
                    RegisterOperandType::get(b.getContext(), schedule.getQTile(), colsQk, dtype, schedule.getWarps()));
     if (int64_t keys = keysAtOnce(); singlePass) {
       allScores = frag("all_scores", keys);
       probabilities =
-          place("all", RegisterOperandType::get(b.getContext(), schedule.getQTile(), keys, dtype, schedule.getWarps()));
+          place("P", RegisterOperandType::get(b.getContext(), schedule.getQTile(), keys, dtype, schedule.getWarps()));
     }
     row = place("row", SoftmaxStateType::get(b.getContext(), schedule.getQTile(), schedule.getWarps()));
   }
@@ -99,7 +99,7 @@ private:
   void findPackedTile() {
     std::optional<Index> listed = listedWorkTiles(arg("total_q"), schedule.getQueries());
     Index block = findTile(listed ? std::optional(math.mul(*listed, gridHeads())) : std::nullopt);
-    Index slots = listed ? *listed : math.named(this->slots(schedule.getQueries()), "slots"), &slot = tile;
+    Index slots = listed ? *listed : math.named(this->slots(schedule.getQueries()), "work_tiles"), &slot = tile;
     // `metadata.list_query_tiles` or the caller sorts tiles by cost, `metadata.list_work_tiles` does not.
     bool sorted = listed && !ofLong;
     Order order = !growsWithRows() ? Order::Alike : sorted ? Order::FirstIsLongest : Order::LastIsLongest;
@@ -128,7 +128,8 @@ private:
     bool padded = problem.getQLayout().getPadded();
     Value starts = startsOf(/*keys=*/false);
     firstQuery = math.named(load(starts, batch), "first");
-    Index behind = padded ? math.named(load(starts, math.min(math.add(batch, 1), arg("batch"))), "behind") : Index(0);
+    Index behind =
+        padded ? math.named(load(starts, math.min(math.add(batch, 1), arg("batch"))), "next_first") : Index(0);
     findKeys();
 
     auto pad = [&](StringRef left, Index begin, Index end) {
@@ -139,7 +140,7 @@ private:
     };
     if (padded)
       pad("before", 0, load(starts, 0));
-    pad("behind_all", load(starts, arg("batch")), arg("total_q"));
+    pad("padding_end", load(starts, arg("batch")), arg("total_q"));
 
     Index extent = padded ? math.sub(behind, firstQuery) : lenQ;
     auto turns = [&](Keys keys) {

@@ -107,7 +107,7 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<Tensor
   // Lists are added below, with what goes with them.
   for (const WorkspaceBuffer &buffer : workspaceOf(backward))
     if (bool isFloat = buffer.element == ProblemTensor::Float32;
-        has(buffer.name) && (isFloat || buffer.name == "dq_turns"))
+        has(buffer.name) && (isFloat || buffer.name == "dq_semaphore"))
       arguments.addPointer(buffer.name, elementOf(buffer.element, problem), effectOf(buffer.name));
   for (WorkTileList list : workTileLists(true))
     if (has(list.name))
@@ -118,10 +118,10 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<Tensor
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
   arguments.addStrides(problem, plain);
   // A producer has no registers to work them out.
-  if (has("statistics_head"))
-    arguments.addStride("statistics", "head", 1);
-  if (has("statistics_kind"))
-    arguments.addStride("statistics", "kind", 0);
+  if (has("row_statistics_head"))
+    arguments.addStride("row_statistics", "head", 1);
+  if (has("row_statistics_kind"))
+    arguments.addStride("row_statistics", "kind", 0);
   for (const ProblemTensor &tensor : boxed) {
     bool packed = tensor.batchAxis < 0;
     auto map = tile::TensorMapType::get(arguments.context, rows(tensor.name), 1, problem.getDtype(), packed);

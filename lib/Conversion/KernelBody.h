@@ -126,8 +126,8 @@ protected:
   }
   mlir::Value lsePointer(Index row, Index batch, Index head) { return statisticPointer("lse", row, batch, head); }
 
-  /// Rows of q's tensor, of all sequences: what `partial_o`, `partial_max`, `partial_sum` and `dq_sum` have for each
-  /// head.
+  /// Rows of q's tensor, of all sequences: what `partial_o`, `partial_max`, `partial_sum` and `dq_accumulator` have for
+  /// each head.
   Index rowsInAll() { return problem.getQLayout().isPacked() ? arg("total_q") : times(arg("batch"), arg("seqlen_q")); }
 
   /// Which of them is a row (of the sequence, or of all tokens when packed)?

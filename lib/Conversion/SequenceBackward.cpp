@@ -81,7 +81,7 @@ private:
   /// Of kv heads that have a tile together, weights of other heads' pairs are 0, and 0 times a NaN or Inf is none: if
   /// there is one, each head is on its own.
   void computeHeads(Cond fits) {
-    auto together = scf::IfOp::create(b, NameLoc::get(b.getStringAttr("together"), loc), TypeRange{b.getI1Type()},
+    auto together = scf::IfOp::create(b, NameLoc::get(b.getStringAttr("packed"), loc), TypeRange{b.getI1Type()},
                                       math.value(fits), /*addThenBlock=*/true, /*addElseBlock=*/true);
     {
       OpBuilder::InsertionGuard guard(b);
@@ -140,7 +140,7 @@ private:
   }
   Value deltaPointer(Index row) {
     Value offset = add(mul(wide(h), wide(rowsInAll())), wide(rowInAll(row, batch)));
-    return AdvanceOp::create(b, loc, args["statistics"], offset);
+    return AdvanceOp::create(b, loc, args["row_statistics"], offset);
   }
 
   /// Rows from `q0` on, and what is known of them.
@@ -349,7 +349,7 @@ private:
     findKeys();
     Value dQ = simtTile("dQ", rows(), problem.getDimQk(), false),
           pK = simtTile("pK", rows(), problem.getDimQk(), false);
-    Value weights = place("weights", SimtProbabilitiesType::get(b.getContext(), rows(), held, lanes));
+    Value weights = place("probabilities", SimtProbabilitiesType::get(b.getContext(), rows(), held, lanes));
     fetchRows(p, 0, /*withDelta=*/false);
     draws = findDropoutState();
     Value dV = simtTile("dV", keys(), problem.getDimV(), false);
@@ -377,7 +377,7 @@ private:
       scope.head = h;
       return body();
     }
-    loop("member", 0, group, 1, [&](Index member) {
+    loop("head_in_group", 0, group, 1, [&](Index member) {
       scope.head = h = math.named(math.add(first, member), "head");
       body();
     });
@@ -391,7 +391,7 @@ private:
       return body();
     }
     Index first = kvHead, firstHead = h;
-    loop("side", 0, kvHeads, 1, [&](Index side) {
+    loop("packed_head", 0, kvHeads, 1, [&](Index side) {
       kvHead = math.named(math.add(first, side), "own_kv_head");
       h = math.mul(kvHead, group);
       findKeys();
@@ -459,7 +459,7 @@ void attn::writeSequenceBackward(BackwardOp backward, ProgramBuilder &program, S
                                     {"dq", Effect::write},
                                     {"dk", Effect::write},
                                     {"dv", Effect::write},
-                                    {"statistics", Effect::scratch}};
+                                    {"row_statistics", Effect::scratch}};
   if (backward.getDlse())
     tensors.push_back({"dlse"});
   KernelGrid grid;

@@ -17,11 +17,11 @@ std::optional<Index> SequenceBody::listedWorkTiles(Index total, int64_t rows) {
   const WorkTileList *list = findWorkTileList(args);
   if (list == workTileLists(true).end())
     return std::nullopt;
-  return math.named(math.min(load(args[list->count], 0), workTileCount(total, rows)), "listed");
+  return math.named(math.min(load(args[list->count], 0), workTileCount(total, rows)), "work_tiles");
 }
 
 Index SequenceBody::listedWorkTile(Index at) {
-  return math.named(load(args[findWorkTileList(args)->name], at), "slot");
+  return math.named(load(args[findWorkTileList(args)->name], at), "work_tile");
 }
 
 Index SequenceBody::listedBlock(Index listed) {

@@ -87,7 +87,7 @@ void SequenceTile::storePadding(bool keys, ArrayRef<std::pair<const char *, int6
   int64_t heads = keys ? kvHeads : group * kvHeads;
   if (heads == 1)
     return all();
-  loop("member", 0, heads, 1, [&](Index member) {
+  loop("head_in_group", 0, heads, 1, [&](Index member) {
     head = math.named(math.add(firstHead, member), "head");
     all();
   });

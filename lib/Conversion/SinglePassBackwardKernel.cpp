@@ -60,7 +60,7 @@ private:
     if (passes)
       P = ring("P", 1, 64), dS = ring("dS", 1, 64);
     else
-      turned = ring("turned", 2, rowsOfAll()); // a warpgroup has 64 keys of its transpose
+      turned = ring("transposed", 2, rowsOfAll()); // a warpgroup has 64 keys of its transpose
   }
   /// In registers, declared where they are needed.
   Value frag(const char *name, int64_t cols) {
@@ -93,7 +93,7 @@ private:
     };
     Index extent = length;
     if (std::optional<Ends> ends = findEnds(ofKeys)) {
-      share("behind_all", ends->endAll, extentOf(ofKeys));
+      share("padding_end", ends->endAll, extentOf(ofKeys));
       if (layoutOf(ofKeys).getPadded()) {
         share("before", 0, ends->beginAll);
         extent = math.sub(ends->behind, own);
@@ -167,8 +167,8 @@ private:
     becomeGradients(dp, s, stats, /*known=*/false);
 
     // Each sum beside the stores of the one before.
-    Value weights = place("weights", RegisterOperandType::get(b.getContext(), rowsOfAll(), keys(), problem.getDtype(),
-                                                              schedule.getWarps()));
+    Value weights = place("probabilities", RegisterOperandType::get(b.getContext(), rowsOfAll(), keys(),
+                                                                    problem.getDtype(), schedule.getWarps()));
     ConvertOp::create(b, loc, weights, s, /*at_once=*/true);
     Value probabilities = StoreAndSyncOp::create(b, loc, turned, weights).getTile();
     ConvertOp::create(b, loc, weights, dp, /*at_once=*/true);
@@ -204,7 +204,7 @@ private:
     Index own = math.sub(Index(Value(IndexOp::create(b, loc, IndexKind::warpgroup))),
                          math.sub(tile, math.mul(math.floorDiv(tile, groups), groups)));
     own = math.select(math.lt(own, 0), math.add(own, groups), own);
-    loop("piece", own, pieces, groups, [&](Index piece) {
+    loop("slice", own, pieces, groups, [&](Index piece) {
       Value sum = place("sum", FragType::get(b.getContext(), 64, columns, 4));
       wait(MmaAtbSliceOp::create(b, loc, sum, ValueRange{probabilities, gradScores}, ValueRange{dO, Q},
                                  math.value(piece), math.value(blocks.lo), math.value(blocks.hi))
@@ -290,8 +290,8 @@ private:
   void multiplyRows(const Rows &rows, IntegerAttr first, KeyWalk &walk, Index k0, Cond seeAll) {
     int64_t step = schedule.getKvTile();
     Value s = frag("s", step), dp = frag("dp", step),
-          weights = place("weights", RegisterOperandType::get(b.getContext(), rowsOfAll(), step, problem.getDtype(),
-                                                              schedule.getWarps()));
+          weights = place("probabilities", RegisterOperandType::get(b.getContext(), rowsOfAll(), step,
+                                                                    problem.getDtype(), schedule.getWarps()));
     Value scores = multiply(s, Q, K, /*negated=*/problem.scaleOrDefault() < 0, first), grads;
     auto beginGrads = [&] { grads = multiply(dp, dO, V, /*negated=*/false, first); };
     if (!dropout) // to draw random numbers takes the registers that gradients have

@@ -74,7 +74,7 @@ void attn::writeWorkTileLists(Computation computation, ProgramBuilder &program, 
   KernelGrid grid;
   grid.cluster = b.getI64IntegerAttr(1);
   auto schedule = AuxiliaryAttr::get(b.getContext(), /*q_tile=*/128, /*kv_tile=*/128, /*warps=*/16, /*blocks=*/1);
-  std::string name = freeSymbol(op->getParentOp(), (computation.getName() + "_slots").str());
+  std::string name = freeSymbol(op->getParentOp(), (computation.getName() + "_work_tiles").str());
   KernelOp kernel = KernelArguments::ofTileLists(computation.problem, results)
                         .makeKernel(program, b, op->getLoc(), name, target, grid, schedule);
   WorkTileListsKernel body(computation.problem, kernel);

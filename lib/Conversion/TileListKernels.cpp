@@ -34,14 +34,14 @@ public:
     Value first = IndexOp::block(b, loc);
     Index across = this->across();
     if (others.empty()) { // nothing but numbers of tiles
-      Value piece = math.value(enterLoop("piece", first, math.ceilDiv(across, 512), blocksOfNumbers));
+      Value piece = math.value(enterLoop("slice", first, math.ceilDiv(across, 512), blocksOfNumbers));
       InitListsOp::create(b, loc, args[names.list], args[names.taken], math.value(across), piece);
       return;
     }
     Index tiles = math.named(tilesOfAll(!ofKeys), "tiles");
     Index groups = math.named(math.ceilDiv(tiles, group), "groups");
     InitListsOp::create(b, loc, args[names.list], args[names.taken], math.value(across), Value());
-    Index unit = enterLoop("unit", first, math.mul(groups, heads), blocksOfRanges);
+    Index unit = enterLoop("item", first, math.mul(groups, heads), blocksOfRanges);
     if (heads != 1)
       h = math.named(div(unit, groups), "h");
     Index number = heads == 1 ? unit : math.named(rem(unit, groups), "group");
@@ -194,7 +194,7 @@ private:
     firstListed = layoutOf(!ofKeys).isPacked() // as the ranges' slots are numbered
                       ? firstWorkTile(load(args[ofKeys ? "cu_seqlens_q" : "cu_seqlens_kv"], batch), batch, tile)
                       : times(batch, tilesOf(!ofKeys, tile));
-    firstListed = math.named(firstListed, "first_listed");
+    firstListed = math.named(firstListed, "first_tile");
     KeyWalk walk(problem.getMask(), scope);
     Interval run = hullOf(math, ofKeys ? walk.queryRuns(math, at, tile) : walk.runs(math, at, tile));
     auto select =
@@ -414,7 +414,7 @@ void attn::writeTileLists(Computation computation, ProgramBuilder &program, Stri
   TileListKernel(problem, ranges, ofKeys).buildRanges();
   grid.most = 0;
   KernelOp lists =
-      make(ofKeys ? "_visits_kv" : "_visits",
+      make(ofKeys ? "_q_tile_lists" : "_kv_tile_lists",
            {{names.ranges}, {names.list, Effect::update}, {names.visits, Effect::write}, {names.taken, Effect::update}},
            ofKeys, 2);
   TileListKernel(problem, lists, ofKeys).buildLists();

@@ -29,9 +29,9 @@ SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, L
     // short; fewer wide ones.
     Index together = 16;
     if (order == Order::GridStride)
-      together = math.named(math.clamp(div(384, tiles), 32, 64), "together");
+      together = math.named(math.clamp(div(384, tiles), 32, 64), "heads_per_group");
     else if (problem.getDimQk() > 128)
-      together = math.named(math.clamp(div(128, tiles), 8, 16), "together");
+      together = math.named(math.clamp(div(128, tiles), 8, 16), "heads_per_group");
     Index group = div(block, times(together, tiles)), first = math.named(times(group, together), "first_head");
     Index inGroup = math.sub(block, times(first, tiles));
     together = math.min(together, math.sub(math.mul(arg("batch"), heads), first));

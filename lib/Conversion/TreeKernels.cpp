@@ -25,7 +25,7 @@ public:
 
   void build(StringRef parents, bool teams) {
     if (teams)
-      forest = place("forest", TreeRunsType::get(b.getContext(), runs));
+      forest = place("tree_runs", TreeRunsType::get(b.getContext(), runs));
     Index longest = teams ? math.named(longestOfBlock(), "longest") : Index(0);
     {
       OpBuilder::InsertionGuard guard(b);

@@ -20,8 +20,8 @@ std::string attn::partialGradientOf(const ScoreOperand &array) { return "partial
 //===--------------------------------------------------------------------===//
 
 const TileLists &attn::tileLists(bool ofKeys) {
-  static const TileLists lists[] = {{"key_ranges", "visited_tiles", "visits", "visits_taken"},
-                                    {"query_ranges", "visited_tiles_kv", "visits_kv", "visits_taken_kv"}};
+  static const TileLists lists[] = {{"key_ranges", "kv_tile_list", "kv_tile_list_headers", "kv_tile_list_counter"},
+                                    {"query_ranges", "q_tile_list", "q_tile_list_headers", "q_tile_list_counter"}};
   return lists[ofKeys];
 }
 
@@ -219,14 +219,14 @@ private:
   void addBackward() {
     for (bool ofKeys : {false, true})
       addLists(ofKeys);
-    add("statistics", T::Float32,
+    add("row_statistics", T::Float32,
         [](const Extents &extents) -> Shape { return {2, extents.fixed.heads, tiledRows(extents, false)}; });
-    add("dq_sum", T::Float32, [](const Extents &extents) {
+    add("dq_accumulator", T::Float32, [](const Extents &extents) {
       Shape shape = rowsOfAll(extents);
       shape.push_back(sumColumns(extents.fixed.dimQk));
       return shape;
     });
-    addIntegers("dq_turns", [](const Extents &extents) -> Shape {
+    addIntegers("dq_semaphore", [](const Extents &extents) -> Shape {
       Extent rows = extents.rows(false) * (extents.fixed.packedQ ? Extent(1) : sizeNamed("batch"));
       return {extents.fixed.heads, ceilDiv(rows, rowsOfOrderCounter) + sizeNamed("batch")};
     });
@@ -256,7 +256,7 @@ std::vector<WorkspaceBuffer> attn::workspaceOf(Computation computation) { return
 
 mlir::LogicalResult attn::verifyArrayNames(Computation computation) {
   llvm::StringSet<> taken = {"q_map", "k_map", "v_map", "do_map", "blocks", "queue", "splits"};
-  for (const char *tensor : {"q", "k", "v", "o", "lse", "do", "dlse", "dq", "dk", "dv", "statistics"})
+  for (const char *tensor : {"q", "k", "v", "o", "lse", "do", "dlse", "dq", "dk", "dv", "row_statistics"})
     for (const char *stride : {"_batch", "_row", "_head", "_kind"})
       taken.insert((llvm::Twine(tensor) + stride).str());
   llvm::StringSet<> made;

@@ -10,33 +10,33 @@ using namespace attn::tile;
 
 void Printer::print(PreprocessOp op) {
   auto schedule = op->getParentOfType<KernelOp>().getSchedule();
-  line() << "attn::prepare<" << op.getDim() << ", " << schedule.getQTile() << ", " << schedule.getWarps() * 32 << ">("
-         << expr(op.getStatistics()) << ", " << expr(op.getPitch());
+  line() << "attn::preprocess<" << op.getDim() << ", " << schedule.getQTile() << ", " << schedule.getWarps() * 32
+         << ">(" << expr(op.getStatistics()) << ", " << expr(op.getPitch());
   for (Value value :
        {Value(op.getO()), Value(op.getORow()), Value(op.getGradO()), Value(op.getGradORow()), Value(op.getLse())})
     os << ", " << expr(value);
   os << ", " << (op.getGradLse() ? expr(op.getGradLse()) : "nullptr") << ", " << expr(op.getRows())
      << (op.getExponent() ? ", " + std::to_string(*op.getExponent()) : "") << ");\n";
   if (op.getSum())
-    line() << "attn::clear_sum<" << int64_t(*op.getSumCols()) << ", " << schedule.getWarps() * 32 << ">("
+    line() << "attn::clear_accumulator<" << int64_t(*op.getSumCols()) << ", " << schedule.getWarps() * 32 << ">("
            << expr(op.getSum()) << ", " << expr(op.getRows()) << ");\n";
   if (op.getSemaphore())
-    line() << "attn::clear_turns<" << schedule.getQTile() / 64 << ">(" << expr(op.getSemaphore()) << ", "
+    line() << "attn::clear_semaphores<" << schedule.getQTile() / 64 << ">(" << expr(op.getSemaphore()) << ", "
            << expr(op.getRows()) << ");\n";
 }
 
 void Printer::print(StoreAndSyncOp op) {
   names.define(op.getTile(), (names.of(op.getRing()) + "_tile").str());
-  line() << "const auto " << names.of(op.getTile()) << " = attn::share(" << names.of(op.getRing()) << ", "
+  line() << "const auto " << names.of(op.getTile()) << " = attn::store_and_sync(" << names.of(op.getRing()) << ", "
          << names.of(op.getOperand()) << ");\n";
 }
 
 void Printer::print(ProducerStoreOp op) {
   if (!op.getOperand()) {
-    line() << "attn::put_zeros(" << names.of(op.getRing()) << ");\n";
+    line() << "attn::producer_store_zeros(" << names.of(op.getRing()) << ");\n";
     return;
   }
-  line() << "attn::put" << (op.getFirst() ? "<" + std::to_string(int64_t(*op.getFirst())) + ">" : "") << "("
+  line() << "attn::producer_store" << (op.getFirst() ? "<" + std::to_string(int64_t(*op.getFirst())) + ">" : "") << "("
          << names.of(op.getRing()) << ", " << names.of(op.getOperand());
   for (Operation *user : op.getRing().getUsers()) // what it is put over, if anything was aside there
     if (auto aside = dyn_cast<StashOp>(user); aside && aside->getBlock() == op->getBlock())
@@ -45,20 +45,20 @@ void Printer::print(ProducerStoreOp op) {
 }
 
 void Printer::print(StashOp op) {
-  names.define(op.getStash(), "aside");
-  line() << "auto " << names.of(op.getStash()) << " = attn::aside<" << op.getStash().getType().getWarps() << ">("
+  names.define(op.getStash(), "stash");
+  line() << "auto " << names.of(op.getStash()) << " = attn::stash<" << op.getStash().getType().getWarps() << ">("
          << names.of(op.getRing()) << ");\n";
 }
 
 void Printer::print(MmaAtbOp op) {
-  line() << (isa<SimtTileType>(op.getAcc().getType()) ? "attn::mma_turned" : "attn::mma_tn");
+  line() << (isa<SimtTileType>(op.getAcc().getType()) ? "attn::mma_atb_simt" : "attn::mma_atb");
   if (op.getBlock())
     os << "<" << int64_t(*op.getBlock()) << ">";
   os << "(" << names.of(op.getAcc()) << ", " << names.of(op.getA()) << ", " << names.of(op.getB()) << ");\n";
 }
 
 void Printer::print(MmaAtbSliceOp op) {
-  line() << "attn::mma_piece(" << names.of(op.getAcc()) << ", " << expr(op.getPiece()) << ", " << expr(op.getFrom())
+  line() << "attn::mma_atb_slice(" << names.of(op.getAcc()) << ", " << expr(op.getPiece()) << ", " << expr(op.getFrom())
          << ", " << expr(op.getTo());
   for (auto [left, right] : llvm::zip(op.getLefts(), op.getRights()))
     os << ", " << names.of(left) << ", " << names.of(right);
@@ -66,7 +66,7 @@ void Printer::print(MmaAtbSliceOp op) {
 }
 
 void Printer::print(StoreSliceOp op) {
-  line() << "attn::store_piece(" << names.of(op.getAcc()) << ", " << expr(op.getPiece()) << ", " << expr(op.getRows())
+  line() << "attn::store_slice(" << names.of(op.getAcc()) << ", " << expr(op.getPiece()) << ", " << expr(op.getRows())
          << ", " << expr(op.getWriteRows());
   for (auto [dst, stride, factor, dim] : llvm::zip(op.getDsts(), op.getStrides(), op.getFactors(), op.getDims()))
     os << ", attn::result<" << dim << ">(" << expr(dst) << ", " << expr(stride) << ", " << literal(factor) << ")";
@@ -74,30 +74,30 @@ void Printer::print(StoreSliceOp op) {
 }
 
 void Printer::print(AddDeltaOp op) {
-  line() << "attn::add_deltas" << (op.getFirst() ? "<" + std::to_string(int64_t(*op.getFirst())) + ">" : "") << "("
+  line() << "attn::add_delta" << (op.getFirst() ? "<" + std::to_string(int64_t(*op.getFirst())) + ">" : "") << "("
          << names.of(op.getRow()) << ", " << names.of(op.getO()) << ", " << names.of(op.getGrad()) << ");\n";
 }
 
 /// Of fragments of so many columns; held: from registers.
 static std::string sumsOf(Operation *op, int64_t columns, bool held) {
   int64_t rows = op->getParentOfType<KernelOp>().getSchedule().getQTile();
-  return "attn::Sums<" + std::to_string(rows) + ", " + std::to_string(columns) + (held ? ", true>" : ">");
+  return "attn::DqLayout<" + std::to_string(rows) + ", " + std::to_string(columns) + (held ? ", true>" : ">");
 }
 
 void Printer::print(AddGlobalOp op) {
   if (op.getStaging()) // not yet split into roles
     return complain(op);
-  line() << "attn::add_sum<" << sumsOf(op, op.getAcc().getType().getCols(), /*held=*/true) << ">(" << expr(op.getSum())
-         << ", " << expr(op.getLeft()) << ", " << names.of(op.getAcc()) << ");\n";
+  line() << "attn::add_global<" << sumsOf(op, op.getAcc().getType().getCols(), /*held=*/true) << ">("
+         << expr(op.getSum()) << ", " << expr(op.getLeft()) << ", " << names.of(op.getAcc()) << ");\n";
 }
 
 void Printer::print(AddGlobalOrderedOp op) {
-  line() << "attn::add_in_turn<" << sumsOf(op, op.getAcc().getType().getCols(), /*held=*/true) << ", "
+  line() << "attn::add_global_ordered<" << sumsOf(op, op.getAcc().getType().getCols(), /*held=*/true) << ", "
          << int64_t(op.getBlock()) << (op.getLast() ? ", true>(" : ", false>(") << expr(op.getSum()) << ", "
          << expr(op.getLeft()) << ", " << names.of(op.getAcc()) << ", " << names.of(op.getStaging()) << ");\n";
 }
 
-void Printer::print(SkipAddOp op) { line() << "attn::skip_sum(" << expr(op.getSemaphore()) << ");\n"; }
+void Printer::print(SkipAddOp op) { line() << "attn::skip_add(" << expr(op.getSemaphore()) << ");\n"; }
 
 void Printer::print(StageOp op) {
   line() << "attn::stage(" << names.of(op.getStaging()) << ", " << names.of(op.getAcc()) << ");\n";
@@ -117,19 +117,19 @@ void Printer::print(AddStagedOp op) {
 }
 
 void Printer::print(PostprocessOp op) {
-  line() << "attn::round_sum<" << op.getDim() << ", " << sumsOf(op, op.getColumns(), op.getFromRegisters()) << ">("
+  line() << "attn::postprocess<" << op.getDim() << ", " << sumsOf(op, op.getColumns(), op.getFromRegisters()) << ">("
          << expr(op.getDst()) << ", " << expr(op.getStride()) << ", " << expr(op.getSum()) << ", " << expr(op.getRows())
          << ", " << expr(op.getWritten()) << ", " << literal(op.getFactor().convertToDouble())
          << (op.getSemaphore() ? ", " + expr(op.getSemaphore()) : "") << ");\n";
 }
 
 void Printer::print(CopyRowStatisticsOp op) {
-  line() << "attn::copy_statistics(" << names.of(op.getDst()) << ", " << expr(op.getSrc()) << ", "
+  line() << "attn::copy_row_statistics(" << names.of(op.getDst()) << ", " << expr(op.getSrc()) << ", "
          << expr(op.getPitch()) << ");\n";
 }
 
 void Printer::print(ProducerLoadRowStatisticsOp op) {
-  line() << "attn::fill_statistics(" << names.of(op.getRing()) << ", " << expr(op.getSrc()) << ", "
+  line() << "attn::producer_load_row_statistics(" << names.of(op.getRing()) << ", " << expr(op.getSrc()) << ", "
          << expr(op.getPitch()) << ");\n";
 }
 
@@ -154,7 +154,7 @@ void Printer::printModify(ProbabilitiesOp op) {
       llvm::interleaveComma(slope, os, [&](double coefficient) { os << literal(coefficient); });
       os << "}, ";
     } else if (op.getSlopes()) {
-      os << "attn::Itself(), ";
+      os << "attn::PlainSlope(), ";
     }
     printLambda(op.getSmall().front(), "}, ", op.getTransposed());
   }

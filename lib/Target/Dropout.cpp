@@ -9,29 +9,29 @@ using namespace attn;
 using namespace attn::tile;
 
 void Printer::print(DropoutOp op) {
-  line() << "attn::" << (op.getMarks() ? "mark_dropped" : "drop") << (op.getTransposed() ? "_turned" : "") << "("
-         << names.of(op.getPlace()) << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", "
+  line() << "attn::" << (op.getMarks() ? "dropout_in_sign" : "dropout") << (op.getTransposed() ? "_transposed" : "")
+         << "(" << names.of(op.getPlace()) << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", "
          << expr(op.getDropout()) << ", " << op.getBelow();
   os << (op.getFactor() ? ", " + literal(op.getFactor()->convertToDouble()) : "") << ");\n";
 }
 
 void Printer::print(DropoutBitsOp op) {
-  line() << "attn::draw(" << names.of(op.getBits()) << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", "
-         << expr(op.getDropout()) << ", " << op.getBelow() << ");\n";
+  line() << "attn::dropout_bits(" << names.of(op.getBits()) << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0())
+         << ", " << expr(op.getDropout()) << ", " << op.getBelow() << ");\n";
 }
 
 void Printer::print(ApplyDropoutBitsOp op) {
-  line() << "attn::drop_drawn(" << names.of(op.getP()) << ", " << names.of(op.getBits()) << ");\n";
+  line() << "attn::apply_dropout_bits(" << names.of(op.getP()) << ", " << names.of(op.getBits()) << ");\n";
 }
 
 void Printer::print(DropoutGradScoresOp op) {
-  line() << "attn::drop_grads<" << (op.getTransposed() ? "true" : "false") << ">(" << names.of(op.getGrad()) << ", "
-         << names.of(op.getP()) << ", ";
+  line() << "attn::dropout_grad_scores<" << (op.getTransposed() ? "true" : "false") << ">(" << names.of(op.getGrad())
+         << ", " << names.of(op.getP()) << ", ";
   os << (op.getWeighted() ? names.of(op.getWeighted()).str() + ", " : "") << names.of(op.getStatistics()) << ", "
      << literal(op.getFactor().convertToDouble()) << ");\n";
 }
 
 std::string Printer::dropped(RecomputeRowsOp op) {
-  return "attn::Dropped{" + expr(op.getDropout()) + ", " + std::to_string(*op.getBelow()) + ", " +
+  return "attn::Dropout{" + expr(op.getDropout()) + ", " + std::to_string(*op.getBelow()) + ", " +
          literal(op.getFactor()->convertToDouble()) + "}";
 }

@@ -62,7 +62,7 @@ StringRef Printer::nameOfIndex(Operation *op) {
         case IndexKind::block:
           return "block";
         case IndexKind::global_warp:
-          return "unit";
+          return "global_warp";
         case IndexKind::warpgroup:
           return "warpgroup";
         default:
@@ -205,16 +205,16 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
         case IndexKind::warp:
           return call("warp_index");
         case IndexKind::global_warp:
-          return call("unit_index",
+          return call("global_warp_index",
                       "<" + std::to_string(index->getParentOfType<KernelOp>().getSchedule().getWarps()) + ">");
         case IndexKind::lane_group:
-          return call("slot_index", "<" + std::to_string(*index.getLanes()) + ">");
+          return call("lane_group_index", "<" + std::to_string(*index.getLanes()) + ">");
         }
         llvm_unreachable("all kinds are above");
       })
-      .Case<DropoutStateOp>([&](auto) { return call("attn::draws"); })
+      .Case<DropoutStateOp>([&](auto) { return call("attn::dropout_state"); })
       .Case([&](metadata::IsListedOp l) {
-        return call(l.getColumns() ? "attn::on_list" : l.getFirst() ? "attn::listed_near" : "attn::listed");
+        return call(l.getColumns() ? "attn::is_in_list" : l.getFirst() ? "attn::block_bit_near" : "attn::block_bit");
       })
       .Case([&](LoadOp l) {
         std::string element = expr(l.getArray(), P::Primary) + "[" + expr(l.getIndex()) + "]";

@@ -26,7 +26,7 @@ std::string attn::entryOf(KernelOp kernel) {
 void Printer::printSignature(KernelOp kernel) {
   int64_t cluster = kernel.getCluster().value_or(1);
   os << (cluster > 1                                                 ? "ATTN_CLUSTER_KERNEL("
-         : kernel.isPersistent() && kernel.getRoles().getDqColumns() ? "ATTN_REDUCER_KERNEL("
+         : kernel.isPersistent() && kernel.getRoles().getDqColumns() ? "ATTN_DQ_MMA_KERNEL("
                                                                      : "ATTN_KERNEL(")
      << entryOf(kernel) << ", /*threads=*/" << kernel.getThreads() << ", /*blocks per multiprocessor=*/"
      << kernel.getSchedule().getBlocks();
@@ -72,7 +72,7 @@ void Printer::printProductWidths(KernelOp kernel) {
                      cast<FragType>(op->getOperand(0).getType()).getCols()});
   });
   for (auto [element, columns] : widths) // PTX has MLIR's names of elements
-    os << "ATTN_PRODUCTS(" << typeOf(element) << ", \"" << element << "\", " << columns << ")\n";
+    os << "ATTN_DEFINE_WGMMA(" << typeOf(element) << ", \"" << element << "\", " << columns << ")\n";
 }
 
 void Printer::print(KernelOp kernel) {
@@ -81,11 +81,11 @@ void Printer::print(KernelOp kernel) {
   bool numbers = kernel.walk([](metadata::NumberTreeOp) { return WalkResult::interrupt(); }).wasInterrupted();
   bool sinks = kernel.walk([](StoreSinkLseOp) { return WalkResult::interrupt(); }).wasInterrupted();
   os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << "\n#include \""
-     << (kernel.hasRows()                          ? "attn/rows.h"
+     << (kernel.hasRows()                          ? "attn/metadata.h"
          : numbers                                 ? "attn/trees.h"
-         : sinks                                   ? "attn/sinks.h"
-         : isa<SimtRowsAttr>(kernel.getSchedule()) ? "attn/strip.h"
-         : kernel.isPerSequenceWithoutRoles()      ? "attn/short.h"
+         : sinks                                   ? "attn/sink_lse.h"
+         : isa<SimtRowsAttr>(kernel.getSchedule()) ? "attn/simt.h"
+         : kernel.isPerSequenceWithoutRoles()      ? "attn/per_sequence.h"
          : hopper                                  ? "attn/hopper.h"
                                                    : "attn/tile.h")
      << "\"\n";

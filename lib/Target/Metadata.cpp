@@ -12,10 +12,10 @@ using namespace attn::metadata;
 std::string Printer::metadataPlace(tile::AllocOp op) {
   return llvm::TypeSwitch<Type, std::string>(op.getType())
       .Case([](SegmentTableType t) {
-        return "attn::Table<" + std::to_string(t.getSegments()) + ", " + std::to_string(t.getCluster()) + ", " +
+        return "attn::SegmentTable<" + std::to_string(t.getSegments()) + ", " + std::to_string(t.getCluster()) + ", " +
                std::to_string(t.getSharedBytes()) + ">";
       })
-      .Case([](TreeRunsType t) { return "attn::Forest<" + std::to_string(t.getRuns()) + ">"; })
+      .Case([](TreeRunsType t) { return "attn::TreeRuns<" + std::to_string(t.getRuns()) + ">"; })
       .Default([&](Type) {
         complain(op);
         return "<<UNSUPPORTED place>>";
@@ -61,7 +61,7 @@ void Printer::print(TokensOp op) {
 
 void Printer::print(BatchRowIndexOp op) {
   names.define(op.getResult(), "row");
-  line() << "const int " << names.of(op.getResult()) << " = attn::row_index<"
+  line() << "const int " << names.of(op.getResult()) << " = attn::batch_row_index<"
          << op->getParentOfType<tile::KernelOp>().getCluster().value_or(1) << ">();\n";
 }
 
@@ -74,19 +74,19 @@ void Printer::print(BoundSegmentsOp op) {
 void Printer::print(CheckSegmentsOp op) {
   printCall("check_segments", op.getOperands(), "");
   unsigned claims = op.getBody().front().getTerminator()->getNumOperands() / 2;
-  printNumbers(op.getBody().front(), {"len_q", "len_kv", "shift"}, "attn::Claims<" + std::to_string(claims) + ">{{",
-               "}}");
+  printNumbers(op.getBody().front(), {"len_q", "len_kv", "shift"},
+               "attn::DiagonalChecks<" + std::to_string(claims) + ">{{", "}}");
 }
 
-void Printer::print(WriteSequencesOp op) { printCall("pair_segments", op.getOperands(), ");\n"); }
+void Printer::print(WriteSequencesOp op) { printCall("write_sequences", op.getOperands(), ");\n"); }
 
 void Printer::print(ListQueryTilesOp op) {
-  printCall("list_tiles<" + std::to_string(op.getQTile()) + ">", op.getOperands(), "");
+  printCall("list_query_tiles<" + std::to_string(op.getQTile()) + ">", op.getOperands(), "");
   printNumbers(op.getBody().front(), {"len_q", "len_kv"}, "", "");
 }
 
 void Printer::print(ListWorkTilesOp op) {
-  printCall("list_slots<" + std::to_string(op.getRows()) + ">", op.getOperands(), "");
+  printCall("list_work_tiles<" + std::to_string(op.getRows()) + ">", op.getOperands(), "");
   printNumbers(op.getBody().front(), {"b"}, "", "");
 }
 
@@ -94,14 +94,14 @@ void Printer::print(ListWorkTilesOp op) {
 // Lists
 //===----------------------------------------------------------------------===//
 
-void Printer::print(InitListsOp op) { printCall("begin_lists", op->getOperands(), ");\n"); }
+void Printer::print(InitListsOp op) { printCall("init_lists", op->getOperands(), ");\n"); }
 
 void Printer::print(EntryRangeOp op) {
   std::string most = std::to_string(op.getMost()), by = op.getBy() == 1 ? "" : ", " + std::to_string(op.getBy());
   std::string text = "attn::entry_range<" + most + by + ">(" + expr(op.getArray()) + ", " + expr(op.getCount());
   if (op.getHidden())
     text += ", " + std::to_string(int32_t(*op.getHidden()));
-  const char *members[] = {"least", "largest", "whole"};
+  const char *members[] = {"least", "largest", "none_hidden"};
   for (auto [value, member] : llvm::zip(op.getResults(), members))
     names.define(value, member);
   line() << "const auto [" << names.of(op.getLeast()) << ", " << names.of(op.getLargest()) << ", "
@@ -109,8 +109,8 @@ void Printer::print(EntryRangeOp op) {
 }
 
 void Printer::print(LoadRangesOp op) {
-  std::string values, text = "attn::ranges<" + std::to_string(op.getNumResults()) + ">(" + expr(op.getArray()) + ", " +
-                             expr(op.getAt()) + ").of";
+  std::string values, text = "attn::load_ranges<" + std::to_string(op.getNumResults()) + ">(" + expr(op.getArray()) +
+                             ", " + expr(op.getAt()) + ").values";
   for (auto [i, value] : llvm::enumerate(op.getValues())) {
     names.define(value, i % 2 ? "largest" : "least");
     values += (i ? ", " : "") + names.of(value).str();
@@ -123,9 +123,9 @@ void Printer::print(SelectTilesOp op) {
   for (Value value : op.getOperands())
     call += (call.empty() ? "" : ", ") + expr(value);
   line() << "attn::select_tiles(" << call;
-  printNumbers(op.getBody().front(), {"tile"}, "attn::TileTruth{", "}", "");
-  printNumbers(op.getInner().front(), {"tile"}, "attn::TileTruth{", "}", "");
-  printNumbers(op.getGroups().front(), {"group"}, "attn::GroupTruth{", "}", "");
+  printNumbers(op.getBody().front(), {"tile"}, "attn::TileVisibility{", "}", "");
+  printNumbers(op.getInner().front(), {"tile"}, "attn::TileVisibility{", "}", "");
+  printNumbers(op.getGroups().front(), {"group"}, "attn::GroupVisibility{", "}", "");
   printNumbers(op.getChunk().front(), {"from", "to"}, "", "");
 }
 
@@ -133,14 +133,14 @@ void Printer::print(SelectTilesOp op) {
 // Block maps
 //===----------------------------------------------------------------------===//
 
-void Printer::print(FillBlockBitsOp op) { printCall("mark_blocks", op->getOperands(), ");\n"); }
+void Printer::print(FillBlockBitsOp op) { printCall("fill_block_bits", op->getOperands(), ");\n"); }
 
 void Printer::print(GatherTilesOp op) {
   std::string options =
       std::to_string(op.getNumber()) + ", " + std::to_string(op.getTile()) + ", " + std::to_string(op.getBlock());
   if (op.getColumns())
-    return printCall("gather_listed<" + options + ">", op.getOperands(), ");\n");
-  printCall("gather_blocks<" + options + (op.getTransposed() ? ", true>" : ", false>"), op.getOperands(), ");\n");
+    return printCall("gather_list_tiles<" + options + ">", op.getOperands(), ");\n");
+  printCall("gather_block_tiles<" + options + (op.getTransposed() ? ", true>" : ", false>"), op.getOperands(), ");\n");
 }
 
 void Printer::print(GatheredOp op) {
@@ -157,10 +157,10 @@ void Printer::print(GatheredOp op) {
 
 void Printer::print(CooperativeLoopOp op) {
   size_t mark = names.mark();
-  printCall("together", op.getOperands(), "");
-  names.define(op.getBody().getArgument(0), "team");
+  printCall("cooperative_loop", op.getOperands(), "");
+  names.define(op.getBody().getArgument(0), "ctas");
   names.define(op.getBody().getArgument(1), "b");
-  os << ", [&](const attn::Team &" << names.of(op.getBody().getArgument(0)) << ", int "
+  os << ", [&](const attn::CooperativeCtas &" << names.of(op.getBody().getArgument(0)) << ", int "
      << names.of(op.getBody().getArgument(1)) << ") {\n";
   printBlock(op.getBody().front());
   line() << "});\n";

@@ -20,7 +20,7 @@ bool attn::isReserved(StringRef name) {
       "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while",
       "xor", "xor_eq",
       // What kernels and their headers call something of their own.
-      "message", "attn_queue", "min", "max", "abs", "tanh", "expf", "printf", "NULL", "std"};
+      "work_tile", "attn_queue", "min", "max", "abs", "tanh", "expf", "printf", "NULL", "std"};
   // What CUDA declares with C linkage, for double, and with a suffix for float.
   static const llvm::StringSet<> functions = {
       "acos",  "acosh",   "asin",    "asinh",  "atan",  "atan2",     "atanh",    "cbrt",   "ceil",      "copysign",

@@ -19,7 +19,7 @@ void Printer::print(AllocOp op) {
              << t.getPitch() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
       })
       .Case([&](RowStatisticsType t) {
-        text << "attn::Statistics<" << t.getRows() << "> " << names.of(op.getResult()) << "("
+        text << "attn::RowStatistics<" << t.getRows() << "> " << names.of(op.getResult()) << "("
              << op.getOffset().value_or(0) << ")";
       })
       .Case([&](StagingType t) {
@@ -30,7 +30,7 @@ void Printer::print(AllocOp op) {
       })
       .Case([&](RingType t) {
         if (auto statistics = dyn_cast<RowStatisticsType>(t.getTile())) {
-          text << "attn::StatisticsRing<" << statistics.getRows() << ", " << t.getStages() << "> "
+          text << "attn::RowStatisticsRing<" << statistics.getRows() << ", " << t.getStages() << "> "
                << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ", " << op.getBarriers().value_or(0)
                << ")";
           return;
@@ -49,42 +49,42 @@ void Printer::print(AllocOp op) {
               auto roles = user->getParentOfType<RolesOp>();
               return isa<ConsumerWaitOp>(user) && roles && roles.getConsumer().isAncestor(user->getParentRegion());
             });
-        text << (meets ? "attn::MeetingRing<"
-                 : put ? "attn::PutRing<"
+        text << (meets ? "attn::ExchangeRing<"
+                 : put ? "attn::StoreRing<"
                        : "attn::Ring<")
              << typeOf(tile.getElement()) << ", " << tile.getRows() << ", " << tile.getCols() << ", " << t.getStages()
-             << (reduced && !put ? ", /*a reducer, too=*/true" : "") << "> " << names.of(op.getResult()) << "("
+             << (reduced && !put ? ", /*read by dQ MMA, too=*/true" : "") << "> " << names.of(op.getResult()) << "("
              << op.getOffset().value_or(0) << ", " << op.getBarriers().value_or(0) << ")";
       })
       .Case([&](MailboxType t) {
-        text << "attn::Feed<" << t.getWords() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0)
-             << ")";
+        text << "attn::Mailbox<" << t.getWords() << "> " << names.of(op.getResult()) << "("
+             << op.getOffset().value_or(0) << ")";
       })
       .Case([&](RegisterOperandType t) {
-        text << "attn::Held<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
+        text << "attn::RegisterOperand<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
              << t.getWarps() << "> " << names.of(op.getResult());
       })
       .Case([&](SimtTileType t) {
-        text << "attn::Strip<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
+        text << "attn::SimtTile<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
              << t.getLanes() << "> " << names.of(op.getResult());
       })
       .Case([&](SimtScoresType t) {
-        text << "attn::Scores<" << t.getRows() << ", " << t.getCols() << ", " << t.getLanes() << "> "
+        text << "attn::SimtScores<" << t.getRows() << ", " << t.getCols() << ", " << t.getLanes() << "> "
              << names.of(op.getResult());
       })
       .Case([&](SimtProbabilitiesType t) {
-        text << "attn::Weights<" << t.getRows() << ", " << t.getCols() << ", " << t.getLanes() << "> "
+        text << "attn::SimtProbabilities<" << t.getRows() << ", " << t.getCols() << ", " << t.getLanes() << "> "
              << names.of(op.getResult());
       })
       .Case([&](SimtSoftmaxStateType t) {
-        text << "attn::StripRows<" << t.getRows() << ", " << t.getLanes() << "> " << names.of(op.getResult());
+        text << "attn::SimtSoftmaxState<" << t.getRows() << ", " << t.getLanes() << "> " << names.of(op.getResult());
       })
       .Case([&](FragType t) {
         text << "attn::Frag<" << t.getRows() << ", " << t.getCols() << ", " << t.getWarps() << "> "
              << names.of(op.getResult());
       })
       .Case([&](SoftmaxStateType t) {
-        text << "attn::Rows<" << t.getRows() << ", " << t.getWarps() << "> " << names.of(op.getResult());
+        text << "attn::SoftmaxState<" << t.getRows() << ", " << t.getWarps() << "> " << names.of(op.getResult());
       })
       .Default([&](Type) {
         text << metadataPlace(op) << " " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";

@@ -20,21 +20,21 @@ void Printer::print(RolesOp op) {
   os << "(" << shared << ");\n";
   line() << "if (attn::is_consumer()) {\n";
   indent += 2;
-  line() << "attn::take_registers<" << op.getConsumerRegisters() << ">();\n";
+  line() << "attn::alloc_registers<" << op.getConsumerRegisters() << ">();\n";
   if (op->getParentOfType<KernelOp>().getRoles().getPingpong())
-    line() << "attn::begin_turns();\n";
+    line() << "attn::ping_pong_init();\n";
   indent -= 2;
   printBlock(op.getConsumer().front());
   if (reduces) {
-    line() << "} else if (attn::is_reducer()) {\n";
-    line() << "  attn::keep_registers<" << *op.getDqMmaRegisters() << ">();\n";
+    line() << "} else if (attn::is_dq_mma()) {\n";
+    line() << "  attn::dealloc_registers<" << *op.getDqMmaRegisters() << ">();\n";
     printBlock(op.getDqMma().front());
   }
   line() << "} else {\n";
   indent += 2;
-  line() << "attn::keep_registers<" << op.getProducerRegisters() << ">();\n";
+  line() << "attn::dealloc_registers<" << op.getProducerRegisters() << ">();\n";
   if (adds) {
-    line() << "if (attn::is_adder()) {\n";
+    line() << "if (attn::is_dq_store()) {\n";
     printBlock(op.getDqStore().front());
     line() << "  return;\n";
     line() << "}\n";
@@ -59,24 +59,25 @@ void Printer::print(PersistentLoopOp op) {
             .walk([](AddStagedOp add) { return add.getSemaphore() ? WalkResult::interrupt() : WalkResult::advance(); })
             .wasInterrupted();
     line() << "for (int " << block
-           << " = attn::" << (waits ? "first_drawn(" + queue + ", " + blocks + ")" : "block_index()") << "; " << block
-           << " < " << blocks << "; " << block << " = attn::" << (waits ? "next_drawn" : "next_block") << "(" << queue
-           << ", " << block << ", " << blocks << ")) {\n";
+           << " = attn::" << (waits ? "first_work_tile_in_order(" + queue + ", " + blocks + ")" : "block_index()")
+           << "; " << block << " < " << blocks << "; " << block
+           << " = attn::" << (waits ? "next_work_tile_in_order" : "next_work_tile") << "(" << queue << ", " << block
+           << ", " << blocks << ")) {\n";
     printBlock(body);
     line() << "}\n";
-    line() << "attn::send_end(" << names.of(op.getMailbox()) << ");\n";
+    line() << "attn::publish_end(" << names.of(op.getMailbox()) << ");\n";
     names.close(mark);
     return;
   }
   std::string feed = names.of(op.getMailbox()).str();
   bool releasesWork = !body.empty() && isa<ReleaseWorkOp>(body.back());
-  line() << "for (attn::Message<" << body.getNumArguments() << "> message; attn::receive"
-         << (releasesWork ? "<true>" : "") << "(" << feed << ", message);) {\n";
+  line() << "for (attn::WorkTile<" << body.getNumArguments() << "> work_tile; attn::receive_work"
+         << (releasesWork ? "<true>" : "") << "(" << feed << ", work_tile);) {\n";
   indent += 2;
   for (BlockArgument word : body.getArguments()) {
     names.define(word, PersistentLoopOp::nameOf(word));
     if (!word.use_empty())
-      line() << "const int " << names.of(word) << " = message.words[" << word.getArgNumber() << "];\n";
+      line() << "const int " << names.of(word) << " = work_tile.words[" << word.getArgNumber() << "];\n";
   }
   indent -= 2;
   printBlock(body);
@@ -85,7 +86,7 @@ void Printer::print(PersistentLoopOp op) {
 }
 
 void Printer::print(PublishWorkOp op) {
-  line() << "attn::send(" << names.of(op.getMailbox());
+  line() << "attn::publish_work(" << names.of(op.getMailbox());
   for (Value word : op.getWords())
     os << ", " << expr(word);
   os << ");\n";
@@ -93,12 +94,13 @@ void Printer::print(PublishWorkOp op) {
 
 void Printer::print(OptimizationBarrierOp op) {
   names.define(op.getResult(), names.of(op.getNumber()));
-  line() << "const int " << names.of(op.getResult()) << " = attn::here(" << names.of(op.getNumber()) << ");\n";
+  line() << "const int " << names.of(op.getResult()) << " = attn::optimization_barrier(" << names.of(op.getNumber())
+         << ");\n";
 }
 
 void Printer::print(ReloadWorkOp op) {
   auto named = dyn_cast<NameLoc>(op.getLoc());
-  std::string text = "attn::recall(" + names.of(op.getMailbox()).str() + ", " + std::to_string(op.getWord()) + ")";
+  std::string text = "attn::reload_work(" + names.of(op.getMailbox()).str() + ", " + std::to_string(op.getWord()) + ")";
   names.define(op.getResult(), named ? named.getName().getValue() : "word");
   line() << "const int " << names.of(op.getResult()) << " = " << text << ";\n";
 }
@@ -111,7 +113,7 @@ void Printer::print(ProducerLoadOp op) {
   Value second = op.getRow(), third = op.getHead();
   if (map.getHeads() != 1)
     std::swap(second, third);
-  line() << "attn::fill"
+  line() << "attn::producer_load"
          << (!map.isPacked()       ? ""
              : map.getHeads() == 1 ? "_packed"
                                    : "_packed_heads")
@@ -123,28 +125,28 @@ void Printer::print(ProducerLoadOp op) {
 
 void Printer::print(ConsumerWaitOp op) {
   names.define(op.getTile(), (names.of(op.getRing()) + "_tile").str());
-  line() << "const auto " << names.of(op.getTile()) << " = attn::take(" << names.of(op.getRing());
+  line() << "const auto " << names.of(op.getTile()) << " = attn::consumer_wait(" << names.of(op.getRing());
   if (op.getMore())
     os << ", " << expr(op.getMore()) << ", " << names.of(op.getOtherwise());
   os << ");\n";
 }
 
 void Printer::print(ConsumerAdvanceOp op) {
-  names.define(op.getTile(), (names.of(op.getRing()) + "_passed").str());
-  line() << "const auto " << names.of(op.getTile()) << " = attn::pass(" << names.of(op.getRing()) << ");\n";
+  names.define(op.getTile(), (names.of(op.getRing()) + "_previous").str());
+  line() << "const auto " << names.of(op.getTile()) << " = attn::consumer_advance(" << names.of(op.getRing()) << ");\n";
 }
 
 void Printer::print(WarpgroupRowsOp op) {
   std::string tile = names.of(op.getTile()).str();
   names.define(op.getRows(), StringRef(tile).take_until([](char c) { return c == '_'; }).str() + "_rows");
-  line() << "const auto " << names.of(op.getRows()) << " = attn::own_rows(" << tile << ");\n";
+  line() << "const auto " << names.of(op.getRows()) << " = attn::warpgroup_rows(" << tile << ");\n";
 }
 
 void Printer::print(ConsumerReleaseOp op) {
-  printCall(op.getPassed()   ? "release_passed"
-            : op.getMore()   ? "release_early"
-            : op.getFenced() ? "release_fenced"
-                             : "release",
+  printCall(op.getPassed()   ? "consumer_release_previous"
+            : op.getMore()   ? "consumer_release_early"
+            : op.getFenced() ? "consumer_release_fenced"
+                             : "consumer_release",
             op->getOperands(), ");\n");
 }
 
@@ -182,16 +184,16 @@ void Printer::printProductWait(WaitOp op) {
   count(std::next(product->getIterator()), same ? op->getIterator() : block->without_terminator().end());
   if (block == op->getBlock() && !same)
     count(block->begin(), op->getIterator());
-  line() << "attn::wait_products<" << later << ">(" << names.of(product->getOperand(0)) << ");\n";
+  line() << "attn::warpgroup_wait<" << later << ">(" << names.of(product->getOperand(0)) << ");\n";
 }
 
 void Printer::print(RecomputeRowsOp op) {
-  line() << "attn::repair<" << op.getDimQk() << ", " << op.getDimV() << ">(" << names.of(op.getAcc());
+  line() << "attn::recompute_rows<" << op.getDimQk() << ", " << op.getDimV() << ">(" << names.of(op.getAcc());
   // Of all keys and plain rows it is the shorter form.
   bool plain = !op.getFirstKey() && !op.getTiles() && !isa<PairsType>(op.getQ0().getType());
   os << ", " << expr(op.getQ0()) << ", " << expr(op.getRows()) << ", ";
   if (op.getTiles()) {
-    os << "attn::along<" << *op.getTile() << ">(" << expr(op.getTiles());
+    os << "attn::kv_tiles<" << *op.getTile() << ">(" << expr(op.getTiles());
     printNumbers(op.getAlong().front(), {"j"}, "", "", "), ");
   } else if (!plain)
     os << (op.getFirstKey() ? expr(op.getFirstKey()) : "0") << ", ";

@@ -95,26 +95,7 @@ void Printer::printOp(Operation *op) {
 }
 
 /// The function of a header that an op calls.
-StringRef Printer::functionOf(Operation *op) {
-  StringRef name = op->getName().stripDialect();
-  return llvm::StringSwitch<StringRef>(name)
-      .Case("ping_pong_wait", "take_turn")
-      .Case("ping_pong_arrive", "pass_turn")
-      .Case("producer_commit", "publish")
-      .Case("release_work", "forget")
-      .Case("reduce_row_sums", "complete")
-      .Case("load_operand", "hold")
-      .Case("cache_probabilities", "hold_weights")
-      .Case("cached_grad_scores", "held_grads")
-      .Case("store_entry", "set")
-      .Case("init_lists", "begin_lists")
-      .Case("fill_block_bits", "mark_blocks")
-      .Case("store_sink_lse", "store_sinks")
-      .Case("store_corner", "store_block")
-      .Case("add_sink_grad", "add_sink_total")
-      .Case("accumulate_delta", "sum_grads")
-      .Default(name);
-}
+StringRef Printer::functionOf(Operation *op) { return op->getName().stripDialect(); }
 
 void Printer::print(scf::YieldOp op) {
   if (isa<scf::IfOp>(op->getParentOp()))
@@ -129,14 +110,14 @@ void Printer::print(ClearOp op) {
     printCall("clear_entry", op.getPlace(), ");\n");
   } else {
     int64_t threads = op->getParentOfType<KernelOp>().getSchedule().getWarps() * 32;
-    printCall("clear_share<" + std::to_string(threads) + ">", op->getOperands(), ");\n");
+    printCall("clear_slice<" + std::to_string(threads) + ">", op->getOperands(), ");\n");
   }
 }
 
 void Printer::print(BarrierOp op) { line() << (op.getWarp() ? "attn::sync_warp();\n" : "attn::barrier();\n"); }
 
 void Printer::print(SinglePassGradsOp op) {
-  line() << "attn::row_grads"
+  line() << "attn::single_pass_grads"
          << (op.getKnown()    ? op.getFactor() ? "<true, true>(" : "<false, true>("
              : op.getFactor() ? "<true>("
                               : "(")
@@ -146,14 +127,14 @@ void Printer::print(SinglePassGradsOp op) {
 }
 
 void Printer::print(SubtractDeltaOp op) {
-  line() << "attn::take_delta(" << names.of(op.getAcc()) << ", " << names.of(op.getWeights()) << ", "
+  line() << "attn::subtract_delta(" << names.of(op.getAcc()) << ", " << names.of(op.getWeights()) << ", "
          << names.of(op.getRow()) << ", " << literal(op.getFactor().convertToDouble()) << ");\n";
 }
 
 void Printer::print(StoreSumsOp op) {
   if (!op.getPlace())
     return printCall("store_row_sums", op->getOperands(), ");\n");
-  printCall("store_diagonals", {op.getDst(), op.getPitch(), op.getAcc(), op.getPlace()}, ");\n");
+  printCall("store_diagonal_sums", {op.getDst(), op.getPitch(), op.getAcc(), op.getPlace()}, ");\n");
 }
 
 void Printer::print(ScaleOp op) {
@@ -162,7 +143,9 @@ void Printer::print(ScaleOp op) {
   line() << "attn::scale(" << names.of(op.getPlace()) << ", " << literal(op.getFactor().convertToDouble()) << ");\n";
 }
 
-void Printer::print(ConvertOp op) { printCall(op.getAtOnce() ? "round_at_once" : "round", op->getOperands(), ");\n"); }
+void Printer::print(ConvertOp op) {
+  printCall(op.getAtOnce() ? "convert_at_once" : "convert", op->getOperands(), ");\n");
+}
 
 void Printer::print(NormalizeOp op) {
   printCall(op.getReduced() ? "divide" : op.getRepaired() ? "normalize<true>" : "normalize", op->getOperands(), ");\n");
@@ -184,12 +167,13 @@ void Printer::print(CopyAsyncOp op) {
   line();
   if (op.getWhen())
     os << "if (" << expr(op.getWhen()) << ") ";
-  os << "attn::copy_" << (op.getOnce() ? "once" : "async") << "<" << op.getDim() << ">(" << names.of(op.getDst())
+  os << "attn::copy_async" << (op.getOnce() ? "_once" : "") << "<" << op.getDim() << ">(" << names.of(op.getDst())
      << ", " << expr(op.getSrc()) << ", " << expr(op.getStride()) << ", " << expr(op.getRows()) << ");\n";
 }
 
 void Printer::print(LoadRowsOp op) {
-  line() << (op.getDim() ? "attn::hold_rows<" + std::to_string(*op.getDim()) + ">(" : std::string("attn::fetch("))
+  line() << (op.getDim() ? "attn::load_operand_rows<" + std::to_string(*op.getDim()) + ">("
+                         : std::string("attn::load_rows("))
          << names.of(op.getDst()) << ", " << expr(op.getSrc()) << ", " << expr(op.getStride()) << ", "
          << expr(op.getRows()) << ");\n";
 }
@@ -197,7 +181,7 @@ void Printer::print(LoadRowsOp op) {
 void Printer::print(LoadRowStatisticsOp op) {
   Value known = op.getGradLse() ? op.getGradLse() : op.getDelta();
   std::string stride = op.getStride() ? expr(op.getStride()) : "1ll";
-  line() << "attn::load_statistics(" << names.of(op.getRow()) << ", " << expr(op.getLse()) << ", " << stride << ", "
+  line() << "attn::load_row_statistics(" << names.of(op.getRow()) << ", " << expr(op.getLse()) << ", " << stride << ", "
          << (known ? expr(known) : "nullptr") << ", " << (op.getGradStride() ? expr(op.getGradStride()) : stride)
          << ", " << (op.getGradLse() ? "-1.f" : "1.f") << ", " << expr(op.getRows()) << ");\n";
 }
@@ -215,20 +199,20 @@ void Printer::print(WaitFiniteOp op) {
 }
 
 void Printer::print(IsFiniteOp op) {
-  names.define(op.getFinite(), "own");
+  names.define(op.getFinite(), "thread_finite");
   line() << "const bool " << names.of(op.getFinite()) << " = attn::is_finite(" << names.of(op.getPlace()) << ");\n";
 }
 
 void Printer::print(BarrierAndOp op) {
-  names.define(op.getAll(), "all");
-  line() << "const bool " << names.of(op.getAll()) << " = attn::barrier_all(" << expr(op.getOwn()) << ");\n";
+  names.define(op.getAll(), "all_finite");
+  line() << "const bool " << names.of(op.getAll()) << " = attn::barrier_and(" << expr(op.getOwn()) << ");\n";
 }
 
 void Printer::print(SubtileOp op) {
   std::string whole = names.of(op.getTile()).str(), column = op.getColumn() ? ", " + expr(op.getColumn()) : "";
   SharedType part = op.getPart().getType();
-  names.define(op.getPart(), wholeOf(op.getTile()).getDefiningOp<AllocOp>().getName().str() + "_part");
-  line() << "auto " << names.of(op.getPart()) << " = attn::part<" << part.getRows() << ", " << part.getCols() << ">("
+  names.define(op.getPart(), wholeOf(op.getTile()).getDefiningOp<AllocOp>().getName().str() + "_subtile");
+  line() << "auto " << names.of(op.getPart()) << " = attn::subtile<" << part.getRows() << ", " << part.getCols() << ">("
          << whole << column << ");\n";
 }
 
@@ -238,7 +222,7 @@ void Printer::print(MmaAbtOp op) {
   std::string q = names.of(op.getQ()).str();
   if (op.getFirst())
     q = "attn::rows_from<" + std::to_string(int64_t(*op.getFirst())) + ">(" + q + ")";
-  line() << "attn::mma_qk" << options << names.of(op.getS()) << ", " << q << ", " << names.of(op.getK()) << ");\n";
+  line() << "attn::mma_abt" << options << names.of(op.getS()) << ", " << q << ", " << names.of(op.getK()) << ");\n";
 }
 
 void Printer::print(ModifyOp op) {
@@ -257,7 +241,7 @@ void Printer::printModifier(ValueRange at, StringRef small, Region &smallBody, R
 }
 
 void Printer::print(ApplyMaskOp op) {
-  line() << "attn::keep" << (op.getTransposed() ? "_turned" : "") << "(" << names.of(op.getS()) << ", "
+  line() << "attn::apply_mask" << (op.getTransposed() ? "_transposed" : "") << "(" << names.of(op.getS()) << ", "
          << expr(op.getQ0()) << ", " << expr(op.getK0()) << ", ";
   printLambda(op.getBody().front(), "});\n", op.getTransposed());
 }
@@ -271,7 +255,7 @@ void Printer::print(AddSinkOp op) {
 void Printer::printLambda(Block &body, StringRef end, bool turned) {
   size_t mark = names.mark();
   const char *row = turned ? "key" : "query", *column = turned ? "query" : "key";
-  const char *test[] = {row, column}, *score[] = {"score", row, column, "base", "ahead", "head"};
+  const char *test[] = {row, column}, *score[] = {"score", row, column, "base", "column_offset", "head"};
   bool tests = body.getNumArguments() == std::size(test), sink = body.getNumArguments() <= 1;
   os << "[=](";
   for (BlockArgument arg : body.getArguments()) {
@@ -294,9 +278,9 @@ void Printer::printLambda(Block &body, StringRef end, bool turned) {
   if (values.empty())
     line() << "return true;\n";
   else if (values.size() == 2 && !tests) // a score and its derivative
-    line() << "return attn::Changed{" << join(", ", Precedence::Conditional) << "};\n";
+    line() << "return attn::ModifiedScore{" << join(", ", Precedence::Conditional) << "};\n";
   else if (several && !tests) // the score is a * b + c
-    line() << "return attn::Linear{" << join(", ", Precedence::Conditional) << "};\n";
+    line() << "return attn::LinearScore{" << join(", ", Precedence::Conditional) << "};\n";
   else
     line() << "return " << join(" & ", several ? Precedence::And : Precedence::Conditional) << ";\n";
   indent -= 2;
@@ -317,7 +301,7 @@ std::string Printer::literal(double value) {
 std::string Printer::base2(double scale) { return literal(scale * std::log2(std::exp(1.0))); }
 
 void Printer::print(OnlineSoftmaxOp op) {
-  line() << (op.getAcc()        ? "attn::softmax_step("
+  line() << (op.getAcc()        ? "attn::online_softmax("
              : op.getRepaired() ? "attn::softmax<true>("
                                 : "attn::softmax(")
          << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", ";
@@ -327,11 +311,11 @@ void Printer::print(OnlineSoftmaxOp op) {
 }
 
 void Printer::print(SoftmaxConvertOp op) {
-  line() << "attn::weigh" << (op.getRepaired() ? "<true>(" : "(") << names.of(op.getP()) << ", " << names.of(op.getS())
-         << ", " << names.of(op.getRow()) << ", " << base2(op.getScale().convertToDouble());
+  line() << "attn::softmax_convert" << (op.getRepaired() ? "<true>(" : "(") << names.of(op.getP()) << ", "
+         << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", " << base2(op.getScale().convertToDouble());
   std::string small;
   if (op.getBecomes())
-    small = "attn::SmallTo{" + base2(op.getBecomes()->convertToDouble()) + "}";
+    small = "attn::SmallBound{" + base2(op.getBecomes()->convertToDouble()) + "}";
   else if (op.getWithin())
     small = literal(op.getWithin()->convertToDouble());
   if (op.getModify().empty())
@@ -341,7 +325,7 @@ void Printer::print(SoftmaxConvertOp op) {
 }
 
 void Printer::print(MmaAbOp op) {
-  line() << (op.getGuarded() ? "attn::mma_pv_guarded(" : "attn::mma_pv(") << names.of(op.getAcc()) << ", "
+  line() << (op.getGuarded() ? "attn::mma_ab_guarded(" : "attn::mma_ab(") << names.of(op.getAcc()) << ", "
          << names.of(op.getP()) << ", " << names.of(op.getV());
   if (op.getGuarded() && op.getWhen())
     os << ", " << expr(op.getWhen());
@@ -350,9 +334,9 @@ void Printer::print(MmaAbOp op) {
 
 void Printer::print(StoreOp op) {
   if (op.getFactor()) { // by the warpgroup that multiplies dQ
-    line() << "attn::store_alone<" << op.getDim() << ">(" << expr(op.getDst()) << ", " << expr(op.getStride()) << ", "
-           << names.of(op.getAcc()) << ", " << literal(op.getFactor()->convertToDouble()) << ", " << expr(op.getRows())
-           << ");\n";
+    line() << "attn::store_warpgroup<" << op.getDim() << ">(" << expr(op.getDst()) << ", " << expr(op.getStride())
+           << ", " << names.of(op.getAcc()) << ", " << literal(op.getFactor()->convertToDouble()) << ", "
+           << expr(op.getRows()) << ");\n";
     return;
   }
   line() << "attn::store<" << op.getDim() << ">(" << expr(op.getDst()) << ", " << expr(op.getStride()) << ", "
@@ -360,7 +344,7 @@ void Printer::print(StoreOp op) {
 }
 
 std::string Printer::stateOf(Value lse, Value sum) {
-  return sum ? "attn::Partial{" + expr(lse) + ", " + expr(sum) + "}" : expr(lse);
+  return sum ? "attn::PartialState{" + expr(lse) + ", " + expr(sum) + "}" : expr(lse);
 }
 
 void Printer::print(StoreLseOp op) {
@@ -371,28 +355,29 @@ void Printer::print(StoreLseOp op) {
 
 void Printer::print(StorePaddingOp op) {
   if (op.getLanes()) {
-    std::string function = "pad_rows<" + std::to_string(op.getDim()) + ", " + std::to_string(*op.getLanes()) + ">";
+    std::string function =
+        "store_padding_rows<" + std::to_string(op.getDim()) + ", " + std::to_string(*op.getLanes()) + ">";
     return printCall(function, op->getOperands(), ");\n");
   }
   auto kernel = op->getParentOfType<KernelOp>();
   int64_t rows = kernel.getTileRows(), threads = kernel.getSchedule().getWarps() * 32;
   if (op.getDim() == 1) { // of an LSE
     bool pairs = isa<PairsType>(op.getStride().getType());
-    line() << "attn::store_minus_inf<" << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
+    line() << "attn::store_padding_lse<" << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
            << (pairs ? expr(op.getStride()) + ", " : "") << expr(op.getWriteRows()) << ");\n";
     return;
   }
   // With keys at rest, or rows that keys pass by, there is no register for what a loop over messages would know ahead
   // of them.
   bool scarce = (kernel.getKeys() && kernel.isPersistent()) || kernel.hasStationaryRows();
-  line() << "attn::store_zero<" << op.getDim() << ", " << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
-         << expr(op.getStride()) << ", " << expr(op.getWriteRows()) << (scarce ? ", attn::thread_here()" : "")
-         << ");\n";
+  line() << "attn::store_padding<" << op.getDim() << ", " << rows << ", " << threads << ">(" << expr(op.getDst())
+         << ", " << expr(op.getStride()) << ", " << expr(op.getWriteRows())
+         << (scarce ? ", attn::reread_thread_index()" : "") << ");\n";
 }
 
 void Printer::print(CombineOp op) {
   auto schedule = op->getParentOfType<KernelOp>().getSchedule();
-  line() << "attn::merge<" << op.getDim() << ", " << schedule.getQTile() << ", " << schedule.getWarps() * 32 << ">("
+  line() << "attn::combine<" << op.getDim() << ", " << schedule.getQTile() << ", " << schedule.getWarps() * 32 << ">("
          << expr(op.getO()) << ", " << expr(op.getStride()) << ", " << (op.getLse() ? expr(op.getLse()) : "nullptr")
          << ", " << expr(op.getPartialO()) << ", " << expr(op.getPartialMax()) << ", " << expr(op.getPartialSum())
          << ", " << base2(op.getScale().convertToDouble()) << ", " << expr(op.getSplits()) << ", "

@@ -41,30 +41,30 @@
 //--- document.mlir
 // Of query tiles it is known which ids they have, in groups too; a key tile asks its own.
 // CHECK-LABEL: tile.kernel @g_ranges_q(
-// CHECK-SAME: %query_ranges: !tile.ptr<i32>, %visited_tiles_kv: !tile.ptr<i32>, %visits_taken_kv: !tile.ptr<i32>
+// CHECK-SAME: %query_ranges: !tile.ptr<i32>, %q_tile_list: !tile.ptr<i32>, %q_tile_list_counter: !tile.ptr<i32>
 // CHECK-SAME: grid(dense heads 1)
-// CHECK: metadata.init_lists %visited_tiles_kv
+// CHECK: metadata.init_lists %q_tile_list
 // CHECK: metadata.entry_range
 // CHECK: tile.store_entry %query_ranges
-// CHECK-LABEL: tile.kernel @g_visits_kv(
+// CHECK-LABEL: tile.kernel @g_q_tile_lists(
 // CHECK-SAME: grid(dense heads 1 keys)
-// CHECK: metadata.select_tiles %visits_kv[%{{.*}}] in %visited_tiles_kv(
+// CHECK: metadata.select_tiles %q_tile_list_headers[%{{.*}}] in %q_tile_list(
 // CHECK: metadata.load_ranges %query_ranges
 // CHECK-LABEL: tile.kernel @g_ranges(
-// CHECK-LABEL: tile.kernel @g_visits(
-// CHECK: metadata.select_tiles %visits[%{{.*}}] in %visited_tiles(
+// CHECK-LABEL: tile.kernel @g_kv_tile_lists(
+// CHECK: metadata.select_tiles %kv_tile_list_headers[%{{.*}}] in %kv_tile_list(
 
 // CHECK-LABEL: tile.kernel @g(
-// CHECK-SAME: %visited_tiles_kv: !tile.ptr<i32>, %visits_kv: !tile.ptr<i32>, %visits_taken_kv: !tile.ptr<i32>
+// CHECK-SAME: %q_tile_list: !tile.ptr<i32>, %q_tile_list_headers: !tile.ptr<i32>, %q_tile_list_counter: !tile.ptr<i32>
 // CHECK: tile.kv_loop [%c0_i32, %full, %end] tests {{\[\[}}], [0, 1, 2]]
-// CHECK: tile.load uniform %visited_tiles_kv
+// CHECK: tile.load uniform %q_tile_list
 // CHECK-LABEL: tile.kernel @g_dq(
-// CHECK-SAME: %visited_tiles: !tile.ptr<i32>
-// CHECK: tile.load uniform %visited_tiles[
+// CHECK-SAME: %kv_tile_list: !tile.ptr<i32>
+// CHECK: tile.load uniform %kv_tile_list[
 
 // Where dQ is added up, a tile with keys behind the last one is tested whatever its list says, and nobody walks from query tiles.
-// SUMS-LABEL: tile.kernel @g_visits_kv(
-// SUMS-NOT: @g_visits(
+// SUMS-LABEL: tile.kernel @g_q_tile_lists(
+// SUMS-NOT: @g_kv_tile_lists(
 // SUMS-LABEL: tile.kernel @g(
 // SUMS: %[[SHORT:.*]] = arith.cmpi slt, %rows, %c128_i32
 // SUMS: %[[FULL:.*]] = arith.select %[[SHORT]], %c0_i32, %full
@@ -74,10 +74,10 @@ attn.backward @g of(@p)
 
 //--- blocks.mlir
 // Heads that differ have lists of their own, and of a key tile the columns of blocks are asked for.
-// CHECK-LABEL: tile.kernel @g_visits_kv(
+// CHECK-LABEL: tile.kernel @g_q_tile_lists(
 // CHECK-SAME: grid(packed heads 4 keys)
 // CHECK: metadata.gather_tiles 0 %{{.*}} at(%{{.*}} to %{{.*}}) tiles(%{{.*}}) of 64 in 20 transposed
-// CHECK-LABEL: tile.kernel @g_visits(
+// CHECK-LABEL: tile.kernel @g_kv_tile_lists(
 // CHECK: metadata.gather_tiles 0 %{{.*}} at(%{{.*}} to %{{.*}}) tiles(%{{.*}}) of {{[0-9]+}} in 30{{$}}
 attn.problem @p mask(#attn.and<#attn.causal, #attn.block_map<"a", "b", q = 20, kv = 30, per_sequence, per_head>>)
   layout(thd padded) heads(4, 2) dims(64) dtype(bf16)

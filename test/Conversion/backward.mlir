@@ -7,8 +7,8 @@ attn.problem @p mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16) 
 attn.backward @grads of(@p) dlse
 
 // CHECK-NOT: attn.
-// CHECK: tile.kernel @grads_prepare({{.*}}) target("cpu") grid(packed heads 4) schedule(#tile.auxiliary<q_tile = 128
-// CHECK: tile.preprocess %row_statistics {{.*}} dlse(
+// CHECK: tile.kernel @grads_preprocess({{.*}}) target("cpu") grid(packed heads 4) schedule(#tile.auxiliary<q_tile = 128
+// CHECK: tile.preprocess %tile_statistics {{.*}} dlse(
 
 // Key tiles and kv heads; for both query heads of one.
 // CHECK: tile.kernel @grads({{.*}}) target("cpu") grid(packed heads 2 keys)
@@ -37,7 +37,7 @@ attn.backward @grads of(@p) dlse
 
 // Boxes end where the sequence does: what another one has behind it would join its gradients. Weights, and then gradients of
 // scores, are held in registers, where scores were.
-// HOPPER: tile.kernel @grads_prepare({{.*}}) target("sm_80")
+// HOPPER: tile.kernel @grads_preprocess({{.*}}) target("sm_80")
 // HOPPER: tile.kernel @grads({{.*}}) target("sm_90a") {{.*}}dq_columns = 32
 // HOPPER: tile.copy_tma %K, %k_map at(%[[KEY:.*]], %kv_head) rows(%[[KEYS:.*]]) : {{.*}}, !tile.tensor_map<128xbf16, packed>
 // HOPPER-NEXT: tile.copy_tma %V, %v_map at(%[[KEY]], %kv_head) rows(%[[KEYS]]) : {{.*}}, !tile.tensor_map<128xbf16, packed>
@@ -54,12 +54,12 @@ attn.backward @grads of(@p) dlse
 // HOPPER: tile.mma_atb %dQ, %dS_tile, %K : !tile.frag<256x32, 16>
 // HOPPER: tile.mma_ab %dK, %p, %Q
 // Tiles of packed sequences one after the other: the last queries first, in the order of key tiles.
-// HOPPER: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) semaphore(%turn of %key_tile)
+// HOPPER: tile.add_global %accumulator, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) semaphore(%semaphore of %key_tile)
 // HOPPER-NEXT: (%[[OTHER:.*]]: i32):
 // HOPPER: tile.yield %{{.*}} : i1
 // HOPPER-NOT: tile.barrier
-// HOPPER: tile.kernel @grads_dq({{.*}}) target("sm_80")
-// HOPPER: tile.postprocess %dq_rows stride(%dq_row), %sum rows(%rows of %write_rows) by 1.250000e-01 dim 64 columns 32 semaphore(%turn) :
+// HOPPER: tile.kernel @grads_postprocess({{.*}}) target("sm_80")
+// HOPPER: tile.postprocess %dq_rows stride(%dq_row), %accumulator rows(%rows of %write_rows) by 1.250000e-01 dim 64 columns 32 semaphore(%semaphore) :
 
 // The next tile's keys come while this one's are in use; its values, too, if they are narrow.
 // RUN: sed 's/heads(4, 2)/heads(4)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=AHEAD
@@ -100,7 +100,7 @@ attn.backward @grads of(@p) dlse
 // RUN: sed 's/dims(64)/dims(256)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=WIDE
 // WIDE-NOT: clears(
 // WIDE: tile.kernel @grads_dv({{.*}}kv_tile = 128
-// WIDE: tile.clear %dq_sum count(%{{.*}}) block(%{{.*}} of %blocks) : !tile.ptr<f32>
+// WIDE: tile.clear %dq_accumulator count(%{{.*}}) block(%{{.*}} of %blocks) : !tile.ptr<f32>
 // WIDE: tile.kv_loop
 // WIDE-NOT: tile.store_and_sync %
 // WIDE: tile.kernel @grads({{.*}}kv_tile = 128{{.*}}stages = 1
@@ -109,13 +109,13 @@ attn.backward @grads of(@p) dlse
 // WIDE-NEXT: tile.wait %[[DK]]
 // WIDE-NEXT: %[[DQ:.*]] = tile.mma_atb %dQ, %dS_tile, %K
 // WIDE-NEXT: tile.wait %[[DQ]]
-// WIDE: tile.add_global %sum, %dQ left(%{{[^)]*}}) : !tile.frag<128x128, 8>
-// WIDE: tile.postprocess %dq_rows stride(%dq_row), %sum rows({{.*}}) by 6.250000e-02 dim 256 columns 128 from_registers :
+// WIDE: tile.add_global %accumulator, %dQ left(%{{[^)]*}}) : !tile.frag<128x128, 8>
+// WIDE: tile.postprocess %dq_rows stride(%dq_row), %accumulator rows({{.*}}) by 6.250000e-02 dim 256 columns 128 from_registers :
 
 // RUN: sed 's/dims(64)/dims(256)/; s/thd/bshd/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=KEYLESS
 // Without keys no block clears.
 // KEYLESS: tile.clear
-// KEYLESS: tile.kernel @grads_dq
+// KEYLESS: tile.kernel @grads_postprocess
 // KEYLESS: %[[ANY:.*]] = arith.cmpi slt, %{{.*}}, %seqlen_kv
 // KEYLESS: %[[ROWS:.*]] = arith.select %[[ANY]], %rows, %
 // KEYLESS: tile.postprocess {{.*}} rows(%[[ROWS]] of %rows) {{.*}} columns 128
@@ -127,12 +127,12 @@ attn.backward @grads of(@p) dlse
 
 // Dense ones in any order, but behind the first, which writes. Where arrays say who that is, sums begin with 0.
 // RUN: sed 's/thd/bshd/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=DENSE
-// DENSE: tile.preprocess {{.*}}semaphore(%turn)
+// DENSE: tile.preprocess {{.*}}semaphore(%semaphore)
 // DENSE: tile.copy_tma %K, %k_map at(%{{[^,]*}}, %kv_head, %b) : {{.*}}, !tile.tensor_map<128xbf16>
 // DENSE: %query_tiles =
 // DENSE: tile.copy_tma %Q, %q_map at(%{{[^,]*}}, %h, %b) : {{.*}}, !tile.tensor_map<128xbf16>
-// DENSE: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) semaphore(%turn{{.*}} of %key_tile) after_first : !tile.frag
-// DENSE: tile.postprocess %dq_rows stride(%dq_row), %sum rows(%rows of %rows) by 1.250000e-01 dim 64 columns 32 semaphore(%turn) :
+// DENSE: tile.add_global %accumulator, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) semaphore(%semaphore{{.*}} of %key_tile) after_first : !tile.frag
+// DENSE: tile.postprocess %dq_rows stride(%dq_row), %accumulator rows(%rows of %rows) by 1.250000e-01 dim 64 columns 32 semaphore(%semaphore) :
 // Rows whose keys are all in the first tile are not accumulated. Not where a dQ MMA warpgroup has few columns, but of packed
 // rows; of dense ones not under masks whose walks begin
 // elsewhere, or end for all rows alike, nor of packed ones where heads share keys; else packed sequences may be short under any mask of one run.
@@ -142,7 +142,7 @@ attn.backward @grads of(@p) dlse
 // RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.band<left = 99, right = 99>/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefixes=ALONE,PADDING -DSLOTS=1
 // ALONE: %[[ONE:.*]] = arith.cmpi sle, %end{{.*}}, %c1_i32
 // ALONE: %[[ALONE:.*]] = arith.andi %[[ONE]], %{{.*}}
-// ALONE: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<[[SLOTS]], 32768>) semaphore(%turn{{.*}} of %key_tile){{.*}} sole_writer(%[[ALONE]]) to(%dq_rows : !tile.ptr<bf16> stride %dq_row rows %{{.*}} by {{.*}} dim {{64|128}}) : !tile.frag
+// ALONE: tile.add_global %accumulator, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<[[SLOTS]], 32768>) semaphore(%semaphore{{.*}} of %key_tile){{.*}} sole_writer(%[[ALONE]]) to(%dq_rows : !tile.ptr<bf16> stride %dq_row rows %{{.*}} by {{.*}} dim {{64|128}}) : !tile.frag
 // ALONE: %[[DONE:.*]] = arith.cmpi slt, %{{.*}}, %c0_i32
 // ALONE: scf.if %[[DONE]] {
 // PADDING: tile.store_padding
@@ -150,7 +150,7 @@ attn.backward @grads of(@p) dlse
 // ALONE-NEXT: arith.constant
 // ALONE-NEXT: arith.extsi
 // ALONE-NEXT: arith.muli
-// ALONE-NEXT: %sum = tile.advance %dq_sum
+// ALONE-NEXT: %accumulator = tile.advance %dq_accumulator
 // ALONE-NEXT: tile.postprocess
 // RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/attn.causal/attn.full/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=SUMMED
 // RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/attn.causal/attn.band<left = 99, right = 0>/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=SUMMED
@@ -160,17 +160,17 @@ attn.backward @grads of(@p) dlse
 // SUMMED-NOT: alone(
 
 // RUN: sed 's/thd/bshd/; s/attn.causal/attn.prefix<"lengths">/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=CLEARED
-// CLEARED: tile.preprocess {{.*}}clears(%sum) columns 64
-// CLEARED: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) : !tile.frag
+// CLEARED: tile.preprocess {{.*}}clears(%accumulator) columns 64
+// CLEARED: tile.add_global %accumulator, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) : !tile.frag
 
 // If asked for, dense ones in order, too, and heads of a group one after the other.
 // RUN: sed 's/thd/bshd/; s/dlse/deterministic dlse/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=TURNS
-// TURNS: tile.kernel @grads_prepare({{.*}}dq_turns
-// TURNS: tile.preprocess {{.*}}semaphore(%turn)
-// TURNS: tile.kernel @grads({{.*}}dq_turns
-// TURNS: %together = arith.minsi
+// TURNS: tile.kernel @grads_preprocess({{.*}}dq_semaphore
+// TURNS: tile.preprocess {{.*}}semaphore(%semaphore)
+// TURNS: tile.kernel @grads({{.*}}dq_semaphore
+// TURNS: %heads_per_group = arith.minsi
 // TURNS: %query_tiles =
-// TURNS: tile.add_global {{.*}} semaphore(%turn of %key_tile)
+// TURNS: tile.add_global {{.*}} semaphore(%semaphore of %key_tile)
 
 // Staged where sums have 128 columns. Narrower and wider ones are added from registers: where there is a dQ
 // MMA warpgroup more heads are interleaved then, and keys have two slots.
@@ -183,28 +183,28 @@ attn.backward @grads of(@p) dlse
 // RUN: sed 's/thd/bshd/; s/dlse/deterministic/; s/heads(4, 2)/heads(4)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=NARROW
 // NARROW: tile.kernel @grads(
 // NARROW: %K = tile.alloc "K" slots 2 :
-// NARROW: tile.alloc "turns" : !tile.staging<2, 0>
+// NARROW: tile.alloc "order" : !tile.staging<2, 0>
 // NARROW: %[[SHORT:.*]] = arith.divui %c384_i32, %tiles
 // NARROW: %[[LEAST:.*]] = arith.maxsi %[[SHORT]], %c32_i32
-// NARROW: %together = arith.minsi %[[LEAST]], %c64_i32
-// NARROW: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%turns : !tile.staging<2, 0>) semaphore(%turn{{.*}} of %key_tile) : !tile.frag
+// NARROW: %heads_per_group = arith.minsi %[[LEAST]], %c64_i32
+// NARROW: tile.add_global %accumulator, %dQ left(%{{[^)]*}}) through(%order : !tile.staging<2, 0>) semaphore(%semaphore{{.*}} of %key_tile) : !tile.frag
 // Of wide heads fewer are interleaved.
 // RUN: sed 's/thd/bshd/; s/dlse/deterministic/; s/dims(64)/dims(256)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=FEWER
 // FEWER: tile.kernel @grads(
 // FEWER: %[[SHORT:.*]] = arith.divui %c128_i32{{.*}}, %tiles
 // FEWER: %[[LEAST:.*]] = arith.maxsi %[[SHORT]], %c8_i32
-// FEWER: %together = arith.minsi %[[LEAST]], %c16_i32
+// FEWER: %heads_per_group = arith.minsi %[[LEAST]], %c16_i32
 // RUN: sed 's/dlse/deterministic/; s/dims(64)/dims(256)/' %s | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=GATED
-// GATED: tile.preprocess {{.*}}semaphore(%turn)
+// GATED: tile.preprocess {{.*}}semaphore(%semaphore)
 // Nobody clears what the first tile writes.
 // GATED: tile.kernel @grads_dv(
 // GATED-NOT: tile.clear {{.*}} count(
-// GATED: tile.kernel @grads({{.*}}dq_turns
-// GATED: tile.alloc "turns" : !tile.staging<2, 0>
+// GATED: tile.kernel @grads({{.*}}dq_semaphore
+// GATED: tile.alloc "order" : !tile.staging<2, 0>
 // GATED: tile.mma_ab %dK
 // GATED: tile.mma_atb %dQ
-// GATED: tile.add_global %sum, %dQ left(%{{[^)]*}}) through(%turns : !tile.staging<2, 0>) semaphore(%turn{{.*}} of %key_tile) : !tile.frag
-// GATED: tile.postprocess %dq_rows stride(%dq_row), %sum rows(%rows of %write_rows) by 6.250000e-02 dim 256 columns 128 from_registers semaphore(%turn) :
+// GATED: tile.add_global %accumulator, %dQ left(%{{[^)]*}}) through(%order : !tile.staging<2, 0>) semaphore(%semaphore{{.*}} of %key_tile) : !tile.frag
+// GATED: tile.postprocess %dq_rows stride(%dq_row), %accumulator rows(%rows of %write_rows) by 6.250000e-02 dim 256 columns 128 from_registers semaphore(%semaphore) :
 
 // Not where tiles that add before are not known, or would be waited for long: there
 // query tiles are at rest for dQ, as on all other targets.

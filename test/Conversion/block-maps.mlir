@@ -28,7 +28,7 @@
 // inside the sequence are as the bits say.
 // CHECK-LABEL: tile.kernel @p_ranges(
 // CHECK-NOT: metadata.entry_range
-// CHECK-LABEL: tile.kernel @p_visits(%offsets_bits: !tile.ptr<i32>, %offsets_bits_rows: i32, %offsets_bits_words: i32,
+// CHECK-LABEL: tile.kernel @p_kv_tile_lists(%offsets_bits: !tile.ptr<i32>, %offsets_bits_rows: i32, %offsets_bits_words: i32,
 // CHECK: metadata.select_tiles
 // CHECK: metadata.gathered 0 at(%j) : i1
 // CHECK: metadata.gathered 0 at(%{{.*}}) : i32
@@ -36,15 +36,15 @@
 
 // CHECK-LABEL: tile.kernel @p(
 // CHECK-NOT: %offsets:
-// CHECK-SAME: %offsets_bits: !tile.ptr<i32>, %offsets_bits_rows: i32, %offsets_bits_words: i32, %visited_tiles
+// CHECK-SAME: %offsets_bits: !tile.ptr<i32>, %offsets_bits_rows: i32, %offsets_bits_words: i32, %kv_tile_list
 // CHECK: %[[FIRST:.*]] = arith.divui %k0, %c100_i32
 // CHECK: tile.apply_mask
 // CHECK: metadata.is_listed %offsets_bits(%offsets_bits_rows, %offsets_bits_words) at(%{{.*}}, %{{.*}} from %[[FIRST]])
 
-// TEXT: attn::mark_blocks(offsets_bits, offsets_bits_rows, offsets_bits_words, offsets, columns, columns_entries, 1, block, blocks);
+// TEXT: attn::fill_block_bits(offsets_bits, offsets_bits_rows, offsets_bits_words, offsets, columns, columns_entries, 1, block, blocks);
 // TEXT: const auto [some, all] = attn::gathered<0>(tile
-// TEXT: attn::gather_blocks<0, 64, 100, false>(offsets_bits, offsets_bits_rows, offsets_bits_words,
-// TEXT: attn::listed_near(offsets_bits, offsets_bits_rows, offsets_bits_words,
+// TEXT: attn::gather_block_tiles<0, 64, 100, false>(offsets_bits, offsets_bits_rows, offsets_bits_words,
+// TEXT: attn::block_bit_near(offsets_bits, offsets_bits_rows, offsets_bits_words,
 attn.problem @p mask(#attn.block_map<"offsets", "columns", q = 32, kv = 100>) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
 
 //--- heads.mlir
@@ -54,7 +54,7 @@ attn.problem @p mask(#attn.block_map<"offsets", "columns", q = 32, kv = 100>) la
 // CHECK: metadata.fill_block_bits {{.*}} lines(%[[LINES]])
 // CHECK-LABEL: tile.kernel @p_blocks_(
 // CHECK: metadata.fill_block_bits {{.*}} lines(%c1_i32)
-// CHECK-LABEL: tile.kernel @p_visits
+// CHECK-LABEL: tile.kernel @p_kv_tile_lists
 // CHECK-SAME: grid(packed heads 4)
 attn.problem @p mask(#attn.or<#attn.block_map<"mine", "some", q = 16, kv = 48, per_sequence, per_kv_head>,
                               #attn.and<#attn.causal, #attn.block_map<"ours", "all", q = 200, kv = 7>>>)

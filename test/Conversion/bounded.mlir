@@ -31,8 +31,8 @@
 // CHECK-NEXT: %b = arith.divui %block, %c4_i32
 // CHECK-NEXT: %first = tile.load uniform %cu_seqlens_q[%b]
 // What is behind the last sequence is shared out.
-// CHECK: %behind_all = arith.select
-// CHECK: scf.for %{{.*}} = %c0_i32 to %behind_all step
+// CHECK: %padding_end = arith.select
+// CHECK: scf.for %{{.*}} = %c0_i32 to %padding_end step
 // CHECK: tile.store_padding
 // A tile in one turn, if there are no more rows than max_seqlen says.
 // CHECK: scf.for %q0 = %c0_i32 to %len_q step %c128_i32
@@ -44,9 +44,9 @@ attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_
 //--- padded.mlir
 // Two tiles on other targets, whose blocks' places are used again.
 // CHECK: grid(packed heads 4 tiles 2) schedule(#tile.tiled<q_tile = 64
-// CHECK: %behind = tile.load uniform %padded_offsets_q
+// CHECK: %next_first = tile.load uniform %padded_offsets_q
 // CHECK: scf.for %{{.*}} = %c0_i32 to %before step
-// CHECK: scf.for %{{.*}} = %c0_i32 to %behind_all step
+// CHECK: scf.for %{{.*}} = %c0_i32 to %padding_end step
 // CHECK: scf.for %q0 = %{{.*}} to %{{.*}} step %c128_i32
 // CHECK-NEXT: tile.barrier
 // CHECK: scf.if
@@ -58,7 +58,7 @@ attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(
 // CHECK: tile.kernel @p({{.*}}) grid(packed heads 4 tiles 1) schedule(#tile.single_pass<q_tile = 192, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1, stages = 1>)
 // CHECK: %K = tile.alloc "K" : !tile.shared<192x128xbf16, swizzled>
 // CHECK: %all_scores = tile.alloc "all_scores" : !tile.frag<192x192, 12>
-// CHECK: %all = tile.alloc "all" : !tile.register_operand<192x192xbf16, 12>
+// CHECK: %P = tile.alloc "P" : !tile.register_operand<192x192xbf16, 12>
 // More than a tile of keys, and no more than a single pass has.
 // CHECK-DAG: %[[MORE:.*]] = arith.cmpi sgt, %len_kv, %c64_i32
 // CHECK-DAG: %[[FEW:.*]] = arith.cmpi sle, %len_kv, %c192_i32
@@ -71,10 +71,10 @@ attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(
 // CHECK: scf.if
 // CHECK-NEXT: tile.apply_mask %all_scores
 // CHECK: tile.online_softmax %all_scores, %row
-// CHECK-NEXT: tile.convert %all, %all_scores
+// CHECK-NEXT: tile.convert %P, %all_scores
 // CHECK-NEXT: tile.clear %acc
 // CHECK-NEXT: tile.copy_tma %V, %v_map at(%first_key, %h) rows(%len_kv) boxes 3
-// CHECK: tile.mma_ab %acc, %all, %V
+// CHECK: tile.mma_ab %acc, %P, %V
 // CHECK: } else {
 // Else they are walked as ever, a box in a slot.
 // CHECK: tile.kv_loop
@@ -103,11 +103,11 @@ attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(
 //
 // CUDA: attn::Ring<attn::bf16, 192, 128, 1> K(
 // CUDA: if (len_kv > 64 & len_kv <= 192) {
-// CUDA: attn::mma_qk(all_scores, Q_tile, K_tile);
-// CUDA: attn::release_early(Q, false);
+// CUDA: attn::mma_abt(all_scores, Q_tile, K_tile);
+// CUDA: attn::consumer_release_early(Q, false);
 // CUDA: } else {
-// CUDA: attn::fill_packed<64, 3>(K, k_map, first_key, h, len_kv);
-// CUDA: attn::fill_packed<64, 1>(K, k_map,
+// CUDA: attn::producer_load_packed<64, 3>(K, k_map, first_key, h, len_kv);
+// CUDA: attn::producer_load_packed<64, 1>(K, k_map,
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(161, 192)
 
 //--- shared.mlir

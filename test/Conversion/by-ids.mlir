@@ -24,30 +24,30 @@ attn.segments @causal_segments mask(#attn.full) segments(4)
 // CHECK-LABEL: tile.kernel @listed(
 // CHECK-SAME: %cu_seqlens_kv: !tile.ptr<i32>, %tiles_q: !tile.ptr<i32>, %tile_count: !tile.ptr<i32>, %batch: i32,
 // CHECK: tile.load uniform %tile_count[%c0{{.*}}]
-// CHECK: %listed = arith.minsi
-// CHECK: %[[N:.+]] = arith.muli %listed, %c16_i32
+// CHECK: %work_tiles = arith.minsi
+// CHECK: %[[N:.+]] = arith.muli %work_tiles, %c16_i32
 // CHECK: %block = tile.index block below(%[[N]])
 // CHECK: %[[AT:.+]] = arith.divui %block, %c16_i32
-// CHECK: %slot = tile.load uniform %tiles_q[%[[AT]]]
-// CHECK: tile.find_sequence %slot in %cu_seqlens_q, %cu_seqlens_q,
+// CHECK: %work_tile = tile.load uniform %tiles_q[%[[AT]]]
+// CHECK: tile.find_sequence %work_tile in %cu_seqlens_q, %cu_seqlens_q,
 // ROLES-LABEL: tile.kernel @listed(
-// ROLES: %listed_blocks = arith.minsi %blocks, %{{.+}} : i32
+// ROLES: %work_items = arith.minsi %blocks, %{{.+}} : i32
 // ROLES: producer {
-// ROLES-NEXT: tile.persistent_loop %listed_blocks, %queue mailbox
+// ROLES-NEXT: tile.persistent_loop %work_items, %queue mailbox
 // GPU: ATTN_KERNEL(listed,
-// GPU: const int listed_blocks = attn::min(blocks, listed * 16);
-// GPU: for (int block = attn::block_index(); block < listed_blocks; block = attn::next_block(queue, block, listed_blocks)) {
+// GPU: const int work_items = attn::min(blocks, work_tiles * 16);
+// GPU: for (int block = attn::block_index(); block < work_items; block = attn::next_work_tile(queue, block, work_items)) {
 attn.problem @listed mask(#attn.causal) layout(thd) heads(16) dims(128) dtype(bf16) tiles(128)
 
 // -----
 
 // Where no row sees more than others, tiles of a head follow each other.
 // CHECK-LABEL: tile.kernel @full(
-// CHECK: %[[N:.+]] = arith.muli %listed, %c16_i32
+// CHECK: %[[N:.+]] = arith.muli %work_tiles, %c16_i32
 // CHECK: %block = tile.index block below(%[[N]])
-// CHECK: %h = arith.divui %block, %listed
-// CHECK: %[[AT:.+]] = arith.remui %block, %listed
-// CHECK: %slot = tile.load uniform %tiles_q[%[[AT]]]
+// CHECK: %h = arith.divui %block, %work_tiles
+// CHECK: %[[AT:.+]] = arith.remui %block, %work_tiles
+// CHECK: %work_tile = tile.load uniform %tiles_q[%[[AT]]]
 attn.problem @full mask(#attn.full) layout(thd) heads(16) dims(128) dtype(bf16) tiles(128)
 
 // -----
@@ -60,7 +60,7 @@ attn.problem @full mask(#attn.full) layout(thd) heads(16) dims(128) dtype(bf16) 
 // CHECK-SAME: target("sm_80") grid(packed heads 16)
 // CHECK: %[[X:.+]] = tile.load %x[%h]
 // CHECK: tile.store_sink_lse %{{.*}} rows(%row0, %rows) ids(%ids_q, %tokens_q, %c12_i32) of(%cu_seqlens_q, %padded_offsets_q, %batch) sink(%[[X]]) positions(%positions_q, %position_rows_q)
-// GPU: #include "attn/sinks.h"
+// GPU: #include "attn/sink_lse.h"
 // GPU: ATTN_KERNEL(sunk_sinks, /*threads=*/256, /*blocks per multiprocessor=*/4)
 // GPU: (float *lse, const int *ids_q, const int *positions_q,
 attn.problem @sunk mask(#attn.causal) layout(thd padded) heads(16) dims(128) dtype(bf16) segments(12) sink("x")

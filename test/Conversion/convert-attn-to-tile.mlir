@@ -76,10 +76,10 @@ attn.problem @no_lse mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(f16) 
 
 // Held queries are read into registers once, and the products take them there.
 // CHECK: tile.kernel @held
-// CHECK: %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+// CHECK: %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
 // CHECK: tile.wait
-// CHECK-NEXT: tile.load_operand %held, %Q
-// CHECK: tile.mma_abt %s, %held, %K
+// CHECK-NEXT: tile.load_operand %q_operand, %Q
+// CHECK: tile.mma_abt %s, %q_operand, %K
 attn.problem @held mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
   schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 4, blocks = 2, q_in_registers = true>)
 

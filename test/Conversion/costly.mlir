@@ -39,27 +39,27 @@ attn.problem @capped_window mask(#attn.band<left = 1023, right = 0>) layout(bshd
 // -----
 // Gradients of narrow heads in a fixed order: a max_seqlen of which two key tiles have all keys.
 // CHECK: tile.kernel @short_grads({{.*}}schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>)
-// CHECK-NOT: dq_sum
+// CHECK-NOT: dq_accumulator
 // CHECK: tile.kernel @short_grads_dq(
 attn.problem @short mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16) max_seqlen(192) {sym_visibility = "private"}
 attn.backward @short_grads of(@short) deterministic
 // -----
-// CHECK: tile.kernel @longer_grads({{.*}}dq_sum
+// CHECK: tile.kernel @longer_grads({{.*}}dq_accumulator
 attn.problem @longer mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16) max_seqlen(193) {sym_visibility = "private"}
 attn.backward @longer_grads of(@longer) deterministic
 // -----
-// CHECK: tile.kernel @wide_grads({{.*}}dq_sum
+// CHECK: tile.kernel @wide_grads({{.*}}dq_accumulator
 attn.problem @wide mask(#attn.causal) layout(thd) heads(4, 2) dims(128) dtype(bf16) max_seqlen(129) {sym_visibility = "private"}
 attn.backward @wide_grads of(@wide) deterministic
 // -----
 // In any order: of 64 rows (which are on tiles where masks differ between heads).
 // CHECK: tile.kernel @few_grads({{.*}}schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>)
-// CHECK-NOT: dq_sum
+// CHECK-NOT: dq_accumulator
 // CHECK: tile.kernel @few_grads_dq(
 attn.problem @few mask(#attn.heads<#attn.full, #attn.causal>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(64) {sym_visibility = "private"}
 attn.backward @few_grads of(@few)
 // -----
-// CHECK: tile.kernel @more_grads({{.*}}dq_sum
+// CHECK: tile.kernel @more_grads({{.*}}dq_accumulator
 attn.problem @more mask(#attn.heads<#attn.full, #attn.causal>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(65) {sym_visibility = "private"}
 attn.backward @more_grads of(@more)
 // -----

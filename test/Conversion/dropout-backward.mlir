@@ -20,17 +20,17 @@
 // CHECK-LABEL: tile.kernel @grads_dsinks(
 // Beside a dQ MMA warpgroup there is room for one tile of scores: the product with dO comes where they were.
 // TEXT: attn::probabilities<true>(s, stats_tile,
-// TEXT: attn::round_at_once(p, s);
-// TEXT: attn::mma_qk(s, V_rows, dO_tile);
-// TEXT: attn::mark_dropped_turned(p, k0{{.*}}, q0, draws, 3277);
-// TEXT-NEXT: attn::wait_products<0>(s);
-// TEXT-NEXT: attn::drop_grads<true>(s, p, stats_tile, 1.111118646e+00f);
-// TEXT-NEXT: attn::mma_pv(dV, p, dO_tile);
-// TEXT-NEXT: attn::wait_products<0>(dV);
-// TEXT-NEXT: attn::release(dO);
-// TEXT-NEXT: attn::round_at_once(p, s);
-// TEXT-NEXT: attn::put(dS, p);
-// TEXT: attn::publish(dS);
-// TEXT-NEXT: attn::release_fenced(stats);
+// TEXT: attn::convert_at_once(p, s);
+// TEXT: attn::mma_abt(s, V_rows, dO_tile);
+// TEXT: attn::dropout_in_sign_transposed(p, k0{{.*}}, q0, dropout_state, 3277);
+// TEXT-NEXT: attn::warpgroup_wait<0>(s);
+// TEXT-NEXT: attn::dropout_grad_scores<true>(s, p, stats_tile, 1.111118646e+00f);
+// TEXT-NEXT: attn::mma_ab(dV, p, dO_tile);
+// TEXT-NEXT: attn::warpgroup_wait<0>(dV);
+// TEXT-NEXT: attn::consumer_release(dO);
+// TEXT-NEXT: attn::convert_at_once(p, s);
+// TEXT-NEXT: attn::producer_store(dS, p);
+// TEXT: attn::producer_commit(dS);
+// TEXT-NEXT: attn::consumer_release_fenced(stats);
 attn.problem @p mask(#attn.causal) layout(bshd) heads(8) dims(128) dtype(bf16) sink("sinks") dropout(0.1, "seed")
 attn.backward @grads of(@p) requires_grad(["sinks"])

@@ -16,8 +16,8 @@
 attn.problem @forward mask(#attn.causal) layout(bshd) heads(8) dims(128) dtype(bf16) dropout(0.1, "seed")
 
 // PAIRS-LABEL: ATTN_KERNEL(shared_tile,
-// PAIRS: const auto draws = attn::draws(seed, b);
-// PAIRS: attn::drop(s, at, k0_2, draws, 16384);
+// PAIRS: const auto dropout_state = attn::dropout_state(seed, b);
+// PAIRS: attn::dropout(s, at, k0_2, dropout_state, 16384);
 attn.problem @shared_tile mask(#attn.full) layout(bshd) heads(8, 2) dims(64) dtype(bf16) dropout(0.5, "seed") expected_seqlen(1, 32768)
 
 // Nothing is dropped: nothing of it is left.

@@ -19,6 +19,6 @@ attn.backward @grads of(@capped)
 // CHECK: tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 1> {
 // CHECK: math.tanh
 
-// CHECK-LABEL: tile.kernel @grads_prepare(%o: !tile.ptr<f32>, %lse: !tile.ptr<f32>, %do: !tile.ptr<f32>
+// CHECK-LABEL: tile.kernel @grads_preprocess(%o: !tile.ptr<f32>, %lse: !tile.ptr<f32>, %do: !tile.ptr<f32>
 // CHECK: tile.preprocess {{.*}} dim 64 : !tile.ptr<f32>
 // CHECK-LABEL: tile.kernel @grads_dq(%q: !tile.ptr<f32>, %k: !tile.ptr<f32>, %v: !tile.ptr<f32>, %do: !tile.ptr<f32>, %dq: !tile.ptr<f32>

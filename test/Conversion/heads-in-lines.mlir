@@ -5,11 +5,11 @@
 
 // CHECK: tile.kernel @p96(
 // CHECK: %group_tile = arith.divui %block, %c8_i32
-// CHECK-NEXT: %[[GROUP:.*]] = arith.divui %group_tile, %slots
+// CHECK-NEXT: %[[GROUP:.*]] = arith.divui %group_tile, %work_tiles
 // CHECK: %[[IN:.*]] = arith.remui %block, %c8_i32
 // CHECK: %[[FIRST:.*]] = arith.muli %[[GROUP]], %c8_i32
 // CHECK-NEXT: %h = arith.addi %[[FIRST]], %[[IN]]
-// CHECK-NEXT: %[[SLOT:.*]] = arith.remui %group_tile, %slots
+// CHECK-NEXT: %[[SLOT:.*]] = arith.remui %group_tile, %work_tiles
 // CHECK-NEXT: tile.find_sequence %[[SLOT]] in
 attn.problem @p96 mask(#attn.full) layout(thd) heads(16) dims(96) dtype(bf16)
 
@@ -29,7 +29,7 @@ attn.problem @p12 mask(#attn.full) layout(bshd) heads(12) dims(80) dtype(bf16)
 
 // CHECK: tile.kernel @p128(
 // CHECK-NOT: %group_tile
-// CHECK: %h = arith.divui %block, %slots
+// CHECK: %h = arith.divui %block, %work_tiles
 attn.problem @p128 mask(#attn.full) layout(thd) heads(16) dims(128) dtype(bf16)
 
 // -----
@@ -44,5 +44,5 @@ attn.problem @apart mask(#attn.full) layout(bhsd) heads(16) dims(96) dtype(bf16)
 
 // CHECK: tile.kernel @odd(
 // CHECK-NOT: %group_tile
-// CHECK: %h = arith.divui %block, %slots
+// CHECK: %h = arith.divui %block, %work_tiles
 attn.problem @odd mask(#attn.full) layout(thd) heads(21) dims(96) dtype(bf16)

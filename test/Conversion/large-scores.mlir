@@ -23,16 +23,16 @@
 // EXACT: tile.online_softmax
 // EXACT-NOT: repaired
 // CUDA: attn::softmax<true>(
-// CUDA: attn::weigh<true>(
+// CUDA: attn::softmax_convert<true>(
 // CUDA: attn::normalize<true>(
-// CUDA: attn::repair<
+// CUDA: attn::recompute_rows<
 
 // HALF: tile.preprocess {{.*}} exponent 12
 // HALF: tile.grad_scores {{.*}} by 2.44140625E-4 transposed
 // HALF: tile.scale %dV by 2.44140625E-4
 // ONCE-NOT: exponent
 // ONCE-NOT: 2.44140625E-4
-// HALFCUDA: attn::prepare<{{.*}}, 12);
+// HALFCUDA: attn::preprocess<{{.*}}, 12);
 // HALFCUDA: attn::grad_scores<true>({{.*}}, 2.441406250e-04f);
 // HALFCUDA: attn::scale(dV, 2.441406250e-04f);
 // DROPPED: tile.preprocess {{.*}} exponent 12

@@ -5,7 +5,7 @@
 // RUN: attn-opt %s -split-input-file -verify-diagnostics -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize | FileCheck %s
 
 // One of rows and keys is written by the kernel that has the tiles.
-// CHECK-LABEL: tile.kernel @biased_prepare
+// CHECK-LABEL: tile.kernel @biased_preprocess
 // CHECK-LABEL: tile.kernel @biased_dbias(
 // CHECK-SAME: %dbias: !tile.ptr<f32>
 // CHECK-SAME: target("sm_80") grid(packed heads 4 tiles 32)
@@ -41,7 +41,7 @@ attn.backward @grads of(@p) requires_grad(["table", "sinks"])
 // -----
 
 // SIMT rows have no gradients of arrays: tiles have them, whatever max_seqlen says.
-// CHECK-LABEL: tile.kernel @short_prepare
+// CHECK-LABEL: tile.kernel @short_preprocess
 // CHECK-LABEL: tile.kernel @short_dt(
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(64) dtype(bf16) score([#attn.head_scale<"t">]) max_seqlen(4, 8)
 attn.backward @short of(@p) requires_grad(["t"])

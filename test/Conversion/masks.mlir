@@ -43,7 +43,7 @@ attn.problem @band mask(#attn.band<left = 127, right = 0>) layout(bshd) heads(8)
 attn.problem @prefix_lm mask(#attn.or<#attn.prefix<"prefix_lengths">, #attn.causal>) layout(bshd) heads(8) dims(64)
   dtype(bf16)
 
-// Sinks and a window: two runs. Each has tests before (the first begins with the first key: none), full tiles, tests behind;
+// Sinks and a window: two runs. Each has tests before (the first begins with the first key: none), full tiles, tests next_first;
 // a run that another one follows says nothing of the tests behind.
 // CHECK-LABEL: tile.kernel @sinks
 // CHECK: tile.kv_loop [%c0{{[^]]*}}] tests {{\[\[}}], [0, 1]], [%{{[^]]*}}] tests {{\[\[}}0, 1], [], [0, 1]] carry()

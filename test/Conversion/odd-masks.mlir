@@ -7,7 +7,7 @@
 // Fragments of 128 keys a tile need the consumers' registers.
 // CHECK-LABEL: tile.kernel @long_tiles
 // CHECK: tile.roles registers(40, 232) producer {
-// CHECK: tile.publish_work %feed({{.*}}, %begin, %end, %full_begin, %full_end, %begin_{{.*}})
+// CHECK: tile.publish_work %mailbox({{.*}}, %begin, %end, %full_begin, %full_end, %begin_{{.*}})
 // CHECK: } consumer {
 // CHECK-NOT: arith.{{xori|andi|divui}}
 // CHECK: scf.if %partial
@@ -24,7 +24,7 @@ attn.problem @short_tiles mask(#mask) layout(bshd) heads(16) dims(128) dtype(bf1
 // In a packed batch, where some tiles have no rows, the numbers are made ahead of the branch, so that they can be sent.
 // CHECK-LABEL: tile.kernel @packed
 // CHECK: tile.roles registers(72, 216) producer {
-// CHECK: tile.publish_work %feed({{.*}}, %begin, %end, %full_begin, %full_end, %begin_{{.*}})
+// CHECK: tile.publish_work %mailbox({{.*}}, %begin, %end, %full_begin, %full_end, %begin_{{.*}})
 // CHECK-NOT: arith.{{xori|andi|divui}}
 // CHECK: } consumer {
 // CHECK-NOT: arith.{{xori|andi|divui}}

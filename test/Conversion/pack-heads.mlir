@@ -29,7 +29,7 @@
 // CHECK: tile.copy_async %Q, %q_rows stride(%[[BY]] heads 6) rows(%[[ROWS]]) dim 64
 // Masks and modifiers know queries and heads.
 // CHECK: tile.modify %s at(%[[AT]] heads 6, %k0)
-// CHECK-NEXT: ^bb0(%score: f32, %[[Q:.*]]: i32, %[[K:.*]]: i32, %base: i32, %ahead: f32, %[[H:.*]]: i32):
+// CHECK-NEXT: ^bb0(%score: f32, %[[Q:.*]]: i32, %[[K:.*]]: i32, %base: i32, %column_offset: f32, %[[H:.*]]: i32):
 // CHECK: arith.cmpi slt, %[[H]], %c8_i32
 // CHECK: tile.apply_mask %s at(%[[AT]] heads 6, %k0)
 // CHECK-NEXT: ^bb0(%{{.*}}: i32, %{{.*}}: i32):
@@ -55,9 +55,9 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2)
 // CHECK: tile.store_lse %partial_max_rows sum(%partial_sum_rows) stride(%{{.*}} heads 6), %row
 // CHECK: tile.recompute_rows %acc at(%{{.*}} heads 6) {{.*}} keys(%{{.*}} from %{{.*}}) from(%q_rows, %{{.*}} heads 6, %k_rows, %k_row, %v_rows, %v_row) into(%partial_o_rows, %{{.*}} heads 6) lse(%partial_max_rows, %{{.*}} heads 6) sum(%partial_sum_rows)
 // The kernel that merges sees rows of all heads.
-// CHECK: tile.kernel @p_merge({{.*}} grid(packed heads 12)
+// CHECK: tile.kernel @p_combine({{.*}} grid(packed heads 12)
 // TEXT: attn::store<128>(partial_o_rows, x_{{[0-9]+}}, acc,
-// TEXT: attn::fill_packed_heads<60>(Q, q_map, h, row0, rows);
+// TEXT: attn::producer_load_packed_heads<60>(Q, q_map, h, row0, rows);
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2) dims(128) dtype(bf16)
   schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 128, warps = 4, blocks = 1, pack_heads = 6>>)
 

@@ -19,19 +19,19 @@
 //--- grid.mlir
 attn.problem @grid mask(#attn.predicate<"abs(q / 64 - k / 64) <= 3 && abs(q % 64 - k % 64) <= 20">) layout(bshd) heads(1, 1) dims(64) dtype(bf16)
 // CHECK: tile.kernel @grid_ranges
-// CHECK: tile.kernel @grid_visits
+// CHECK: tile.kernel @grid_kv_tile_lists
 // CHECK: tile.kernel @grid(
 
 attn.problem @periods mask(#attn.or<#attn.prefix<640>, #attn.global_rows<640>, #attn.predicate<"abs((q - 640) % 1280 - (k - 640) % 1280) <= 639">>)
   layout(bshd) heads(1, 1) dims(64) dtype(bf16)
 attn.backward @periods_grads of(@periods)
 // dQ is not added up in the order of key tiles, which lists do not keep.
-// CHECK-NOT: dq_turns
-// CHECK: tile.kernel @periods_grads_visits_kv
-// CHECK-NOT: dq_turns
+// CHECK-NOT: dq_semaphore
+// CHECK: tile.kernel @periods_grads_q_tile_lists
+// CHECK-NOT: dq_semaphore
 // CHECK: tile.kernel @periods_grads(
 
 //--- none.mlir
 attn.problem @every_fourth mask(#attn.predicate<"(q + k) % 4 == 0">) layout(bshd) heads(1, 1) dims(64) dtype(bf16)
-// CHECK-NOT: _visits
+// CHECK-NOT: _kv_tile_lists
 // CHECK: tile.kernel @every_fourth(

@@ -5,10 +5,10 @@
 // CHECK: program.def @grads_program {
 // CHECK: %do = program.tensor "do" operand
 // CHECK-NEXT: %dq = program.tensor "dq" result : bf16 [batch, seqlen_q, 8, 64] strided(0, 1, 2)
-// CHECK: %statistics = program.buffer "statistics" : f32 [2, 8, batch * ceil_div(seqlen_q, 128) * 128] place {{[0-9]+}}
-// CHECK: program.launch @grads_prepare grid(query_tiles, {{.*}}) (read %o, read %lse, read %do, write %statistics or zero, write %dq_turns or zero,
-// CHECK: program.launch @grads grid(kv_tiles, 2 * (batch * ceil_div(seqlen_kv, 128))) (write %dk or zero, write %dv or zero, read %statistics, write %dq_sum, update %dq_turns,
-// CHECK: program.launch @grads_dq grid(query_tiles, {{.*}}) (write %dq or zero, read %dq_sum, read %dq_turns,
+// CHECK: %row_statistics = program.buffer "row_statistics" : f32 [2, 8, batch * ceil_div(seqlen_q, 128) * 128] place {{[0-9]+}}
+// CHECK: program.launch @grads_preprocess grid(query_tiles, {{.*}}) (read %o, read %lse, read %do, write %row_statistics or zero, write %dq_semaphore or zero,
+// CHECK: program.launch @grads grid(kv_tiles, 2 * (batch * ceil_div(seqlen_kv, 128))) (write %dk or zero, write %dv or zero, read %row_statistics, write %dq_accumulator, update %dq_semaphore,
+// CHECK: program.launch @grads_postprocess grid(query_tiles, {{.*}}) (write %dq or zero, read %dq_accumulator, read %dq_semaphore,
 attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
 attn.backward @grads of(@p)
 
@@ -17,9 +17,9 @@ attn.backward @grads of(@p)
 // Rows of dQ have three writers: the kernel of short sequences, the key tile that alone sees them, and the sums of the others.
 // CHECK: program.def @short_program {
 // CHECK: program.launch @short_short grid(sequence_tiles, {{.*}}) ({{.*}}write %dq rows(0 of 3) or zero, write %dk rows(0 of 2) or zero, write %dv rows(0 of 2) or zero,
-// CHECK: program.launch @short_slots grid(clusters, 1)
+// CHECK: program.launch @short_work_tiles grid(clusters, 1)
 // CHECK: program.launch @short grid(kv_tiles, {{.*}}write %dq rows(1 of 3), write %dk rows(1 of 2), write %dv rows(1 of 2),
-// CHECK: program.launch @short_dq grid(query_tiles, {{.*}}) (write %dq rows(2 of 3),
+// CHECK: program.launch @short_postprocess grid(query_tiles, {{.*}}) (write %dq rows(2 of 3),
 attn.problem @p mask(#attn.causal) layout(thd) heads(8) dims(64) dtype(bf16) expected_seqlen(16)
 attn.backward @short of(@p)
 

@@ -20,24 +20,24 @@ attn.problem @dense mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype
 // CHECK-NEXT: %partial_max = program.buffer "partial_max" : f32 [splits, 16, batch, seqlen_q] place 1
 // CHECK-NEXT: %partial_sum = program.buffer "partial_sum" : f32 [splits, 16, batch, seqlen_q] place 2
 // CHECK-NEXT: program.launch @decode grid(query_tiles, 2 * (batch * ceil_div(seqlen_q, 8)) * splits) (read %q, read %k, read %v, write %partial_o or zero,
-// CHECK-NEXT: program.launch @decode_merge grid(query_tiles, 16 * (batch * ceil_div(seqlen_q, 4))) (write %o or zero, write %lse or zero, read %partial_o, read %partial_max, read %partial_sum, size batch, size seqlen_q, size splits,
+// CHECK-NEXT: program.launch @decode_combine grid(query_tiles, 16 * (batch * ceil_div(seqlen_q, 4))) (write %o or zero, write %lse or zero, read %partial_o, read %partial_max, read %partial_sum, size batch, size seqlen_q, size splits,
 attn.problem @decode mask(#attn.full) layout(bshd) heads(16, 2) dims(128) dtype(bf16) expected_seqlen(1, 32768)
 
 // Lists of tiles: room for them follows from the length of the caller's lists.
 // CHECK: program.def @lists_program {
 // CHECK: %offsets = program.tensor "offsets" array : i32 [max(offsets_entries, 1)]
 // CHECK-NEXT: %columns = program.tensor "columns" array : i32 [columns_entries]
-// CHECK: %visited_tiles = program.buffer "visited_tiles" : i32 [min(ceil_div(seqlen_kv, 128) + 1 + min(batch * ceil_div(seqlen_q, 128) * (ceil_div(seqlen_kv, 128) + 1), columns_entries * batch) + 1, 2147483647)]
-// CHECK: program.launch @lists_ranges grid(kv_tiles, min(batch * ceil_div(seqlen_kv, 128), 64)) (read %offsets, size max(offsets_entries, 1), read %columns, size columns_entries, write %key_ranges, write %visited_tiles, write %visits_taken,
-// CHECK: program.launch @lists_visits grid(query_tiles, batch * ceil_div(seqlen_q, 128)) ({{.*}}update %visited_tiles, write %visits or zero, update %visits_taken,
-// CHECK: program.launch @lists grid(query_tiles, 2 * (batch * ceil_div(seqlen_q, 128))) ({{.*}}read %visited_tiles, read %visits, read %visits_taken,
+// CHECK: %kv_tile_list = program.buffer "kv_tile_list" : i32 [min(ceil_div(seqlen_kv, 128) + 1 + min(batch * ceil_div(seqlen_q, 128) * (ceil_div(seqlen_kv, 128) + 1), columns_entries * batch) + 1, 2147483647)]
+// CHECK: program.launch @lists_ranges grid(kv_tiles, min(batch * ceil_div(seqlen_kv, 128), 64)) (read %offsets, size max(offsets_entries, 1), read %columns, size columns_entries, write %key_ranges, write %kv_tile_list, write %kv_tile_list_counter,
+// CHECK: program.launch @lists_kv_tile_lists grid(query_tiles, batch * ceil_div(seqlen_q, 128)) ({{.*}}update %kv_tile_list, write %kv_tile_list_headers or zero, update %kv_tile_list_counter,
+// CHECK: program.launch @lists grid(query_tiles, 2 * (batch * ceil_div(seqlen_q, 128))) ({{.*}}read %kv_tile_list, read %kv_tile_list_headers, read %kv_tile_list_counter,
 attn.problem @lists mask(#attn.block_map<"offsets", "columns", q = 128, kv = 128>) layout(bshd) heads(2) dims(64) dtype(bf16)
 
 // What a tree is numbered in is over before lists begin, so both have one place.
 // CHECK: program.def @tree_program {
 // CHECK: %parent_numbering = program.buffer "parent_numbering" : i32 [5 * total_kv] place [[NUMBERING:[0-9]+]]
 // CHECK-NEXT: program.launch @tree_tree grid(kv_tiles, min(floor_div(total_kv, 64) + batch + 2, 120)) ({{.*}}write %parent_node, write %parent_first, write %parent_end, scratch %parent_numbering,
-// CHECK: %visited_tiles = program.buffer "visited_tiles" : {{.*}} place [[NUMBERING]]
+// CHECK: %kv_tile_list = program.buffer "kv_tile_list" : {{.*}} place [[NUMBERING]]
 attn.problem @tree mask(#attn.ancestors<"parent">) layout(thd) heads(2) dims(64) dtype(bf16)
 
 // The kernel of ids comes first; what it finds for nobody is scratch. Without rows of ids, what others read is zero.
@@ -55,7 +55,7 @@ attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(16) dims(128) d
 
 // Short sequences have a kernel, and the others another; together they write all rows.
 // CHECK: program.def @classes_program {
-// CHECK: program.launch @classes_slots grid(clusters, 1) ({{.*}}write %tiles_q or zero, write %tile_count or zero,
+// CHECK: program.launch @classes_work_tiles grid(clusters, 1) ({{.*}}write %tiles_q or zero, write %tile_count or zero,
 // CHECK-NEXT: program.launch @classes grid(query_tiles, 16 * (floor_div(total_q, 128) + min(batch, floor_div(total_q, 33) + floor_div(total_kv, 33)) + 2)) ({{.*}}write %o rows(1 of 2), write %lse rows(1 of 2),
 // CHECK-NEXT: program.launch @classes_short grid(sequence_tiles, 8 * max(batch, 1)) ({{.*}}write %o rows(0 of 2), write %lse rows(0 of 2),
 attn.problem @classes mask(#attn.causal) layout(thd) heads(16) dims(128) dtype(bf16) expected_seqlen(8)

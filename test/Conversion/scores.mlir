@@ -13,7 +13,7 @@
 // CHECK: %[[C:.*]] = arith.constant 2.500000e-03 : f32
 // CHECK: tile.wait %{{.*}} : !tile.token<product>
 // CHECK-NEXT: tile.modify %s at(%q0, %k0) : {{.*}} within 1.600000e+02 becomes 18.997448{{[0-9]*}} {
-// CHECK-NEXT: ^bb0(%score: f32, %q_{{.*}}: i32, %k_{{.*}}: i32, %base: i32, %ahead: f32):
+// CHECK-NEXT: ^bb0(%score: f32, %q_{{.*}}: i32, %k_{{.*}}: i32, %base: i32, %column_offset: f32):
 // CHECK-NEXT: %beyond = math.fma %score, %score, %{{.*}} : f32
 // CHECK-NEXT: %[[INNER:.*]] = math.fma %{{.*}}, %beyond, %{{.*}} : f32
 // CHECK-NEXT: %[[TIMES:.*]] = math.fma %[[INNER]], %beyond, %{{.*}} : f32
@@ -45,7 +45,7 @@ attn.problem @capped mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf1
 // CHECK: %[[FIRST:.*]] = arith.subi %base, %[[DIAGONAL]] : i32
 // CHECK: %[[FLOAT:.*]] = arith.sitofp %[[FIRST]] : i32 to f32
 // CHECK: %[[BIAS:.*]] = arith.mulf %[[FLOAT]], %slope : f32
-// CHECK: %[[AT:.*]] = math.fma %ahead, %slope, %[[BIAS]] : f32
+// CHECK: %[[AT:.*]] = math.fma %column_offset, %slope, %[[BIAS]] : f32
 // CHECK: %[[SIZE:.*]] = math.absf %[[AT]] : f32
 // CHECK: %[[NEW:.*]] = arith.subf %score, %[[SIZE]] : f32
 // CHECK: tile.yield %[[NEW]] : f32
@@ -58,7 +58,7 @@ attn.problem @alibi mask(#attn.full) layout(bshd) heads(12) dims(64) dtype(bf16)
 // CHECK: %[[GIVEN:.*]] = tile.load %slopes[%h] : i32 from !tile.ptr<f32>
 // CHECK: %minus_slope = arith.mulf %[[GIVEN]], %{{.*}} : f32
 // CHECK: tile.modify
-// CHECK: %[[D:.*]] = arith.addf %{{.*}}, %ahead : f32
+// CHECK: %[[D:.*]] = arith.addf %{{.*}}, %column_offset : f32
 // CHECK: %[[SIZE:.*]] = math.absf %[[D]] : f32
 // CHECK: math.fma %[[SIZE]], %minus_slope, %score : f32
 attn.problem @given mask(#attn.full) layout(bshd) heads(12) dims(64) dtype(bf16) score([#attn.alibi<"slopes">])
@@ -76,7 +76,7 @@ attn.problem @given mask(#attn.full) layout(bshd) heads(12) dims(64) dtype(bf16)
 // CHECK: tile.modify
 // CHECK: %[[FIRST:.*]] = arith.subi %base, %q_{{.*}} : i32
 // CHECK: %[[FLOAT:.*]] = arith.sitofp %[[FIRST]] : i32 to f32
-// CHECK-NEXT: %[[A:.*]] = math.fma %ahead, %slope, %score : f32
+// CHECK-NEXT: %[[A:.*]] = math.fma %column_offset, %slope, %score : f32
 // CHECK-NEXT: %[[C:.*]] = arith.mulf %[[FLOAT]], %slope : f32
 // CHECK-NEXT: tile.yield %[[A]], %{{.*}}, %[[C]] : f32, f32, f32
 // CHECK: tile.online_softmax
@@ -113,9 +113,9 @@ attn.problem @packed mask(#attn.causal) layout(thd) heads(8) dims(64) dtype(bf16
 // CHECK-LABEL: tile.kernel @both
 // CHECK: tile.modify
 // CHECK-NOT: math.tanh
-// CHECK: math.fma %ahead
+// CHECK: math.fma %column_offset
 // CHECK: tile.modify {{.*}} within 6.3984375 becomes {{.*}} {
-// CHECK-NOT: math.fma %ahead
+// CHECK-NOT: math.fma %column_offset
 // CHECK: math.tanh
 // CHECK-NOT: tile.modify
 // CHECK: tile.online_softmax %s, %row, %acc scale 0.69314718055994529
@@ -131,10 +131,10 @@ attn.problem @both mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
 // SM90: tile.online_softmax {{.*}} scale 0.69314718055994529
 // SM90: tile.recompute_rows {{.*}} scale 0.69314718055994529
 // SM90: } modify {
-// SM90-NEXT: ^bb0(%score: f32, %q_{{.*}}: i32, %k_{{.*}}: i32, %base: i32, %ahead: f32):
+// SM90-NEXT: ^bb0(%score: f32, %q_{{.*}}: i32, %k_{{.*}}: i32, %base: i32, %column_offset: f32):
 // SM90-NEXT: arith.negf %score : f32
 // SM90: math.tanh
-// SM90: math.fma %ahead
+// SM90: math.fma %column_offset
 // SM90: arith.addf
 // SM90: tile.yield %{{[^,]*}} : f32
 // CHECK-LABEL: tile.kernel @negative

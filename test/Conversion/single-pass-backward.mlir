@@ -18,11 +18,11 @@
 // Rows and keys that are there; of fragments the last warp's rows are nobody's.
 // CHECK: %Q = tile.alloc "Q" : !tile.shared<112x96xbf16, swizzled>
 // CHECK: %K = tile.alloc "K" slots 1 : !tile.shared<96x96xbf16, swizzled>
-// CHECK: %turned = tile.alloc "turned" : !tile.ring<2, <112x128xbf16, swizzled>>
+// CHECK: %transposed = tile.alloc "transposed" : !tile.ring<2, <112x128xbf16, swizzled>>
 // CHECK: %block = tile.index block
 // CHECK-NOT: scf.if
 // Padding behind the last sequence, before the first and behind this one beyond its tile, on both sides.
-// CHECK: scf.for %{{.*}} = %c0_i32 to %behind_all step
+// CHECK: scf.for %{{.*}} = %c0_i32 to %padding_end step
 // CHECK: tile.store_padding %dq_rows
 // CHECK: scf.for %{{.*}} = %c0_i32 to %before step
 // CHECK: tile.store_padding %dq_rows
@@ -30,7 +30,7 @@
 // CHECK: %[[FROM:.*]] = arith.select %[[COMPUTES:.*]], %c112_i32, %c0_i32
 // CHECK: scf.for %{{.*}} = %[[FROM]] to %extent_q step %c112_i32
 // CHECK: tile.store_padding %dq_rows
-// CHECK: scf.for %{{.*}} = %c0_i32 to %behind_all
+// CHECK: scf.for %{{.*}} = %c0_i32 to %padding_end
 // CHECK: tile.store_padding %dk_rows
 // CHECK: tile.store_padding %dv_rows
 // CHECK: scf.for %{{.*}} = %{{.*}} to %extent_kv step %c112_i32
@@ -44,25 +44,25 @@
 // CHECK-NEXT: tile.apply_mask %s
 // CHECK: tile.probabilities %s, %stats
 // CHECK: tile.single_pass_grads %dp, %s, %stats
-// CHECK: tile.convert %weights, %s {at_once}
-// CHECK-NEXT: %[[P:.*]] = tile.store_and_sync %turned, %weights
-// CHECK-NEXT: tile.convert %weights, %dp {at_once}
+// CHECK: tile.convert %probabilities, %s {at_once}
+// CHECK-NEXT: %[[P:.*]] = tile.store_and_sync %transposed, %probabilities
+// CHECK-NEXT: tile.convert %probabilities, %dp {at_once}
 // CHECK: %[[DV:.*]] = tile.mma_atb %dV, %[[P]], %dO
 // CHECK-NEXT: tile.wait %[[DV]]
-// CHECK-NEXT: %[[S:.*]] = tile.store_and_sync %turned, %weights
-// CHECK: tile.mma_ab %dQ, %weights, %K
+// CHECK-NEXT: %[[S:.*]] = tile.store_and_sync %transposed, %probabilities
+// CHECK: tile.mma_ab %dQ, %probabilities, %K
 // CHECK: tile.store %dv_rows stride(%dv_row), %dV rows(%len_kv, %[[WRITTEN]]) dim 80
 // CHECK: tile.mma_atb %dK, %[[S]], %Q
 // CHECK: tile.store %dq_rows
 // CHECK: tile.store %dk_rows
 // Longer ones.
-// CHECK: tile.kernel @g_slots(
-// CHECK: tile.kernel @g_prepare({{.*}} longer 112, 96)
+// CHECK: tile.kernel @g_work_tiles(
+// CHECK: tile.kernel @g_preprocess({{.*}} longer 112, 96)
 // CHECK: tile.kernel @g({{.*}} longer 112, 96)
-// CHECK: tile.kernel @g_dq({{.*}} longer 112, 96)
+// CHECK: tile.kernel @g_postprocess({{.*}} longer 112, 96)
 // The producer knows lengths and brings what slots get free for; places of a branch are not its.
 // ROLES: tile.kernel @g_short
-// ROLES: tile.publish_work %feed
+// ROLES: tile.publish_work %mailbox
 // ROLES: scf.if
 // ROLES-NOT: tile.alloc
 // ROLES: tile.producer_load %Q, %q_map
@@ -75,18 +75,18 @@
 // ROLES: tile.consumer_release %dO
 // ROLES: tile.consumer_release %K
 // ROLES: tile.consumer_release %Q
-// ROLES: tile.kernel @g_slots
+// ROLES: tile.kernel @g_work_tiles
 attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(96, 80) dtype(bf16) max_seqlen(100, 90)
 attn.backward @g of(@p)
 
 //--- causal.mlir
 // CHECK: ATTN_KERNEL(g_short, /*threads=*/384, /*blocks per multiprocessor=*/1)
 // CHECK-NEXT: (const float *lse, const float *dlse, attn::fp16 *dq, attn::fp16 *dk, attn::fp16 *dv,
-// CHECK: attn::Rows<128, 8> stats;
-// CHECK-NEXT: attn::load_statistics(stats, lse + {{.*}}, 1ll, dlse + {{.*}}, 1ll, -1.f, len_q);
+// CHECK: attn::SoftmaxState<128, 8> stats;
+// CHECK-NEXT: attn::load_row_statistics(stats, lse + {{.*}}, 1ll, dlse + {{.*}}, 1ll, -1.f, len_q);
 // A scale's sign is the product's, and of both results that it scales.
-// CHECK: attn::mma_qk<true>(s, Q_tile, K_tile);
-// CHECK: attn::keep(s, 0, 0
+// CHECK: attn::mma_abt<true>(s, Q_tile, K_tile);
+// CHECK: attn::apply_mask(s, 0, 0
 // CHECK: attn::scale(dQ, -5.000000000e-01f);
 // CHECK: attn::scale(dK, -5.000000000e-01f);
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(f16) max_seqlen(128) scale(-0.5)
@@ -162,11 +162,11 @@ attn.backward @g of(@p)
 
 // Dense rows: all sequences are as long, and what is launched for longer ones nothing.
 // CHECK: tile.kernel @g_short({{.*}} grid(dense heads 4 tiles 1) schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
-// CHECK-NOT: scf.for %i = %{{.*}} to %behind_all
+// CHECK-NOT: scf.for %i = %{{.*}} to %padding_end
 // CHECK: tile.copy_tma %Q, %q_map at(%{{.*}}, %kv_head, %b) :
-// CHECK: tile.kernel @g_prepare({{.*}} grid(dense heads 4 longer 128, 128)
+// CHECK: tile.kernel @g_preprocess({{.*}} grid(dense heads 4 longer 128, 128)
 // CHECK: tile.kernel @g({{.*}} grid(dense heads 4 keys longer 128, 128)
-// CHECK: tile.kernel @g_dq({{.*}} grid(dense heads 4 longer 128, 128)
+// CHECK: tile.kernel @g_postprocess({{.*}} grid(dense heads 4 longer 128, 128)
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) expected_seqlen(100) {sym_visibility = "private"}
 attn.backward @g of(@p)
 

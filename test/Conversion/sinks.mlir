@@ -31,7 +31,7 @@ attn.problem @off_by_one mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype
 // TEXT-NEXT: attn::add_sink(acc, row, {{.*}}f, q0, [=]() {
 // TEXT-NEXT: return [[SINK]];
 // TEXT-NEXT: });
-// TEXT: attn::repair<
+// TEXT: attn::recompute_rows<
 // TEXT: }, attn::Unmodified(), [=]() {
 // TEXT-NEXT: return [[SINK]];
 attn.problem @learned mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) sink("sinks")

@@ -33,19 +33,19 @@
 
 //--- forward.mlir
 // One block lists what slots long sequences have; blocks of the others follow from how many there can be.
-// CHECK: tile.kernel @p_slots({{.*}}) target("sm_80") grid(rows cluster 1)
+// CHECK: tile.kernel @p_work_tiles({{.*}}) target("sm_80") grid(rows cluster 1)
 // CHECK: metadata.list_work_tiles %tiles_q, %tile_count of(%padded_offsets_q, %batch) rows 192 {
 // CHECK: ^bb0(%b: i32):
 // CHECK-DAG: arith.cmpi sle, %{{.*}}, %c16_i32
 // CHECK-DAG: arith.cmpi sle, %{{.*}}, %c32_i32
 // CHECK: tile.kernel @p({{.*}}) target("sm_90a") grid(packed heads 4 longer 16, 32)
-// CHECK: %listed = arith.minsi
+// CHECK: %work_tiles = arith.minsi
 // CHECK: tile.index block below
 // Lists have a sequence's first rows first, and last ones see most.
-// CHECK: %[[LAST:.*]] = arith.subi %listed, %c1_i32
+// CHECK: %[[LAST:.*]] = arith.subi %work_tiles, %c1_i32
 // CHECK: %[[AT:.*]] = arith.subi %[[LAST]], %{{.*}}
-// CHECK: %slot = tile.load uniform %tiles_q[%[[AT]]]
-// CHECK: tile.find_sequence %slot
+// CHECK: %work_tile = tile.load uniform %tiles_q[%[[AT]]]
+// CHECK: tile.find_sequence %work_tile
 // The kernel that streams asks each sequence, and has the padding that belongs to none.
 // CHECK: tile.kernel @p_short({{.*}}) target("sm_80") grid(packed heads 1 tiles 1)
 // CHECK: %end = arith.select %{{.*}}, %extent, %c0_i32
@@ -54,8 +54,8 @@
 // AMPERE: // p for sm_80
 // AMPERE: += 2048) {
 // AMPERE-NEXT: attn::barrier();
-// AMPERE: tiles_q[listed - 1 -
-// TEXT: attn::list_slots<192>(tiles_q, tile_count, padded_offsets_q, batch, [=](int b) {
+// AMPERE: tiles_q[work_tiles - 1 -
+// TEXT: attn::list_work_tiles<192>(tiles_q, tile_count, padded_offsets_q, batch, [=](int b) {
 attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(64) dtype(bf16) expected_seqlen(4)
 //--- strips.mlir
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(f16) expected_seqlen(1, 16)
@@ -66,12 +66,12 @@ attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(64) dtype(bf
 //--- grads.mlir
 // What is streamed comes first: it has its own way of keeping statistics.
 // CHECK: tile.kernel @g_short({{.*}}) target("sm_80") grid(packed heads 1 tiles 1)
-// CHECK: tile.kernel @g_slots({{.*}}) target("sm_80") grid(rows cluster 1)
+// CHECK: tile.kernel @g_work_tiles({{.*}}) target("sm_80") grid(rows cluster 1)
 // CHECK: metadata.list_work_tiles %tiles_q, %tile_count of(%cu_seqlens_q, %batch) rows 128
 // CHECK: metadata.list_work_tiles %tiles_kv, %tile_count_kv of(%cu_seqlens_kv, %batch) rows 128
 // CHECK: metadata.list_work_tiles %tiles_dq, %tile_count_dq of(%cu_seqlens_q, %batch) rows 128
 // Blocks take turns: a launch does not know how few tiles there are.
-// CHECK: tile.kernel @g_prepare({{.*}}) target("sm_80") grid(packed heads 4 longer 16, 16)
+// CHECK: tile.kernel @g_preprocess({{.*}}) target("sm_80") grid(packed heads 4 longer 16, 16)
 // CHECK: %block = tile.index block
 // CHECK: scf.for %{{.*}} = %block to %{{.*}} step %c2048_i32
 // CHECK-NEXT: tile.barrier
@@ -79,7 +79,7 @@ attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(64) dtype(bf
 // CHECK: tile.index block below
 // Sums of dQ have the rows that it has, of which those of long sequences are used.
 // CHECK: tile.add_global {{.*}} after_first
-// CHECK: tile.kernel @g_dq({{.*}}) target("sm_80") grid(packed heads 4 longer 16, 16)
+// CHECK: tile.kernel @g_postprocess({{.*}}) target("sm_80") grid(packed heads 4 longer 16, 16)
 // CHECK: tile.postprocess
 attn.problem @p mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16) expected_seqlen(4)
 attn.backward @g of(@p)
@@ -87,10 +87,10 @@ attn.backward @g of(@p)
 // What is the first to add to one is ahead of those that wait for it: it has the lowest number of its sequence.
 // CHECK: tile.kernel @g_short({{.*}}) target("sm_90a") {{.*}}schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128,
 // CHECK: tile.kernel @g({{.*}}) target("sm_90a") grid(packed heads 4 keys longer 128, 128)
-// CHECK: %[[AT:.*]] = arith.remui %group_tile, %listed
-// CHECK: %slot = tile.load uniform %tiles_kv[%[[AT]]]
+// CHECK: %[[AT:.*]] = arith.remui %group_tile, %work_tiles
+// CHECK: %work_tile = tile.load uniform %tiles_kv[%[[AT]]]
 // CHECK: tile.add_global {{.*}} after_first
-// CHECK: tile.kernel @g_dq({{.*}}) target("sm_80") grid(packed heads 4 longer 128, 128)
+// CHECK: tile.kernel @g_postprocess({{.*}}) target("sm_80") grid(packed heads 4 longer 128, 128)
 // CHECK: scf.for %{{.*}} = %block to
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(96)
 attn.backward @g of(@p)

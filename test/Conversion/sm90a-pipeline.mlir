@@ -14,16 +14,16 @@
 // CHECK-DAG: %Q = tile.alloc "Q" at 0 barriers {{[0-9]+}} : !tile.ring<2, <{{.*}}, swizzled>>
 // CHECK-DAG: %K = tile.alloc "K" at {{[0-9]+}} barriers {{[0-9]+}} : !tile.ring<2, <{{.*}}, swizzled>>
 // CHECK-DAG: %V = tile.alloc "V" at {{[0-9]+}} barriers {{[0-9]+}} : !tile.ring<2, <{{.*}}, swizzled>>
-// CHECK-DAG: %feed = tile.alloc "feed" at {{[0-9]+}} : !tile.mailbox<{{[0-9]+}}>
+// CHECK-DAG: %mailbox = tile.alloc "mailbox" at {{[0-9]+}} : !tile.mailbox<{{[0-9]+}}>
 // CHECK: tile.roles {{.*}} producer {
-// CHECK-NEXT: tile.persistent_loop %blocks, %queue mailbox(%feed
+// CHECK-NEXT: tile.persistent_loop %blocks, %queue mailbox(%mailbox
 // CHECK: tile.producer_load %Q, %q_map at(%{{[^,]*}}, %{{[^,]*}}, %[[B:[^,]*]]) :
 // CHECK: scf.for
 // CHECK: tile.producer_load %K, %k_map at(%[[K0:[^,]*]], %{{[^,]*}}, %[[B]]) :
 // CHECK-NEXT: tile.producer_load %V, %v_map at(%[[K0]], %{{[^,]*}}, %[[B]]) :
 // CHECK-NOT: scf.for
 // CHECK: } consumer {
-// CHECK: tile.persistent_loop %blocks mailbox(%feed
+// CHECK: tile.persistent_loop %blocks mailbox(%mailbox
 // The first tile, tiles inside, and the one at the sequence's end; V's last product.
 // CHECK: tile.consumer_wait %Q
 // CHECK-COUNT-3: scf.for

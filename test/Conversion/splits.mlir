@@ -49,7 +49,7 @@
 // CHECK: tile.store %partial_o_rows stride(%c16_i64), %acc rows(%rows, %rows) dim 16 : !tile.ptr<f32>
 // CHECK: tile.store_lse %partial_max_rows sum(%partial_sum_rows)
 // The kernel that merges knows rows, heads and sequences, nothing of masks.
-// CHECK: tile.kernel @p_merge(%o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %partial_o: !tile.ptr<f32>, %partial_max: !tile.ptr<f32>, %partial_sum: !tile.ptr<f32>, %batch: i32, %seqlen_q: i32, %splits: i32,
+// CHECK: tile.kernel @p_combine(%o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %partial_o: !tile.ptr<f32>, %partial_max: !tile.ptr<f32>, %partial_sum: !tile.ptr<f32>, %batch: i32, %seqlen_q: i32, %splits: i32,
 // CHECK-SAME: target("cpu") grid(dense heads 4) schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, blocks = 4>)
 // CHECK: tile.combine %o_rows stride(%o_row) lse(%{{.*}}) from(%partial_o_rows, %partial_max_rows, %partial_sum_rows) splits(%splits, %{{.*}}) rows(%rows) dim 16 scale 2.500000e-01 : !tile.ptr<bf16>
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(16) dtype(bf16)
@@ -72,7 +72,7 @@ attn.problem @p mask(#attn.or<#attn.prefix<40>, #attn.band<left = 200, right = 0
 // CHECK: tile.store_padding %{{.*}} stride(%c1_i64) rows(%write_rows) dim 1 : !tile.ptr<f32>
 // CHECK-NOT: tile.store_padding
 // A part repairs its own rows, from its own keys.
-// CHECK: tile.kernel @p_merge({{.*}} target("sm_80") grid(packed heads 4)
+// CHECK: tile.kernel @p_combine({{.*}} target("sm_80") grid(packed heads 4)
 // CHECK: %[[SLOTS:.*]] = arith.divui %total_q, %c4_i32
 // CHECK: tile.combine
 attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
@@ -82,13 +82,13 @@ attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(64) dtype
 // ROLES: tile.recompute_rows %acc at(%q0) rows(%rows) keys(%{{.*}} from %{{.*}}) from({{.*}}) into(%partial_o_rows, %c64_i64) lse(%partial_max_rows) sum(%partial_sum_rows) dims(64, 64)
 // ROLES-SAME: !tile.ptr<bf16>, !tile.ptr<f32>
 // The other kernel is an ordinary one.
-// ROLES: tile.kernel @p_merge
+// ROLES: tile.kernel @p_combine
 // ROLES-NOT: tile.persistent_loop
 // ROLES: tile.combine
 // TEXT: attn::store<64>(partial_o_rows, 64, acc, rows, rows);
-// TEXT: attn::repair<64, 64>(acc, q0, rows, {{.*}}, partial_o_rows, 64, attn::Partial{partial_max_rows, partial_sum_rows},
-// TEXT: ATTN_KERNEL(p_merge, /*threads=*/128
-// TEXT: attn::merge<64, 4, 128>(o_rows, o_row, lse + {{.*}}, partial_o_rows, partial_max_rows, partial_sum_rows, {{.*}}, splits, (long long)total_q * 4, rows);
+// TEXT: attn::recompute_rows<64, 64>(acc, q0, rows, {{.*}}, partial_o_rows, 64, attn::PartialState{partial_max_rows, partial_sum_rows},
+// TEXT: ATTN_KERNEL(p_combine, /*threads=*/128
+// TEXT: attn::combine<64, 4, 128>(o_rows, o_row, lse + {{.*}}, partial_o_rows, partial_max_rows, partial_sum_rows, {{.*}}, splits, (long long)total_q * 4, rows);
 
 //--- on_cpu.mlir
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
@@ -96,11 +96,11 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(4, 2) 
 
 //--- names.mlir
 // CHECK: tile.kernel @p(
-// CHECK: tile.kernel @p_merge_(
-// CHECK: tile.kernel @p_merge(
+// CHECK: tile.kernel @p_combine_(
+// CHECK: tile.kernel @p_combine(
 attn.problem @p mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
   schedule(#tile.split_kv<splits = 2, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>>)
-attn.problem @p_merge mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
+attn.problem @p_combine mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
 
 //--- chosen.mlir
 // Few queries of many keys: into how many parts, the launch says.

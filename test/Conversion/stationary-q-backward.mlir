@@ -36,21 +36,21 @@
 // CHECK: tile.probabilities %s, %stats at(%c0_i32, %k0)
 // CHECK-NEXT: tile.producer_store %P, %s :
 // CHECK: tile.single_pass_grads %dp, %s, %stats known
-// CHECK-NEXT: tile.convert %weights, %dp {at_once}
-// CHECK-NEXT: tile.producer_store %dS, %weights :
-// CHECK-NEXT: %[[DQ:.*]] = tile.mma_ab %dQ, %weights, %K
+// CHECK-NEXT: tile.convert %probabilities, %dp {at_once}
+// CHECK-NEXT: tile.producer_store %dS, %probabilities :
+// CHECK-NEXT: %[[DQ:.*]] = tile.mma_ab %dQ, %probabilities, %K
 // CHECK-NEXT: tile.wait %[[DQ]]
 // CHECK-NEXT: }
 // CHECK-NEXT: tile.producer_commit %P
 // CHECK-NEXT: tile.producer_commit %dS
 // Pieces of dV and dK are dealt out among three warpgroups.
 // CHECK: %[[PIECE:.*]] = arith.select
-// CHECK: scf.for %piece = %[[PIECE]] to %c2_i32 step %c3_i32
-// CHECK: %[[SUM:.*]] = tile.mma_atb_slice %sum, (%P_tile, %dS_tile), (%dO, %Q) at(%piece) blocks(%c0_i32, %end) : !tile.frag<64x128, 4>
+// CHECK: scf.for %slice = %[[PIECE]] to %c2_i32 step %c3_i32
+// CHECK: %[[SUM:.*]] = tile.mma_atb_slice %sum, (%P_tile, %dS_tile), (%dO, %Q) at(%slice) blocks(%c0_i32, %end) : !tile.frag<64x128, 4>
 // CHECK-NEXT: tile.wait %[[SUM]]
 // CHECK: tile.consumer_release %P unless(%[[MORE:.*]]) :
 // CHECK: tile.consumer_release %dS unless(%[[MORE]]) :
-// CHECK: tile.store_slice(%dv_rows, %dk_rows) strides(%dv_row, %dk_row), %sum at(%piece) rows({{.*}} factors [1.000000e+00, 1.020621e-01] dims [80, 96]
+// CHECK: tile.store_slice(%dv_rows, %dk_rows) strides(%dv_row, %dk_row), %sum at(%slice) rows({{.*}} factors [1.000000e+00, 1.020621e-01] dims [80, 96]
 // CHECK: tile.consumer_release %P
 // CHECK: tile.store %dq_rows stride(%dq_row), %dQ
 // Longer ones.
@@ -66,7 +66,7 @@
 // ROLES: tile.producer_load %K, %k_map
 // ROLES-NEXT: tile.producer_load %V, %v_map
 // ROLES-NEXT: }
-// ROLES-NOT: scf.for %piece
+// ROLES-NOT: scf.for %slice
 // ROLES: consumer {
 // ROLES: tile.add_delta %stats, %O_tile, %dO_tile
 // ROLES-NEXT: tile.consumer_release %O
@@ -84,36 +84,36 @@ attn.backward @g of(@p)
 //--- two.mlir
 // Two warpgroups have two blocks of rows each, one after the other.
 // CHECK: ATTN_KERNEL(g_short, /*threads=*/384, /*blocks per multiprocessor=*/1)
-// CHECK: attn::MeetingRing<attn::fp16, 208, 64, 1> P(
-// CHECK: attn::load_statistics(stats, lse + {{.*}}, 1ll, dlse + {{.*}}, 1ll, -1.f, len_q);
-// CHECK: attn::load_statistics(stats_2, {{.*}}128{{.*}} -1.f, x_
-// CHECK: attn::add_deltas<0>(stats, O_tile, dO_tile);
-// CHECK: attn::add_deltas<128>(stats_2, O_tile, dO_tile);
+// CHECK: attn::ExchangeRing<attn::fp16, 208, 64, 1> P(
+// CHECK: attn::load_row_statistics(stats, lse + {{.*}}, 1ll, dlse + {{.*}}, 1ll, -1.f, len_q);
+// CHECK: attn::load_row_statistics(stats_2, {{.*}}128{{.*}} -1.f, x_
+// CHECK: attn::add_delta<0>(stats, O_tile, dO_tile);
+// CHECK: attn::add_delta<128>(stats_2, O_tile, dO_tile);
 // Each multiplies keys that its rows see, and tests those that not all of them do, or that are not there.
 // CHECK: const int begin = [[FIRST:.*]] / 64;
 // CHECK: const int end = [[FIRST]] < len_q ? (len_q + 63) / 64 : begin;
 // CHECK: const int full_begin =
 // CHECK: const bool [[BEFORE:.*]] = warpgroup < end;
 // CHECK: if (begin <= warpgroup & [[BEFORE]]) {
-// CHECK: attn::mma_qk<true>(s, attn::rows_from<0>(Q_tile), K_tile);
+// CHECK: attn::mma_abt<true>(s, attn::rows_from<0>(Q_tile), K_tile);
 // CHECK: if (!(full_begin <= warpgroup & [[BEFORE]]) | {{.*}} < 64) {
-// CHECK: attn::keep(s, 0, k0
-// CHECK: attn::put<0>(P, s);
-// CHECK: attn::row_grads<false, true>(dp, s, stats);
-// CHECK: attn::put<0>(dS, weights);
+// CHECK: attn::apply_mask(s, 0, k0
+// CHECK: attn::producer_store<0>(P, s);
+// CHECK: attn::single_pass_grads<false, true>(dp, s, stats);
+// CHECK: attn::producer_store<0>(dS, probabilities);
 // CHECK: const int [[SECOND:.*]] = warpgroup + 2;
 // CHECK: if (begin <= [[SECOND]] & {{.*}}) {
-// CHECK: attn::mma_qk<true>(s, attn::rows_from<128>(Q_tile), K_tile);
-// CHECK: attn::keep(s, 128, k0
-// CHECK: attn::put<128>(dS, weights);
-// CHECK: attn::mma_pv(dQ_2, weights, K_tile);
-// CHECK-NEXT: attn::wait_products<0>(dQ_2);
-// CHECK: attn::release(V);
-// CHECK-NEXT: attn::release(K);
-// CHECK-NEXT: attn::publish(P);
+// CHECK: attn::mma_abt<true>(s, attn::rows_from<128>(Q_tile), K_tile);
+// CHECK: attn::apply_mask(s, 128, k0
+// CHECK: attn::producer_store<128>(dS, probabilities);
+// CHECK: attn::mma_ab(dQ_2, probabilities, K_tile);
+// CHECK-NEXT: attn::warpgroup_wait<0>(dQ_2);
+// CHECK: attn::consumer_release(V);
+// CHECK-NEXT: attn::consumer_release(K);
+// CHECK-NEXT: attn::producer_commit(P);
 // CHECK: attn::Frag<64, 64, 4> sum;
-// CHECK: attn::mma_piece(sum, piece, begin, end, P_tile, dO_tile, dS_tile, Q_tile);
-// CHECK: attn::store_piece(sum, piece, {{.*}} attn::result<64>(dv_rows, dv_row, 1.000000000e+00f), attn::result<64>(dk_rows, dk_row, -5.000000000e-01f));
+// CHECK: attn::mma_atb_slice(sum, slice, begin, end, P_tile, dO_tile, dS_tile, Q_tile);
+// CHECK: attn::store_slice(sum, slice, {{.*}} attn::result<64>(dv_rows, dv_row, 1.000000000e+00f), attn::result<64>(dk_rows, dk_row, -5.000000000e-01f));
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(f16) max_seqlen(200) scale(-0.5)
 attn.backward @g of(@p) dlse
 

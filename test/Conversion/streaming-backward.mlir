@@ -25,18 +25,18 @@
 // CHECK-SAME: target("sm_80") grid(packed heads 2 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 1, lanes = 16, warps = 4, blocks = 6>)
 // CHECK: %[[FITS:.*]] = arith.andi %{{.*}} : i1
 // CHECK: scf.if %[[FITS]] {
-// CHECK: %weights = tile.alloc "weights" : !tile.simt_probabilities<1x16, 16>
+// CHECK: %probabilities = tile.alloc "probabilities" : !tile.simt_probabilities<1x16, 16>
 // CHECK: tile.load_row_statistics %row, %{{.*}} rows(%len_q) : !tile.simt_softmax_state<1, 16>
 // CHECK: scf.for
 // CHECK: tile.accumulate_delta %dp, %s, %row
 // CHECK: tile.mma_ab %dQ, %dp, %K
 // CHECK: tile.mma_ab %pK, %s, %K
-// CHECK: tile.cache_probabilities %weights, %s, %dp
+// CHECK: tile.cache_probabilities %probabilities, %s, %dp
 // CHECK: tile.mma_atb %dV, %s, %dO
 // CHECK: tile.subtract_delta %dQ, %pK, %row by
 // CHECK: scf.for
 // CHECK-NOT: tile.load_rows
-// CHECK: tile.cached_grad_scores %dp, %weights, %row
+// CHECK: tile.cached_grad_scores %dp, %probabilities, %row
 // CHECK: tile.mma_atb %dK, %dp, %Q
 // CHECK: } else {
 // CHECK: tile.store_delta
@@ -70,7 +70,7 @@ attn.backward @grads of(@p) deterministic dlse
 // CHECK: tile.accumulate_delta %dp, %s, %row weighted(%weighted : !tile.simt_scores<1x1, 16>)
 // CHECK: tile.mma_ab %dQ, %dp, %K
 // CHECK: tile.mma_ab %pK, %weighted, %K
-// CHECK: tile.cache_probabilities %weights, %weighted, %dp
+// CHECK: tile.cache_probabilities %probabilities, %weighted, %dp
 // CHECK: tile.mma_atb %dV, %s, %dO
 // CHECK: tile.store_delta
 // CHECK: tile.grad_scores %dp, %{{.*}}, %row

@@ -22,14 +22,14 @@
 // CHECK: %[[SHORT:.*]] = arith.cmpi sle, %len_kv, %[[LONGEST]]
 // CHECK: scf.if %[[SHORT]]
 // CHECK: %[[QUERIES:.*]] = arith.extsi %[[QUERY]]
-// CHECK: metadata.number_tree %parent_node, %parent_first, %parent_end, %parent_numbering of %parent queries(%[[QUERIES]], %len_q) keys(%{{.*}}, %len_kv) in(%forest) : !metadata.tree_runs<3584>
+// CHECK: metadata.number_tree %parent_node, %parent_first, %parent_end, %parent_numbering of %parent queries(%[[QUERIES]], %len_q) keys(%{{.*}}, %len_kv) in(%tree_runs) : !metadata.tree_runs<3584>
 // CHECK: metadata.cooperative_loop %queue of %cu_seqlens_kv(%batch) longer(%[[LONGEST]]) : !tile.ptr<i32> {
 // CHECK: ^bb0(%ctas: !metadata.cooperative_ctas, %b: i32):
-// CHECK: metadata.number_tree %parent_node, {{.*}} keys(%{{.*}}, %{{.*}}) in(%forest) by %ctas : !metadata.tree_runs<3584>
+// CHECK: metadata.number_tree %parent_node, {{.*}} keys(%{{.*}}, %{{.*}}) in(%tree_runs) by %ctas : !metadata.tree_runs<3584>
 // CHECK-LABEL: tile.kernel @p_ranges
 // CHECK: tile.advance %parent_first
 // CHECK: metadata.entry_range
-// CHECK-LABEL: tile.kernel @p_visits
+// CHECK-LABEL: tile.kernel @p_kv_tile_lists
 // CHECK: tile.advance %parent_node
 // CHECK-LABEL: tile.kernel @p(
 attn.problem @p mask(#attn.ancestors<"parent">) layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
@@ -39,13 +39,13 @@ attn.problem @p mask(#attn.ancestors<"parent">) layout(thd padded) heads(4, 2) d
 // CHECK-COUNT-2: metadata.cooperative_loop
 // CHECK-NOT: metadata.cooperative_loop
 // TEXT: // p_tree for sm_80
-// TEXT: attn::Forest<3584> forest(0);
+// TEXT: attn::TreeRuns<3584> tree_runs(0);
 // TEXT-NEXT: const int longest = batch < 3 ? 4096 : batch < 16 ? 32768 : 2147483647;
 // TEXT: for (int b = block; b < batch; b += 120) {
 // TEXT-NEXT: if (seqlen_kv <= longest) {
-// TEXT-NEXT: attn::number_tree(drafts_node, drafts_first, drafts_end, drafts_numbering, drafts, (long long)b * (long long)seqlen_q, seqlen_q, (long long)b * (long long)seqlen_kv, seqlen_kv, forest);
-// TEXT: attn::together(queue, seqlen_kv, batch, longest, [&](const attn::Team &team, int b) {
-// TEXT-NEXT: attn::number_tree(drafts_node, {{.*}}, seqlen_kv, forest, team);
+// TEXT-NEXT: attn::number_tree(drafts_node, drafts_first, drafts_end, drafts_numbering, drafts, (long long)b * (long long)seqlen_q, seqlen_q, (long long)b * (long long)seqlen_kv, seqlen_kv, tree_runs);
+// TEXT: attn::cooperative_loop(queue, seqlen_kv, batch, longest, [&](const attn::CooperativeCtas &ctas, int b) {
+// TEXT-NEXT: attn::number_tree(drafts_node, {{.*}}, seqlen_kv, tree_runs, ctas);
 // TEXT-NEXT: });
 // TEXT-NEXT: }
 // HOST: // p_tree for cpu

@@ -26,17 +26,17 @@
 
 //--- document.mlir
 // Ids of a key tile: the least and the largest that is not 0, and whether none is.
-// CHECK-LABEL: tile.kernel @p_ranges(%segment_ids_q: {{.*}}, %key_ranges: !tile.ptr<i32>, %visited_tiles: !tile.ptr<i32>,
-// CHECK-SAME: %visits_taken: !tile.ptr<i32>, %visited_tiles_entries: i32, %batch: i32, %seqlen_q: i32, %seqlen_kv: i32)
+// CHECK-LABEL: tile.kernel @p_ranges(%segment_ids_q: {{.*}}, %key_ranges: !tile.ptr<i32>, %kv_tile_list: !tile.ptr<i32>,
+// CHECK-SAME: %kv_tile_list_counter: !tile.ptr<i32>, %kv_tile_list_entries: i32, %batch: i32, %seqlen_q: i32, %seqlen_kv: i32)
 // CHECK-SAME: grid(dense heads 1 keys) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 1, blocks = 4>)
-// CHECK: metadata.init_lists %visited_tiles across(%across) taken(%visits_taken)
+// CHECK: metadata.init_lists %kv_tile_list across(%across) taken(%kv_tile_list_counter)
 // CHECK: scf.for
 // CHECK: tile.index warp
 // CHECK: scf.for
 // CHECK: metadata.entry_range %{{.*}} count(%{{.*}} of 64) hidden 0
 // CHECK: tile.store_entry %key_ranges[%{{.*}}], %least
 // CHECK: tile.store_entry %key_ranges[%{{.*}}], %largest
-// CHECK: tile.store_entry %key_ranges[%{{.*}}], %whole
+// CHECK: tile.store_entry %key_ranges[%{{.*}}], %none_hidden
 
 // Of 32 tiles together, the least and the largest of these. Four values a tile lie side by side: the three, and one for two to be read at once.
 // CHECK: tile.barrier
@@ -48,49 +48,49 @@
 
 // Those of a query tile are looked at where they are needed. The walk goes up to the diagonal only, and of each
 // tile on it the region says whether documents meet.
-// CHECK-LABEL: tile.kernel @p_visits
-// CHECK-SAME: %key_ranges: !tile.ptr<i32>, %visited_tiles: !tile.ptr<i32>, %visits: !tile.ptr<i32>, %visits_taken: !tile.ptr<i32>
+// CHECK-LABEL: tile.kernel @p_kv_tile_lists
+// CHECK-SAME: %key_ranges: !tile.ptr<i32>, %kv_tile_list: !tile.ptr<i32>, %kv_tile_list_headers: !tile.ptr<i32>, %kv_tile_list_counter: !tile.ptr<i32>
 // CHECK: metadata.entry_range
-// CHECK: metadata.select_tiles %visits[%{{.*}}] in %visited_tiles(%visited_tiles_entries) across(%across) taken(%visits_taken) from %c0_i32 to %end {
+// CHECK: metadata.select_tiles %kv_tile_list_headers[%{{.*}}] in %kv_tile_list(%kv_tile_list_entries) across(%across) taken(%kv_tile_list_counter) from %c0_i32 to %end {
 // CHECK: %least_{{.*}}, %largest_{{.*}}, %least_{{.*}}, %largest_{{.*}} = metadata.load_ranges %key_ranges[%{{.*}}] : i32, i32, i32, i32
 // CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1
 // Where the diagonal is no question, ids are all there is to ask for.
 // CHECK: } inner {
 // CHECK-NOT: %q0
-// CHECK: } groups(%first_listed) {
+// CHECK: } groups(%first_tile) {
 // CHECK: metadata.load_ranges %{{.*}}[%g] : i32, i32{{$}}
 // CHECK: tile.yield %{{.*}}, %{{.*}}, %{{.*}}, %c-1_i32, %c-1_i32 : i1, i1, i1, i32, i32
 
 // Full tiles need no test. If the lists are full, a tile whose entries are in none goes along all from its first to its last.
 // CHECK-LABEL: tile.kernel @p(
-// CHECK-SAME: %visited_tiles: !tile.ptr<i32>, %visits: !tile.ptr<i32>, %visits_taken: !tile.ptr<i32>
-// CHECK: tile.load uniform %visits_taken
+// CHECK-SAME: %kv_tile_list: !tile.ptr<i32>, %kv_tile_list_headers: !tile.ptr<i32>, %kv_tile_list_counter: !tile.ptr<i32>
+// CHECK: tile.load uniform %kv_tile_list_counter
 // CHECK: %full = arith.select
 // CHECK: %end = arith.select
 // CHECK: tile.kv_loop [%c0_i32, %full, %end] tests {{\[\[}}], [0, 1]] carry()
 // CHECK: %[[AT:.*]] = arith.select
 // CHECK: arith.addi %[[AT]], %
-// CHECK: tile.load uniform %visited_tiles
+// CHECK: tile.load uniform %kv_tile_list
 
 // TEXT: attn::entry_range<64>(
-// TEXT: attn::set(key_ranges,
+// TEXT: attn::store_entry(key_ranges,
 // TEXT: attn::entry_range<32, 4>(key_ranges
-// TEXT: attn::select_tiles(visits, visited_tiles, visits_taken,
-// TEXT: const auto [least_2, largest_2, least_3, largest_3] = attn::ranges<4>(key_ranges, first_listed + tile_2).of;
-// TEXT: return attn::TileTruth{
-// TEXT: return attn::GroupTruth{
+// TEXT: attn::select_tiles(kv_tile_list_headers, kv_tile_list, kv_tile_list_counter,
+// TEXT: const auto [least_2, largest_2, least_3, largest_3] = attn::load_ranges<4>(key_ranges, first_tile + tile_2).values;
+// TEXT: return attn::TileVisibility{
+// TEXT: return attn::GroupVisibility{
 // TEXT: for (int j = 0; j < full; ++j) {
-// TEXT-NOT: attn::keep(
+// TEXT-NOT: attn::apply_mask(
 // TEXT: for (int j = full; j < end; ++j) {
-// TEXT: attn::keep(
+// TEXT: attn::apply_mask(
 
 // The role that brings tiles goes along the same list.
-// ROLES: // p_visits for sm_80
+// ROLES: // p_kv_tile_lists for sm_80
 // ROLES: // p for sm_90a
-// ROLES: attn::send(feed,
+// ROLES: attn::publish_work(mailbox,
 // ROLES: for (int j = 0; j < end; ++j) {
 // ROLES-NEXT: const int k0 = attn::uniform(
-// ROLES-NEXT: attn::fill(K, k_map, k0,
+// ROLES-NEXT: attn::producer_load(K, k_map, k0,
 attn.problem @p mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads(2) dims(64) dtype(bf16)
 
 //--- packed.mlir
@@ -104,7 +104,7 @@ attn.problem @p mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads
 // A slot that has no keys says so, lest its group be taken for what memory held.
 // CHECK: scf.if
 // CHECK-COUNT-2: tile.store_entry %key_ranges[%{{.*}}], %c2147483647_i32
-// CHECK-LABEL: tile.kernel @p_visits
+// CHECK-LABEL: tile.kernel @p_kv_tile_lists
 // CHECK: tile.find_sequence %{{.*}} in %cu_seqlens_q, %padded_offsets_q, %batch, %total_q tile 192
 // CHECK-LABEL: tile.kernel @p(
 // CHECK-SAME: target("sm_90a")
@@ -123,7 +123,7 @@ attn.problem @packed mask(#attn.and<#attn.document, #attn.not<#attn.column_inter
 // CHECK-LABEL: tile.kernel @p_ranges
 // CHECK-SAME: grid(dense heads 4 keys)
 // CHECK: %h = arith.divui
-// CHECK-LABEL: tile.kernel @p_visits
+// CHECK-LABEL: tile.kernel @p_kv_tile_lists
 // CHECK-SAME: grid(dense heads 4)
 attn.problem @p mask(#attn.and<#attn.causal, #attn.column_interval<end = "end", per_kv_head>>) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
 
@@ -131,9 +131,9 @@ attn.problem @p mask(#attn.and<#attn.causal, #attn.column_interval<end = "end", 
 // Without arrays of keys there is nothing to be known of key tiles. An `or` with an affine part: one list, of what is between too.
 // CHECK-LABEL: tile.kernel @p_ranges
 // CHECK-NOT: metadata.entry_range
-// CHECK: scf.for %piece
-// CHECK: metadata.init_lists %visited_tiles across(%across) taken(%visits_taken) piece(%piece)
-// CHECK-LABEL: tile.kernel @p_visits
+// CHECK: scf.for %slice
+// CHECK: metadata.init_lists %kv_tile_list across(%across) taken(%kv_tile_list_counter) piece(%slice)
+// CHECK-LABEL: tile.kernel @p_kv_tile_lists
 // CHECK-NOT: metadata.load_ranges
 // CHECK: metadata.select_tiles
 // CHECK: tile.kernel @p(

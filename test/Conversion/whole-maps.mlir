@@ -20,7 +20,7 @@
 
 //--- whole.mlir
 // CHECK-NOT: _bits
-// CHECK-LABEL: tile.kernel @p_visits(%offsets: !tile.ptr<i32>, %offsets_entries: i32, %columns: !tile.ptr<i32>, %columns_entries: i32,
+// CHECK-LABEL: tile.kernel @p_kv_tile_lists(%offsets: !tile.ptr<i32>, %offsets_entries: i32, %columns: !tile.ptr<i32>, %columns_entries: i32,
 // CHECK: %[[ROWS:.*]] = arith.subi %offsets_entries, %c1_i32
 // CHECK: metadata.gather_tiles 0 %offsets(%[[ROWS]], %columns_entries) columns(%columns) at(%{{.*}}) tiles(%from to %to) of 128 in 384
 // CHECK-LABEL: tile.kernel @p(
@@ -35,18 +35,18 @@
 // CHECK-NEXT: ^bb0(%j: i32):
 // CHECK-NOT: _bits
 
-// TEXT: attn::gather_listed<0, 128, 384>(offsets, offsets_entries - 1, columns, columns_entries,
+// TEXT: attn::gather_list_tiles<0, 128, 384>(offsets, offsets_entries - 1, columns, columns_entries,
 // What lanes exchange is no arm's of a conditional (Printer::isInlined).
 // TEXT-NOT: {{[?:] }}attn::uniform
-// TEXT: attn::repair<128, 128>(acc, q0, rows, attn::along<128>(end, [=](int j) {
-// TEXT: attn::on_list(
+// TEXT: attn::recompute_rows<128, 128>(acc, q0, rows, attn::kv_tiles<128>(end, [=](int j) {
+// TEXT: attn::is_in_list(
 attn.problem @p mask(#attn.and<#attn.causal, #attn.block_map<"offsets", "columns", q = 128, kv = 384>>) layout(bshd) heads(4, 2) dims(128) dtype(bf16)
 
 //--- several.mlir
 // Of two maps, the one that is no whole tiles has bits.
 // CHECK: metadata.fill_block_bits %ours_bits
 // CHECK-NOT: metadata.fill_block_bits
-// CHECK-LABEL: tile.kernel @p_visits
+// CHECK-LABEL: tile.kernel @p_kv_tile_lists
 // CHECK-SAME: %mine: !tile.ptr<i32>, %mine_entries: i32
 // CHECK-SAME: %ours_bits: !tile.ptr<i32>
 // CHECK: metadata.gather_tiles 0 %{{.*}} columns(%{{.*}} of 64 in 64
@@ -74,7 +74,7 @@ attn.problem @shared mask(#attn.block_map<"a", "b", q = 64, kv = 64>) layout(bsh
 
 //--- back.mlir
 // Gradients look at a map from both sides.
-// CHECK-LABEL: tile.kernel @p_visits(
+// CHECK-LABEL: tile.kernel @p_kv_tile_lists(
 // CHECK: metadata.gather_tiles {{.*}} columns(%
 // CHECK-LABEL: tile.kernel @g_blocks(
 // CHECK-NOT: metadata.gather_tiles {{.*}} columns(%

@@ -129,7 +129,7 @@ def fault_of(case, reports, first, compiled, sources):
     if " looks " in layout and not any(name.endswith("_short") for name in roles):  # a CTA for each short sequence
         return "softmax is not single-pass"
     names, first_names = ([name for name, _ in kernels] for kernels in (compiled, first))
-    if "_grads_" in name_of(case) and "grads_prepare" in names and "grads_prepare" not in first_names:
+    if "_grads_" in name_of(case) and "grads_preprocess" in names and "grads_preprocess" not in first_names:
         return "one CTA per sequence does not fit, and tiles are taken"
     if "first" in layout and compiled != first:
         return "the first choice does not fit, and a fallback is taken"

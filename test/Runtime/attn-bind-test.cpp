@@ -372,7 +372,7 @@ static void gradientMemory() {
       int found = 0;
       for (auto [i, buffer] : llvm::enumerate(code.program().buffers)) {
         int64_t elements = bytesOf(code, i, values.data()) / 4;
-        bool isSum = buffer.name == "dq_sum", isCounters = buffer.name == "dq_turns";
+        bool isSum = buffer.name == "dq_accumulator", isCounters = buffer.name == "dq_semaphore";
         found += isSum + isCounters;
         EXPECT(!isSum || elements == 16 * all * 128, "{}: {}", layout, elements);
         EXPECT(!isCounters || (elements >= 16 * all / 64 + 16 * batch && elements <= 16 * (all / 64 + 1 + batch)),

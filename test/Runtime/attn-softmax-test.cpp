@@ -3,7 +3,7 @@
 // The online softmax of GPU kernels, as the device headers have it, on scores small and large: a lane's rows against
 // float64. Tiles are of hidden keys, of small scores, of one large score, or of its neighbours in float32.
 //
-#include "attn/overlap.cuh"
+#include "attn/overlapped_softmax.cuh"
 #include "attn/softmax.cuh"
 #include <algorithm>
 #include <cstdio>
@@ -22,27 +22,28 @@ using Sums = Frag<16, 8, 1>; // column 0 holds the sum of probabilities, as a pr
 std::mt19937 generator(1);
 double pick(std::initializer_list<double> from) { return from.begin()[generator() % from.size()]; }
 
-enum class Way { Step, Softmax, Weigh, SoftmaxRepaired, WeighRepaired, Count };
-bool isRepaired(Way way) { return way == Way::SoftmaxRepaired || way == Way::WeighRepaired; }
+enum class Way { Step, Softmax, SoftmaxConvert, SoftmaxRepaired, SoftmaxConvertRepaired, Count };
+bool isRepaired(Way way) { return way == Way::SoftmaxRepaired || way == Way::SoftmaxConvertRepaired; }
 
-void rescaleSums(Sums &acc, const Rows<16, 1> &row) {
-  for (int r = 0; r < 2 && row.grew; ++r)
-    acc.v[0][0][2 * r] *= row.shrink[r];
+void rescaleSums(Sums &acc, const SoftmaxState<16, 1> &row) {
+  for (int r = 0; r < 2 && row.needs_rescale; ++r)
+    acc.v[0][0][2 * r] *= row.rescale_factor[r];
 }
 
-void addTile(Way way, bool first, Scores s, Rows<16, 1> &row, Sums &acc, float scale) {
+void addTile(Way way, bool first, Scores s, SoftmaxState<16, 1> &row, Sums &acc, float scale) {
   if (way == Way::Step) {
-    softmax_step(s, row, acc, scale);
+    online_softmax(s, row, acc, scale);
   } else if (way == Way::Softmax || way == Way::SoftmaxRepaired || first) {
     isRepaired(way) ? softmax<true>(s, row, scale) : softmax(s, row, scale);
     rescaleSums(acc, row);
   } else {
-    Held<int, 16, keys, 1> held;
+    RegisterOperand<int, 16, keys, 1> operand;
     const float before[2] = {row.sum[0], row.sum[1]};
-    isRepaired(way) ? weigh<true>(held, s, row, scale) : weigh(held, s, row, scale, 0, 0, Unmodified());
+    isRepaired(way) ? softmax_convert<true>(operand, s, row, scale)
+                    : softmax_convert(operand, s, row, scale, 0, 0, Unmodified());
     rescaleSums(acc, row);
     for (int r = 0; r < 2; ++r)
-      acc.v[0][0][2 * r] += row.sum[r] - (row.grew ? before[r] * row.shrink[r] : before[r]);
+      acc.v[0][0][2 * r] += row.sum[r] - (row.needs_rescale ? before[r] * row.rescale_factor[r] : before[r]);
     return;
   }
   for (auto &piece : s.v[0])
@@ -64,7 +65,7 @@ bool isNear(double got, double want, double tolerance) {
 }
 
 /// Is the row's state that of its scores?
-bool isRight(const std::vector<float> &scores, const Rows<16, 1> &row, int r, float sumOfProduct, float scale) {
+bool isRight(const std::vector<float> &scores, const SoftmaxState<16, 1> &row, int r, float sumOfProduct, float scale) {
   double top = -INFINITY, sum = 0;
   for (float score : scores)
     top = std::fmax(top, score);
@@ -79,8 +80,8 @@ bool isRight(const std::vector<float> &scores, const Rows<16, 1> &row, int r, fl
          isNear(log_sum_exp(of, row.sum[r], scale), lse, 1e-5);
 }
 
-/// Does normalize() leave the row to repair()?
-bool isLeft(Way way, Sums acc, Rows<16, 1> row, int r) {
+/// Does normalize() leave the row to recompute_rows()?
+bool isLeft(Way way, Sums acc, SoftmaxState<16, 1> row, int r) {
   if (!isRepaired(way))
     return false;
   normalize<true>(acc, row);
@@ -96,7 +97,7 @@ int testRows() {
       scale = std::fmin(scale, 1); // as lowering asks for it
     double large =
         pick({-1e4, -1e6, -1e7, -3e7, -1e9, -1e13, -1e30, -largest, -3.3895313892515355e38, 3e9, 1e7, 2.5e7});
-    Rows<16, 1> row;
+    SoftmaxState<16, 1> row;
     Sums acc = {};
     clear(row);
     std::vector<float> scores[2];
@@ -118,7 +119,7 @@ int testRows() {
                row.max[r], row.sum[r]);
   }
   if (leftSmall || !left)
-    printf("wrong: of %d rows left to repair(), %d have only small scores\n", left, leftSmall), ++wrong;
+    printf("wrong: of %d rows left to recompute_rows(), %d have only small scores\n", left, leftSmall), ++wrong;
   return wrong;
 }
 
@@ -129,8 +130,8 @@ int testSinks() {
     float score = float(pick({-1e30, -1e9, -5, 0, 30, 1e9, -largest, -INFINITY, 12}));
     float sink = float(pick({-1e30, -1e9, -4, 0, 40, 1e9, -INFINITY})), sum = score == -INFINITY ? 0 : 1;
     Reference of = reference(score, scale);
-    float shrink = join_sink(of, own, sink, scale, room);
-    sum = std::fmaf(sum, shrink, own);
+    float rescale_factor = join_sink(of, own, sink, scale, room);
+    sum = std::fmaf(sum, rescale_factor, own);
     double natural = score * (scale * ln2), top = std::fmax(natural, sink);
     double want = top == -INFINITY ? -INFINITY : top + std::log(std::exp(natural - top) + std::exp(sink - top));
     double got = sum == 0 ? -INFINITY : log_sum_exp(of, sum, scale);

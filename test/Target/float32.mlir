@@ -6,7 +6,7 @@
 
 // CHECK: (const float *q, const float *k, const float *v, float *o, float *lse,
 // CHECK: attn::Smem<float, 64, 64, 72> Q(
-// CHECK: attn::store_zero<64, 64, 32>(o_rows, o_row,
-// CHECK: attn::store_minus_inf<64, 32>(
+// CHECK: attn::store_padding<64, 64, 32>(o_rows, o_row,
+// CHECK: attn::store_padding_lse<64, 32>(
 // CHECK: attn::store<64>(o_rows, o_row,
 attn.problem @plain mask(#attn.causal) layout(thd) heads(8, 2) dims(64) dtype(f32)

@@ -19,37 +19,37 @@ tile.kernel @scores(%q0: i32, %k0: i32) target("sm_80") grid(dense heads 1)
   %exponent = arith.mulf %float, %minus : f32
   %slope = math.exp2 %exponent : f32 loc("slope")
   // Arguments that are not used have no name.
-  // CHECK-NEXT: attn::modify(s, q0, k0, [=](float score, int query, int, int base, float ahead) {
-  // CHECK-NEXT:   return score - attn::abs(attn::fma(ahead, slope, (float)(base - query) * slope));
+  // CHECK-NEXT: attn::modify(s, q0, k0, [=](float score, int query, int, int base, float column_offset) {
+  // CHECK-NEXT:   return score - attn::abs(attn::fma(column_offset, slope, (float)(base - query) * slope));
   // CHECK-NEXT: });
   tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 1> {
-  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
     %distance = arith.subi %base, %q : i32
     %d = arith.sitofp %distance : i32 to f32
     %first = arith.mulf %d, %slope : f32
-    %bias = math.fma %ahead, %slope, %first : f32
+    %bias = math.fma %column_offset, %slope, %first : f32
     %size = math.absf %bias : f32
     %new = arith.subf %score, %size : f32
     tile.yield %new : f32
   }
   // A score as a * b + c, and where it is weighed.
-  // CHECK: attn::weigh(p, s, row, 1.000000000e+00f, q0, k0, [=](float score, int, int, int, float ahead) {
-  // CHECK-NEXT:   return attn::Linear{score, ahead, slope};
+  // CHECK: attn::softmax_convert(p, s, row, 1.000000000e+00f, q0, k0, [=](float score, int, int, int, float column_offset) {
+  // CHECK-NEXT:   return attn::LinearScore{score, column_offset, slope};
   // CHECK-NEXT: });
   tile.softmax_convert %p, %s, %row scale 0.69314718055994531 at(%q0, %k0) : !tile.register_operand<64x64xbf16, 1>, !tile.frag<64x64, 1>, !tile.softmax_state<64, 1> modify {
-  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
-    tile.yield %score, %ahead, %slope : f32, f32, f32
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
+    tile.yield %score, %column_offset, %slope : f32, f32, f32
   }
   // Where maxima say whether all scores are small: 20 / ln 2.
-  // CHECK: attn::weigh(p, s, row, 1.000000000e+00f, q0, k0, attn::SmallTo{2.885390082e+01f}, [=](float score, int, int, int, float) {
+  // CHECK: attn::softmax_convert(p, s, row, 1.000000000e+00f, q0, k0, attn::SmallBound{2.885390082e+01f}, [=](float score, int, int, int, float) {
   // CHECK: }, [=](float score, int, int, int, float) {
   // CHECK: attn::tanh(score)
   // CHECK-NEXT: });
   tile.softmax_convert %p, %s, %row scale 0.69314718055994531 at(%q0, %k0) : !tile.register_operand<64x64xbf16, 1>, !tile.frag<64x64, 1>, !tile.softmax_state<64, 1> within 30.0 becomes 20.0 {
-  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
     tile.yield %score : f32
   } else modify {
-  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
     %tanh = math.tanh %score : f32
     tile.yield %tanh : f32
   }
@@ -60,14 +60,14 @@ tile.kernel @scores(%q0: i32, %k0: i32) target("sm_80") grid(dense heads 1)
   // CHECK-NEXT:   return -attn::tanh(score) * -(key < 7 ? score : 5.000000000e-01f);
   // CHECK-NEXT: });
   tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 1> within 4.0 {
-  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
     %square = arith.mulf %score, %score : f32 loc("square")
     %more = arith.addf %square, %half : f32
     %product = arith.mulf %square, %more : f32
     %new = arith.subf %score, %product : f32
     tile.yield %new : f32
   } else {
-  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
     %seven = arith.constant 7 : i32
     %tanh = math.tanh %score : f32
     %first = arith.negf %tanh : f32

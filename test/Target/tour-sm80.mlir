@@ -24,7 +24,7 @@
 // CHECK-NEXT: attn::Smem<attn::bf16, [[#KT]], 64, 72> V([[#mul(add(QT,KT),144)]]);
 // CHECK-NEXT: attn::Frag<[[#QT]], [[#KT]], [[#WARPS]]> s;
 // CHECK-NEXT: attn::Frag<[[#QT]], 64, [[#WARPS]]> acc;
-// CHECK: attn::Rows<[[#QT]], [[#WARPS]]> row;
+// CHECK: attn::SoftmaxState<[[#QT]], [[#WARPS]]> row;
 
 // CHECK-NEXT: const int block = attn::block_index();
 // CHECK: const auto [b, q0, first, rows, write_rows] = attn::find_sequence<[[#QT]]>({{.*}}, cu_seqlens_q, padded_offsets_q, batch, total_q);
@@ -32,8 +32,8 @@
 // CHECK-NEXT: const int first_key = attn::uniform(padded_offsets_kv[b]);
 // CHECK-NEXT: const int len_kv = attn::uniform(cu_seqlens_kv[attn::min(b + 1, batch)]) - attn::uniform(cu_seqlens_kv[b]);
 // CHECK-NEXT: if (rows <= 0) {
-// CHECK: attn::store_zero<64, [[#QT]], [[#mul(WARPS,32)]]>(o_rows, o_row, write_rows);
-// CHECK-NEXT: attn::store_minus_inf<[[#QT]], [[#mul(WARPS,32)]]>(lse + ({{.*}}), write_rows);
+// CHECK: attn::store_padding<64, [[#QT]], [[#mul(WARPS,32)]]>(o_rows, o_row, write_rows);
+// CHECK-NEXT: attn::store_padding_lse<[[#QT]], [[#mul(WARPS,32)]]>(lse + ({{.*}}), write_rows);
 // CHECK-NEXT: }
 // CHECK-NEXT: if (rows > 0) {
 // CHECK: attn::copy_async<64>(Q, q_rows, q_row, rows);
@@ -47,20 +47,20 @@
 // CHECK: for (int j = 0; j < full_end; ++j) {
 // CHECK: attn::wait();
 // CHECK: attn::copy_async<64>(V, v_rows + (long long)k0 * v_row, v_row, len_kv - k0);
-// CHECK-NEXT: attn::mma_qk(s, {{Q|held}}, K);
+// CHECK-NEXT: attn::mma_abt(s, {{Q|q_operand}}, K);
 // CHECK-NEXT: attn::wait();
 // CHECK: if (next < end) attn::copy_async<64>(K,
-// CHECK-NOT: attn::keep
-// CHECK: attn::softmax_step(s, row, acc, 1.803368801e-01f);
-// CHECK-NEXT: attn::mma_pv(acc, s, V);
+// CHECK-NOT: attn::apply_mask
+// CHECK: attn::online_softmax(s, row, acc, 1.803368801e-01f);
+// CHECK-NEXT: attn::mma_ab(acc, s, V);
 // CHECK-NEXT: }
 // CHECK-NEXT: for (int j = full_end; j < end; ++j) {
-// CHECK: attn::mma_qk(s, {{Q|held}}, K);
-// CHECK: attn::keep(s, q0, k0, [=](int query, int key) {
+// CHECK: attn::mma_abt(s, {{Q|q_operand}}, K);
+// CHECK: attn::apply_mask(s, q0, k0, [=](int query, int key) {
 // CHECK-NEXT: return key < attn::min(query + 1, len_kv);
 // CHECK-NEXT: });
-// CHECK-NEXT: attn::softmax_step(s, row, acc, 1.803368801e-01f);
-// CHECK-NEXT: attn::mma_pv_guarded(acc, s, V);
+// CHECK-NEXT: attn::online_softmax(s, row, acc, 1.803368801e-01f);
+// CHECK-NEXT: attn::mma_ab_guarded(acc, s, V);
 // CHECK-NEXT: }
 
 // CHECK: attn::normalize(acc, row);

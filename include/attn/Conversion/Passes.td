@@ -29,9 +29,9 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
   let description = [{
     Each `attn.problem` becomes the kernels of its schedule, which `attn-choose-schedule` wrote: the program of one
     CTA for one query tile, written plainly (copy, wait, multiply), with one `tile.kv_loop` over the KV tiles that the
-    mask needs. With `split_kv`, a second kernel, `<name>_merge`, follows.
+    mask needs. With `split_kv`, a second kernel, `<name>_combine`, follows.
 
-    Each `attn.backward` becomes the kernels `<name>_prepare`, `<name>` (dK and dV) and `<name>_dq`. A `private`
+    Each `attn.backward` becomes the kernels `<name>_preprocess`, `<name>` (dK and dV) and `<name>_dq`. A `private`
     problem is only referenced by other ops and gets no kernels. (`test/Conversion/convert-attn-to-tile.mlir`)
   }];
   let dependentDialects = ["::attn::tile::TileDialect", "::attn::metadata::MetadataDialect",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Blocks that run at the same time and read each other's shared memory (PTX ISA: mapa, barrier.cluster). A cluster of
-// one block needs no Hopper.
+// Thread block clusters: CTAs that run at the same time and access each other's shared memory (PTX ISA: mapa,
+// barrier.cluster). A cluster of one CTA does not need Hopper.
 #pragma once
 #include "attn/fragment.cuh"
 
@@ -13,19 +13,19 @@
 
 namespace attn {
 
-// A cluster of N blocks has one row of the batch.
-template <int N> ATTN_INLINE int row_index() { return blockIdx.x / N; }
+// A cluster of N CTAs processes one batch row.
+template <int N> ATTN_INLINE int batch_row_index() { return blockIdx.x / N; }
 template <int N> ATTN_INLINE int cluster_rank() { return N == 1 ? 0 : int(blockIdx.x % N); }
 
-// What lies at this address of shared memory in another block of the cluster.
-template <int N, class T> ATTN_INLINE T *of_block(T *place, int rank) {
+// The address of `place` in the shared memory of another CTA of the cluster.
+template <int N, class T> ATTN_INLINE T *map_shared_rank(T *place, int rank) {
   if constexpr (N > 1)
     asm("mapa.u64 %0, %0, %1;" : "+l"(place) : "r"(rank));
   return place;
 }
 
-// The two halves of cluster_sync(): what was written before the first is visible to all behind the second. A block
-// whose writes nobody is to see can `arrive` relaxed, which waits for none of them, nor for its loads.
+// The two halves of cluster_sync(): writes before the arrive are visible to all CTAs after the wait. A CTA whose writes
+// no other CTA reads can arrive relaxed, which waits neither for its writes nor for its loads.
 template <bool Relaxed = false> ATTN_INLINE void cluster_arrive() {
   if constexpr (Relaxed)
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -34,7 +34,7 @@ template <bool Relaxed = false> ATTN_INLINE void cluster_arrive() {
 }
 ATTN_INLINE void cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 
-// All threads of the cluster; what they wrote before is visible to all of them behind it.
+// Synchronizes all threads of the cluster; their earlier writes are visible to all of them afterwards.
 template <int N> ATTN_INLINE void cluster_sync() {
   if constexpr (N > 1)
     cluster_arrive(), cluster_wait();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tiles from global to shared memory by cp.async: 16 bytes a request, past the L1 cache, no registers in between.
+// Tiles from global to shared memory by cp.async: 16 bytes a request, bypassing L1 and registers.
 #pragma once
 #include "attn/fragment.cuh"
 
@@ -13,79 +13,78 @@ ATTN_INLINE constexpr int next_power_of_two(int x) {
   return p;
 }
 
-// How a block walks over a tile in 16 byte chunks: a power of two of threads side by side in a row, so that thread ->
-// (row, column) is two bit operations and pass p only adds p * Step rows. For widths in between (80, 96, 192 columns)
-// some threads have nothing to do.
-template <class Tile> struct Walk {
+// How the threads of a CTA map to the 16 byte chunks of a tile: a power of two of threads side by side in a row, so
+// that row and column follow from the thread index by two bit operations, and pass p adds p * Step rows. For other
+// widths (80, 96, 192 columns) some threads are idle.
+template <class Tile> struct ThreadMap {
   static constexpr int Threads = Block<int(sizeof(typename Tile::T)) * 0>::threads;
   static constexpr int Chunks = Tile::Cols / 8, Side = next_power_of_two(Chunks);
   static constexpr int Step = Threads / Side;
   static constexpr int Passes = (Tile::Rows + Step - 1) / Step;
   static_assert(Threads % Side == 0);
   int row = threadIdx.x / Side, chunk = threadIdx.x % Side;
-  // Whether pass p has a chunk for this thread; folds to true for the usual widths.
+  // Does pass p have a chunk for this thread? Folds to true for the usual widths.
   ATTN_INLINE bool has(int p) const {
     return (Chunks == Side || chunk < Chunks) && (Tile::Rows % Step == 0 || row + p * Step < Tile::Rows);
   }
 };
 
-// Row r of the tile is at src + offset_of(stride, r): an address of 64 bits for each row. Of pairs, which only the
-// query tile's rows are, once a tile; and where rows lie too far apart for 32 bits.
+// Row r of the tile is at src + offset_of(stride, r), with a 64-bit address for each row. Used for pairs, which only
+// query tiles have, once a tile, and for rows too far apart for 32-bit offsets.
 template <int Dim, class T, int R, int C, int P, class Stride>
 ATTN_INLINE void copy_rows(const Smem<T, R, C, P> &dst, const T *src, Stride stride, int rows) {
-  const Walk<Smem<T, R, C, P>> walk;
+  const ThreadMap<Smem<T, R, C, P>> thread_map;
 #pragma unroll
-  for (int p = 0; p < walk.Passes; ++p)
-    if (walk.has(p)) {
-      const int r = walk.row + p * walk.Step;
-      const bool live = r < rows && walk.chunk < Dim / 8;
-      asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(dst.at(r, walk.chunk * 8)),
-                   "l"(live ? src + offset_of(stride, r) + walk.chunk * 8 : src), "r"(live ? 16 : 0)
+  for (int p = 0; p < thread_map.Passes; ++p)
+    if (thread_map.has(p)) {
+      const int r = thread_map.row + p * thread_map.Step;
+      const bool live = r < rows && thread_map.chunk < Dim / 8;
+      asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(dst.at(r, thread_map.chunk * 8)),
+                   "l"(live ? src + offset_of(stride, r) + thread_map.chunk * 8 : src), "r"(live ? 16 : 0)
                    : "memory");
     }
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// Rows [0, min(rows, Tile::Rows)) of Dim elements, zeros elsewhere: a request of size 0 reads nothing and writes 16
-// zero bytes. What lies behind a sequence is therefore never read, and products over the tile need no second guard for
-// its rows.
+// Copies rows [0, min(rows, Tile::Rows)) of Dim elements and fills the rest with zeros: a request of size 0 reads
+// nothing and writes 16 zero bytes. Memory behind a sequence is therefore never read, and products over the tile need
+// no other guard for its rows.
 //
-// An address is 64 bits that all threads share, stepped from pass to pass in uniform registers, plus the thread's own
-// 32 bits. NOTE: these reach over the Step rows of one pass, 256 at most, so row strides from 2^23 elements on, and
-// negative ones, take the other path.
+// An address is a 64-bit base that all threads share, advanced from pass to pass in uniform registers, plus a 32-bit
+// offset of the thread. NOTE: offsets span the Step rows of one pass, 256 at most, so row strides from 2^23 elements
+// on, and negative ones, use copy_rows().
 template <int Dim, class T, int R, int C, int P>
 ATTN_INLINE void copy_async(const Smem<T, R, C, P> &dst, const T *src, long long stride, int rows) {
   static_assert(Dim % 8 == 0 && Dim <= C && C - Dim < 16);
-  const Walk<Smem<T, R, C, P>> walk;
-  static_assert(Walk<Smem<T, R, C, P>>::Step <= 256);
+  const ThreadMap<Smem<T, R, C, P>> thread_map;
+  static_assert(ThreadMap<Smem<T, R, C, P>>::Step <= 256);
   if (stride >> 23) {
     copy_rows<Dim>(dst, src, stride, rows);
     return;
   }
   const char *from = (const char *)src;
-  const unsigned offset = (walk.row * unsigned(stride) + walk.chunk * 8) * 2;
-  const unsigned to = dst.at(walk.row, walk.chunk * 8);
-  asm volatile(""
-               : "+r"(rows)); // each copy works out its limits anew: kept from tile to tile they would cost registers
-  const int limit = (Dim == C || walk.chunk < Dim / 8) ? rows - walk.row : 0;
+  const unsigned offset = (thread_map.row * unsigned(stride) + thread_map.chunk * 8) * 2;
+  const unsigned to = dst.at(thread_map.row, thread_map.chunk * 8);
+  asm volatile("" : "+r"(rows)); // each copy recomputes its limits: across tiles they would cost registers
+  const int limit = (Dim == C || thread_map.chunk < Dim / 8) ? rows - thread_map.row : 0;
 #pragma unroll
-  for (int p = 0; p < walk.Passes; ++p) {
-    if (walk.has(p))
-      asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to + p * walk.Step * P * 2),
-                   "l"(from + offset), "r"(p * walk.Step < limit ? 16 : 0)
+  for (int p = 0; p < thread_map.Passes; ++p) {
+    if (thread_map.has(p))
+      asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to + p * thread_map.Step * P * 2),
+                   "l"(from + offset), "r"(p * thread_map.Step < limit ? 16 : 0)
                    : "memory");
-    from += walk.Step * stride * 2;
+    from += thread_map.Step * stride * 2;
   }
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// The same of pairs.
+// Rows that are pairs.
 template <int Dim, class T, int R, int C, int P, int H>
 ATTN_INLINE void copy_async(const Smem<T, R, C, P> &dst, const T *src, PairStride<H> stride, int rows) {
   copy_rows<Dim>(dst, src, stride, rows);
 }
 
-// Everybody's copies have landed, everybody sees them, and everybody is done with what the next copies overwrite.
+// All copies have landed and are visible to all threads, and all threads are done with what the next copies overwrite.
 ATTN_INLINE void wait() {
   asm volatile("cp.async.wait_all;" ::: "memory");
   __syncthreads();

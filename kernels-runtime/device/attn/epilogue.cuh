@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Results to global memory. Rows past write_rows belong to somebody else or to nobody and are never touched.
+// Results to global memory. Rows from write_rows on are never touched.
 #pragma once
 #include "attn/softmax.cuh"
 
 namespace attn {
 
-// In a quad: lane t's x[j] becomes lane j's x[t]. Turns four pieces of which every lane holds two columns into one
-// piece a lane with all eight.
+// Transposes within a quad: x[j] of lane t becomes x[t] of lane j. Four pieces of which each lane holds two columns
+// become one piece a lane with all eight columns.
 ATTN_INLINE void transpose_quad(unsigned (&x)[4], int lane) {
 #pragma unroll
   for (int bit = 1; bit <= 2; bit *= 2)
@@ -20,8 +20,8 @@ ATTN_INLINE void transpose_quad(unsigned (&x)[4], int lane) {
       }
 }
 
-// 16 bytes, under a predicate: of a condition the compiler makes a branch, and what comes before and behind it is not
-// mixed.
+// A predicated 16 byte store. With a condition the compiler would emit a branch and would not interleave the code
+// around it.
 ATTN_INLINE void store_if(bool some, void *to, const unsigned (&x)[4]) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %0, 0;\n@p st.global.v4.b32 [%1], {%2, %3, %4, %5};\n}" ::"r"((int)some),
@@ -29,24 +29,25 @@ ATTN_INLINE void store_if(bool some, void *to, const unsigned (&x)[4]) {
       : "memory");
 }
 
-// Of a fragment's row i of this lane the columns of four pieces from n on, times a factor, rounded: eight columns for
-// each lane of the quad, 16 bytes.
+// Row i of this lane, columns of four pieces from n on, times a factor, rounded: 16 bytes (eight columns) for each lane
+// of the quad.
 template <class T, int R, int C, int W>
 ATTN_INLINE void quad_pieces(unsigned (&x)[4], const Frag<R, C, W> &acc, int i, int n, float factor = 1,
-                             unsigned kept = ~0u, int lane = lane_index()) {
+                             unsigned mask = ~0u, int lane = lane_index()) {
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     const float *const v = acc.v[i / 2][min(n + j, acc.Pieces - 1)] + i % 2 * 2;
-    x[j] = pack<T>(v[0] * factor, v[1] * factor) & kept;
+    x[j] = pack<T>(v[0] * factor, v[1] * factor) & mask;
   }
   transpose_quad(x, lane);
 }
-// Has lane t of a quad columns of a row of Dim there?
+// Does lane t of a quad hold columns below Dim here?
 template <int Dim> ATTN_INLINE bool is_inside(int n, int t) { return n + 4 <= Dim / 8 || n + t < Dim / 8; }
 
-// Rounded rows [0, rows), zero rows [rows, write_rows), 16 bytes a store. Without roles a row's address is opaque: else
-// the compiler, short of registers, works it out anew for each store; a mask for rows of zeros would take the registers
-// that tiles of sequences' own lack. With roles registers are for something else, and a store's predicate costs none.
+// Stores rows [0, rows) rounded and zeros in rows [rows, write_rows), 16 bytes a store. Without warp specialization the
+// row address is made opaque: the compiler, short of registers, would otherwise recompute it for each store, and a mask
+// for zero rows would take registers that one-CTA-per-sequence kernels lack. With warp specialization the registers are
+// needed elsewhere, and a predicate costs none.
 template <int Dim, class T, class Stride, int R, int C, int W>
 ATTN_INLINE void store(T *dst, Stride stride, const Frag<R, C, W> &acc, int rows, int write_rows) {
   constexpr bool plain = Block<Dim * 0>::threads == 32 * W;
@@ -54,14 +55,14 @@ ATTN_INLINE void store(T *dst, Stride stride, const Frag<R, C, W> &acc, int rows
 #pragma unroll
   for (int i = 0; i < 2 * acc.Blocks; ++i) {
     const int r = acc.row(i);
-    const unsigned kept = plain || r < rows ? ~0u : 0;
+    const unsigned mask = plain || r < rows ? ~0u : 0;
     T *to = dst + offset_of(stride, r) + t * 8;
     if constexpr (plain)
       asm volatile("" : "+l"(to));
 #pragma unroll
     for (int n = 0; n < Dim / 8; n += 4) {
       unsigned x[4];
-      quad_pieces<T>(x, acc, i, n, 1, kept);
+      quad_pieces<T>(x, acc, i, n, 1, mask);
       const bool inside = is_inside<Dim>(n, t);
       if constexpr (!plain) {
         store_if(r < write_rows && inside, to + n * 8, x);
@@ -75,7 +76,7 @@ ATTN_INLINE void store(T *dst, Stride stride, const Frag<R, C, W> &acc, int rows
   }
 }
 
-// The same in float32: what a part of the keys leaves to be merged.
+// The float32 output of a split, for the combine kernel.
 template <int Dim, class Stride, int R, int C, int W>
 ATTN_INLINE void store(float *dst, Stride stride, const Frag<R, C, W> &acc, int rows, int write_rows) {
 #pragma unroll
@@ -91,9 +92,9 @@ ATTN_INLINE void store(float *dst, Stride stride, const Frag<R, C, W> &acc, int 
   }
 }
 
-// ln(sum of exp(score)); -inf for a row without keys and for padding. The row's sum is complete after normalize().
+// ln(sum of exp(score)); -inf for a fully masked row and for padding. normalize() has completed the row's sum.
 template <class Lse, class Stride, int R, int W>
-ATTN_INLINE void store_lse(const Lse &dst, Stride stride, const Rows<R, W> &row, float scale, int rows,
+ATTN_INLINE void store_lse(const Lse &dst, Stride stride, const SoftmaxState<R, W> &row, float scale, int rows,
                            int write_rows) {
   if (lane_index() % 4 != 0)
     return;
@@ -102,28 +103,28 @@ ATTN_INLINE void store_lse(const Lse &dst, Stride stride, const Rows<R, W> &row,
     const int r = row.row(i);
     const bool empty = r >= rows || row.sum[i] == 0;
     if (r < write_rows)
-      store_row(dst, offset_of(stride, r), empty, reference_of(row, i), row.sum[i], scale);
+      store_row_state(dst, offset_of(stride, r), empty, reference_of(row, i), row.sum[i], scale);
   }
 }
 template <class Lse, int R, int W>
-ATTN_INLINE void store_lse(const Lse &dst, const Rows<R, W> &row, float scale, int rows, int write_rows) {
+ATTN_INLINE void store_lse(const Lse &dst, const SoftmaxState<R, W> &row, float scale, int rows, int write_rows) {
   store_lse(dst, 1ll, row, scale, rows, write_rows);
 }
 
-// For tiles made of padding only.
+// For tiles that consist of padding.
 template <int Dim, int Rows, int Threads, class T, class Stride>
-ATTN_INLINE void store_zero(T *dst, Stride stride, int write_rows, int thread = threadIdx.x) {
+ATTN_INLINE void store_padding(T *dst, Stride stride, int write_rows, int thread = threadIdx.x) {
   const int count = min(Rows, write_rows) * (Dim / 8);
   for (int i = thread; i < count; i += Threads)
     *(uint4 *)(dst + offset_of(stride, i / (Dim / 8)) + i % (Dim / 8) * 8) = {0, 0, 0, 0};
 }
 template <int Rows, int Threads, class Stride>
-ATTN_INLINE void store_minus_inf(float *dst, Stride stride, int write_rows) {
+ATTN_INLINE void store_padding_lse(float *dst, Stride stride, int write_rows) {
   for (int r = threadIdx.x; r < min(Rows, write_rows); r += Threads)
     dst[offset_of(stride, r)] = -infinity();
 }
-template <int Rows, int Threads> ATTN_INLINE void store_minus_inf(float *dst, int write_rows) {
-  store_minus_inf<Rows, Threads>(dst, 1ll, write_rows);
+template <int Rows, int Threads> ATTN_INLINE void store_padding_lse(float *dst, int write_rows) {
+  store_padding_lse<Rows, Threads>(dst, 1ll, write_rows);
 }
 
 } // namespace attn

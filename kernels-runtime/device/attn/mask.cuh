@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The element test of a partial tile.
+// The element-wise mask of a partial tile.
 #pragma once
-#include "attn/blocks.cuh"
+#include "attn/block_map.cuh"
 #include "attn/fragment.cuh"
 
 namespace attn {
 
-// Scores of pairs that f refuses become -inf. f is the mask's residual test as the compiler printed it, over absolute
-// positions; it is inlined into a loop with rows outside, so that what depends on the row alone is worked out once a
-// row.
-template <int R, int N, int W, class First, class F> ATTN_INLINE void keep(Frag<R, N, W> &s, First q0, int k0, F f) {
-  const float refused = -infinity();
+// Scores of pairs for which f is false become -inf. f is the residual test of the mask as the compiler printed it, over
+// absolute positions. It is inlined into a loop with rows outside, so that what depends on the row alone is computed
+// once a row.
+template <int R, int N, int W, class First, class F>
+ATTN_INLINE void apply_mask(Frag<R, N, W> &s, First q0, int k0, F f) {
+  const float hidden = -infinity();
 #pragma unroll
   for (int i = 0; i < 2 * s.Blocks; ++i) {
     const int q = query_of(q0, s.row(i));
@@ -20,14 +21,14 @@ template <int R, int N, int W, class First, class F> ATTN_INLINE void keep(Frag<
 #pragma unroll
       for (int c = 0; c < 2; ++c) {
         float &x = s.v[i / 2][n][i % 2 * 2 + c];
-        x = f(q, k0 + s.col(n) + c) ? x : refused;
+        x = f(q, k0 + s.col(n) + c) ? x : hidden;
       }
   }
 }
-// The same with keys in rows and queries in columns, which are outside: what depends on the query is worked out once
-// for a thread's rows and not kept from one row to the next.
-template <int R, int N, int W, class F> ATTN_INLINE void keep_turned(Frag<R, N, W> &s, int k0, int q0, F f) {
-  const float refused = -infinity();
+// The same with keys in rows and queries in columns. The loop over columns is outside: what depends on the query is
+// computed once for the thread's rows and not kept in registers.
+template <int R, int N, int W, class F> ATTN_INLINE void apply_mask_transposed(Frag<R, N, W> &s, int k0, int q0, F f) {
+  const float hidden = -infinity();
 #pragma unroll
   for (int n = 0; n < s.Pieces; ++n)
 #pragma unroll
@@ -36,15 +37,15 @@ template <int R, int N, int W, class F> ATTN_INLINE void keep_turned(Frag<R, N, 
 #pragma unroll
       for (int i = 0; i < 2 * s.Blocks; ++i) {
         float &x = s.v[i / 2][n][i % 2 * 2 + c];
-        x = f(k0 + s.row(i), q) ? x : refused;
+        x = f(k0 + s.row(i), q) ? x : hidden;
       }
     }
 }
 
-// Columns that are pairs of a key and one of M kv heads: a row's keys are those of its own.
+// Columns are pairs of a key and one of M packed KV heads: a row sees only keys of its own KV head.
 template <int R, int N, int W, int H, int M, class F>
-ATTN_INLINE void keep(Frag<R, N, W> &s, Pairs<H> q0, Pairs<M> k0, F f) {
-  const float refused = -infinity();
+ATTN_INLINE void apply_mask(Frag<R, N, W> &s, Pairs<H> q0, Pairs<M> k0, F f) {
+  const float hidden = -infinity();
 #pragma unroll
   for (int i = 0; i < 2 * s.Blocks; ++i) {
     const int r = s.row(i), q = query_of(q0, r), own = r % H / (H / M);
@@ -54,7 +55,7 @@ ATTN_INLINE void keep(Frag<R, N, W> &s, Pairs<H> q0, Pairs<M> k0, F f) {
       for (int c = 0; c < 2; ++c) {
         float &x = s.v[i / 2][n][i % 2 * 2 + c];
         const int column = s.col(n) + c;
-        x = column % M == own && f(q, query_of(k0, column)) ? x : refused;
+        x = column % M == own && f(q, query_of(k0, column)) ? x : hidden;
       }
   }
 }

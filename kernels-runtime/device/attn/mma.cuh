@@ -2,14 +2,15 @@
 //
 // Matrix products on fragments: mma.m16n8k16, operands from shared memory by ldmatrix.
 //
-// Each right-hand operand read from shared memory serves all row blocks of the warp. With two blocks (32 rows a warp)
-// shared memory traffic per product halves; that, not the matrix rate, decides between 16 and 32 rows.
+// Each right operand read from shared memory serves all row blocks of the warp. With two blocks (32 rows a warp),
+// shared memory traffic per product halves; that, not the tensor core rate, decides between 16 and 32 rows.
 #pragma once
 #include "attn/fragment.cuh"
 
 namespace attn {
 
-// Four 8x8 matrices; lane l names row l % 8 of matrix l / 8. Volatile, so that no read moves across a barrier.
+// Four 8x8 matrices; lane l has the address of row l % 8 of matrix l / 8. Volatile, so that no read moves across a
+// barrier.
 ATTN_INLINE void load_matrices(unsigned (&d)[4], unsigned address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
@@ -21,7 +22,7 @@ ATTN_INLINE void load_matrices_transposed(unsigned (&d)[4], unsigned address) {
                : "r"(address));
 }
 
-// Two, of which lanes 0 to 15 name the rows.
+// Two matrices, whose row addresses come from lanes 0 to 15.
 ATTN_INLINE void load_matrices(unsigned (&d)[2], unsigned address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(d[0]), "=r"(d[1]) : "r"(address));
 }
@@ -51,8 +52,9 @@ ATTN_MMA(bf16, "bf16")
 ATTN_MMA(fp16, "f16")
 #undef ATTN_MMA
 
-// Q's share of this warp into registers, once per block, where there is room for it.
-template <class T, int R, int C, int P, int W> ATTN_INLINE void hold(Held<T, R, C, W> &q, const Smem<T, R, C, P> &Q) {
+// Loads this warp's rows of Q into registers, once a tile, where there is room.
+template <class T, int R, int C, int P, int W>
+ATTN_INLINE void load_operand(RegisterOperand<T, R, C, W> &q, const Smem<T, R, C, P> &Q) {
   const int lane = lane_index();
   const unsigned from = Q.at(warp_index() * q.Blocks * 16 + lane % 16, lane / 16 * 8);
 #pragma unroll
@@ -62,10 +64,10 @@ template <class T, int R, int C, int P, int W> ATTN_INLINE void hold(Held<T, R, 
       load_matrices(q.v[m][k], from + (m * 16 * P + k * 16) * 2);
 }
 
-// s = Q K^T. K's rows are keys, which is the "column major" right operand as it stands. Of Q's rows, some of the last
-// warps' may not be there: any others stand in for them.
+// s = Q K^T. Rows of K are keys, which is the "column major" right operand without a transpose. Q may lack rows of the
+// last warps; other rows are read in their place and the results are not used.
 template <class T, int R, int N, int RQ, int C, int PQ, int PK, int W>
-ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Smem<T, RQ, C, PQ> &Q, const Smem<T, N, C, PK> &K) {
+ATTN_INLINE void mma_abt(Frag<R, N, W> &s, const Smem<T, RQ, C, PQ> &Q, const Smem<T, N, C, PK> &K) {
   static_assert(RQ == R || (RQ < R && R == 16 * W));
   const int lane = lane_index(), q_row = warp_index() * s.Blocks * 16 + lane % 16;
   const unsigned q_from = Q.at(RQ == R ? q_row : min(q_row, RQ - 1), lane / 16 * 8);
@@ -97,7 +99,7 @@ ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Smem<T, RQ, C, PQ> &Q, const Sme
   }
 }
 template <class T, int R, int N, int C, int PK, int W>
-ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Held<T, R, C, W> &q, const Smem<T, N, C, PK> &K) {
+ATTN_INLINE void mma_abt(Frag<R, N, W> &s, const RegisterOperand<T, R, C, W> &q, const Smem<T, N, C, PK> &K) {
   const int lane = lane_index();
   const unsigned k_from = K.at(lane / 16 * 8 + lane % 8, lane / 8 % 2 * 8);
   clear(s);
@@ -115,7 +117,7 @@ ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Held<T, R, C, W> &q, const Smem<
     }
 }
 
-// acc += P V for one depth step, keys k to k + 15, or the last eight.
+// acc += P V for one depth step: keys k to k + 15, or the last eight.
 template <class T, int R, int N, int C, int P, int W>
 ATTN_INLINE void mma_depth(Frag<R, C, W> &acc, const unsigned (&p)[R / W / 16][4], const Smem<T, N, C, P> &V, int k) {
   if (N % 16 != 0 && k + 16 > N) {
@@ -145,10 +147,10 @@ ATTN_INLINE void mma_depth(Frag<R, C, W> &acc, const unsigned (&p)[R / W / 16][4
   }
 }
 
-// acc += P V. Between softmax_step() and here is no barrier and no branch: ptxas mixes the exponentials of later keys
-// with the products of earlier ones, which is all the overlap a warp needs.
+// acc += P V. There is no barrier and no branch between online_softmax() and this product: ptxas interleaves the
+// exponentials of later keys with the products of earlier ones, which is all the overlap a warp needs.
 template <class T, int R, int N, int C, int P, int W>
-ATTN_INLINE void mma_pv(Frag<R, C, W> &acc, const Frag<R, N, W> &s, const Smem<T, N, C, P> &V) {
+ATTN_INLINE void mma_ab(Frag<R, C, W> &acc, const Frag<R, N, W> &s, const Smem<T, N, C, P> &V) {
 #pragma unroll
   for (int k = 0; k < N; k += 16) {
     unsigned p[R / W / 16][4];

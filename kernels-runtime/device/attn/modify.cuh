@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What problems ask to be done to scores before the softmax.
+// Score modifiers, applied before the softmax.
 #pragma once
 #include "attn/fragment.cuh"
 
@@ -8,24 +8,24 @@ namespace attn {
 
 ATTN_INLINE float fma(float a, float b, float c) { return fmaf(a, b, c); }
 ATTN_INLINE float abs(float x) { return fabsf(x); }
-// Right to 2^-22, absolutely: two instructions on the unit for exponentials. (Its own tanh is one, and right to 2^-11,
-// relatively.)
+// Absolute error 2^-22: two instructions on the special function unit. (tanh.approx is one instruction with a relative
+// error of 2^-11.)
 ATTN_INLINE float tanh(float x) { return fmaf(-2, reciprocal(exp2(x * 2.885390082f) + 1), 1); }
 
-// A score a * b + c that is yet to be multiplied: whoever needs scale * score - maximum has it in one instruction.
-struct Linear {
+// A score a * b + c whose multiplication is deferred: scale * score - maximum then takes one FMA.
+struct LinearScore {
   float a, b, c;
   ATTN_INLINE operator float() const { return fmaf(a, b, c); }
 };
 // A modified score and its derivative.
-struct Changed {
+struct ModifiedScore {
   float score, slope;
 };
-// A score as it is.
+// The identity modifier.
 struct Unmodified {
   ATTN_INLINE float operator()(float score, int, int, int, float, int = 0) const { return score; }
 };
-// What f makes of a score of row r. Of pairs it gets the head, too.
+// Applies f to a score of row r. Rows that are pairs pass the head, too.
 template <class F> ATTN_INLINE auto apply(F f, float score, int first, int r, int key, int base, float ahead) {
   return f(score, query_of(first, r), key, base, ahead);
 }
@@ -34,8 +34,9 @@ ATTN_INLINE auto apply(F f, float score, Pairs<H> first, int r, int key, int bas
   return f(score, query_of(first, r), key, base, ahead, first.head + r % H);
 }
 
-// Each score becomes f(score, row, key, base, ahead), key == base + ahead. As in keep(), rows are outside, so that what
-// depends on the row alone is worked out once a row; so is what depends on `base`, and `ahead` is a constant.
+// Each score becomes f(score, row, key, base, column_offset), where key == base + column_offset. As in apply_mask(),
+// the loop over rows is outside: what depends on the row or on `base` is computed once a row, and column_offset is a
+// constant.
 template <int R, int N, int W, class First, class F> ATTN_INLINE void modify(Frag<R, N, W> &s, First q0, int k0, F f) {
 #pragma unroll
   for (int i = 0; i < 2 * s.Blocks; ++i) {
@@ -50,7 +51,7 @@ template <int R, int N, int W, class First, class F> ATTN_INLINE void modify(Fra
   }
 }
 
-// The largest size of a score of the thread; that of a NaN is 0.
+// The largest magnitude of the thread's scores; a NaN counts as 0.
 template <int R, int N, int W> ATTN_INLINE float largest_of(const Frag<R, N, W> &s) {
   float largest[2] = {};
 #pragma unroll
@@ -62,7 +63,8 @@ template <int R, int N, int W> ATTN_INLINE float largest_of(const Frag<R, N, W> 
         largest[i / 2] = max(largest[i / 2], abs(s.v[m][n][i]));
   return max(largest[0], largest[1]);
 }
-// The same with a formula for scores below `within`, which is right where all of the warp's are; a NaN counts as small.
+// Uses `small`, a cheaper formula for scores below `within`, if all scores of the warp are below it; a NaN counts as
+// small.
 template <int R, int N, int W, class First, class Small, class F>
 ATTN_INLINE void modify(Frag<R, N, W> &s, First q0, int k0, float within, Small small, F f) {
   if (__any_sync(~0u, largest_of(s) >= within))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What every other file needs: element types, the shape of the block, rounding. No header is included from here on,
+// What all other headers need: element types, the number of threads, rounding. No header is included from here on,
 // neither CUDA's nor the standard library's: NVRTC would spend more time in them than in the kernel.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace attn {
 
-// Storage of one element. Arithmetic is done in float or by the matrix units, so these need no operators.
+// Storage of one element. Arithmetic is done in float32 or by tensor cores, so these types need no operators.
 struct bf16 {
   unsigned short bits;
 };
@@ -16,8 +16,8 @@ struct fp16 {
   unsigned short bits;
 };
 
-// The block's number of threads, known where verbs are instantiated: ATTN_KERNEL specialises Block<0>. Loops over a
-// tile's chunks unroll completely because of it. NOTE: this makes it one kernel per source text.
+// The number of threads of a CTA, as a constant: ATTN_KERNEL specializes Block<0>, so loops over the chunks of a tile
+// unroll completely. NOTE: this allows one kernel per source text.
 template <int> struct Block;
 
 #define ATTN_KERNEL(name, block_threads, blocks_per_sm)                                                                \
@@ -26,14 +26,14 @@ template <int> struct Block;
   };                                                                                                                   \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks_per_sm) name
 
-// What a launch gives a block of it; places have their offsets.
+// Dynamic shared memory; tiles have offsets in it.
 extern __shared__ __align__(1024) unsigned char shared_memory[];
 
 ATTN_INLINE int block_index() { return blockIdx.x; }
 ATTN_INLINE int lane_index() { return threadIdx.x & 31; }
 ATTN_INLINE int warp_index() { return threadIdx.x >> 5; }
 
-// The same value in all lanes, and known to the compiler to be: addresses made of it are then computed once a warp, in
+// Makes a warp-uniform value known as such to the compiler: addresses derived from it are computed once a warp, in
 // uniform registers.
 ATTN_INLINE int uniform(int x) { return __reduce_or_sync(~0u, x); }
 
@@ -42,14 +42,14 @@ template <class T> ATTN_INLINE constexpr T max(T a, T b) { return a < b ? b : a;
 ATTN_INLINE float min(float a, float b) { return fminf(a, b); }
 ATTN_INLINE float max(float a, float b) { return fmaxf(a, b); }
 
-// Bits `begin` to `end` of a word, as far as it has them.
+// A mask of the bits `begin` to `end`, clamped to the word.
 ATTN_INLINE unsigned bits_between(int begin, int end) {
   return end <= 0 || begin >= 32 || begin >= end ? 0u : ~0u >> (32 - min(end, 32)) & ~0u << max(begin, 0);
 }
 
-// The rows of a tile are consecutive queries, or pairs of a query and one of Heads heads that share keys: row r is then
-// query r / Heads and head r % Heads from the first on. Verbs take either: where rows begin, and how far apart they lie
-// in memory.
+// The rows of a tile are consecutive queries, or, with packed GQA heads, pairs of a query and one of Heads heads that
+// share a KV head: row r is query r / Heads and head r % Heads, counted from the first. Tile ops take either kind: the
+// first row, and the stride between rows in memory.
 template <int Heads> struct Pairs {
   int query, head;
 };
@@ -63,20 +63,21 @@ template <int H> ATTN_INLINE long long offset_of(PairStride<H> stride, int r) {
   return r / H * stride.query + r % H * stride.head;
 }
 
-// The same number, which a compiler does not know to be that: it works nothing out ahead of a loop.
-ATTN_INLINE int here(int x) {
+// An optimization barrier: the compiler cannot hoist computations with the result out of a loop.
+ATTN_INLINE int optimization_barrier(int x) {
   asm volatile("" : "+r"(x));
   return x;
 }
-// threadIdx.x, read where it is wanted: what follows from it is not kept in registers all along a persistent kernel.
-ATTN_INLINE int thread_here() {
+// Rereads threadIdx.x at the use, so that values derived from it are not kept in registers throughout a persistent
+// kernel.
+ATTN_INLINE int reread_thread_index() {
   int x;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));
   return x;
 }
 
 constexpr float kLargest = 3.402823466e38f;
-// Printed for constants that no literal says.
+// Printed for constants that have no literal.
 ATTN_INLINE float float_of(unsigned bits) { return __uint_as_float(bits); }
 ATTN_INLINE float not_a_number() { return __int_as_float(0x7fffffff); }
 ATTN_INLINE float infinity() { return __int_as_float(0x7f800000); }
@@ -111,8 +112,8 @@ ATTN_INLINE float to_float(fp16 x) {
   return y;
 }
 
-// Two floats, rounded to nearest even, in one register: the first in the low half, as the matrix units and memory want
-// it.
+// Two floats, rounded to nearest even, in one register with the first in the low half, as tensor cores and memory have
+// them.
 template <class T> ATTN_INLINE unsigned pack(float low, float high);
 template <> ATTN_INLINE unsigned pack<bf16>(float low, float high) {
   unsigned d;
@@ -130,7 +131,7 @@ ATTN_INLINE void round_to(float &to, float x) { to = x; }
 template <class T> ATTN_INLINE float low_half(unsigned x) { return to_float(T{(unsigned short)(x & 0xffff)}); }
 template <class T> ATTN_INLINE float high_half(unsigned x) { return to_float(T{(unsigned short)(x >> 16)}); }
 
-// Both halves of a register: of two elements, rounded once.
+// An FMA on both halves of a register: two elements, each rounded once.
 template <class T> ATTN_INLINE unsigned fma_pair(unsigned a, unsigned b, unsigned c);
 template <> ATTN_INLINE unsigned fma_pair<bf16>(unsigned a, unsigned b, unsigned c) {
   unsigned d;
@@ -146,7 +147,7 @@ template <class T> ATTN_INLINE unsigned multiply_pair(unsigned a, unsigned b) {
   return fma_pair<T>(a, b, pack<T>(-0.f, -0.f));
 }
 
-// x * 0 + sum on both halves: stays zero exactly as long as every x was finite.
+// x * 0 + sum on both halves: stays zero as long as every x is finite.
 template <class T> ATTN_INLINE unsigned times_zero(unsigned x, unsigned sum);
 template <> ATTN_INLINE unsigned times_zero<bf16>(unsigned x, unsigned sum) {
   unsigned d;
@@ -160,7 +161,7 @@ template <> ATTN_INLINE unsigned times_zero<fp16>(unsigned x, unsigned sum) {
 }
 ATTN_INLINE bool is_zero(unsigned pair) { return (pair & 0x7fff7fff) == 0; }
 
-// Sums over groups of lanes that follow each other, and over a warp.
+// Sums over groups of consecutive lanes, and over a warp.
 template <int Lanes> ATTN_INLINE float sum_of_group(float x) {
 #pragma unroll
   for (int bit = Lanes / 2; bit; bit /= 2)
@@ -168,7 +169,7 @@ template <int Lanes> ATTN_INLINE float sum_of_group(float x) {
   return x;
 }
 ATTN_INLINE float warp_sum(float x) { return sum_of_group<32>(x); }
-// The sum of the warp's lanes up to this one.
+// The inclusive prefix sum over the lanes of a warp.
 template <class T> ATTN_INLINE T sum_up_to_lane(T x) {
 #pragma unroll
   for (int d = 1; d < 32; d *= 2) {
@@ -178,7 +179,7 @@ template <class T> ATTN_INLINE T sum_up_to_lane(T x) {
   }
   return x;
 }
-// The sum of the block's threads before this one, and of all.
+// The exclusive prefix sum over the threads of the CTA, and the total.
 template <int N> ATTN_INLINE int sum_before_thread(int x, int &all) {
   constexpr int warps = Block<N>::threads / 32;
   __shared__ int sums[warps];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Counters that all blocks of a launch share, of which a launch gets one: 0 before it and after it. The launcher finds
-// them by this name.
+// Tile scheduler counters. A launch uses one of them, which all of its CTAs share and which is 0 before and after the
+// launch. The runtime looks them up by this name.
 extern "C" {
 __device__ unsigned attn_queue[4096];
 }

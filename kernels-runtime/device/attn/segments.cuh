@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lengths and offsets of segments from the ids and positions of tokens. A cluster of blocks has a row of the batch and
-// each block a part of its tokens; what they know of segments is added up in shared memory of the first block, which
-// does the rest; only maps of ids are written by all.
+// Lengths and offsets of segments from the ids and positions of tokens. A cluster of CTAs processes one batch row, and
+// each CTA a part of its tokens. Their tables are reduced into shared memory of the first CTA, which does the rest;
+// only maps of ids are written by all.
 //
-// Where each segment of both sides is one run of tokens whose positions rise by the same step on both, one look at the
-// tokens is enough: which of them see something, and whether that is the mask of lengths and offsets, is then
-// arithmetic on a segment's first token, count, lowest position and step. Rows that have another segment are looked at
-// again, by the first block alone: they are rare, and most of them are mistakes.
+// An even segment is contiguous on both sides, with positions that rise by the same step. If all segments are even, one
+// pass over the tokens suffices: which tokens have visible pairs, and whether the mask equals that of lengths and
+// offsets, follows arithmetically from a segment's first token, count, lowest position and step. Rows with other
+// segments take a second pass by the first CTA; they are rare, and most of them are errors in the input.
 //
-// All arithmetic is on integers whose order does not matter (counts, minima, maxima) or whose order is that of tokens,
-// so results do not depend on how blocks and warps take turns.
+// All arithmetic is on integers, and either commutative (counts, minima, maxima) or in token order, so results do not
+// depend on the schedule of CTAs and warps.
 #pragma once
-#include "attn/count.cuh"
+#include "attn/count_segments.cuh"
 
 namespace attn {
 
-// From here on the first block of a cluster is on its own. Of an even row its table is of what remains of each segment
-// afterwards; of others it is empty. A segment has the same thread at each step until they are sorted, so even rows
-// need no barrier between steps.
-template <bool Whole, class Table, class Bound>
-ATTN_INLINE void bound_segments(Table &t, const Tokens &q, Bound bound) {
-  if (cluster_rank<Table::Cluster>() != 0)
+// From here on only the first CTA of a cluster works. For an even row its table then holds what remains of each
+// segment; for other rows it is cleared. Until segments are sorted, the same thread processes a segment in each step,
+// so even rows need no barrier between steps.
+template <bool RequireContiguous, class SegmentTable, class Bound>
+ATTN_INLINE void bound_segments(SegmentTable &t, const Tokens &q, Bound bound) {
+  if (cluster_rank<SegmentTable::Cluster>() != 0)
     return;
-  // How many steps it takes to go so far, rounded down.
+  // The number of steps that fit, rounded down.
   auto steps = [](unsigned way, unsigned step) { return int(step <= 1 ? way : way / step); };
   bool uneven = false;
-  for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x) {
-    Bounds b = {kMost, kLeast, 0}; // nobody
+  for (int s = threadIdx.x; s < SegmentTable::Segments; s += blockDim.x) {
+    Bounds b = {kMost, kLeast, 0}; // selects no token
     int n = t.get(0, kCount, s), m = t.get(1, kCount, s);
-    const bool whole = t.whole(0, s) && t.whole(1, s);
-    if (!t.meets(s)) {
+    const bool is_contiguous = t.is_contiguous(0, s) && t.is_contiguous(1, s);
+    if (!t.on_both_sides(s)) {
       n = m = 0;
     } else {
-      const bool even = whole && (!q.positions || t.even(s));
+      const bool even = is_contiguous && (!q.positions || t.even(s));
       uneven |= !even;
-      if (Whole && !whole) {
+      if (RequireContiguous && !is_contiguous) {
         t.flag(s, kSplit);
       } else {
         const int low_q = t.get(0, kLow, s), high_q = t.get(0, kHigh, s), low_kv = t.get(1, kLow, s),
@@ -61,10 +61,10 @@ ATTN_INLINE void bound_segments(Table &t, const Tokens &q, Bound bound) {
   }
 }
 
-// Of N numbers, sums over the block: `before` has those of the warp's threads before, `sum` the warp's.
-template <int N, class Table>
-ATTN_INLINE void join_warps(Table &t, const int (&sum)[N], int (&before)[N], int (&total)[N]) {
-  auto &totals = t.at.totals[t.sums++ & 1]; // the other one may still be read
+// Prefix sums of N numbers over the CTA: on entry `before` has the prefix within the warp and `sum` the warp's sum.
+template <int N, class SegmentTable>
+ATTN_INLINE void join_warps(SegmentTable &t, const int (&sum)[N], int (&before)[N], int (&total)[N]) {
+  auto &totals = t.at.totals[t.sums++ & 1]; // the other buffer may still be read
 #pragma unroll
   for (int k = 0; k < N; ++k)
     if (lane_index() == 31)
@@ -77,9 +77,9 @@ ATTN_INLINE void join_warps(Table &t, const int (&sum)[N], int (&before)[N], int
     total[k] = __reduce_add_sync(~0u, of_warp);
   }
 }
-// Of each of N numbers the sum of the threads before, and the total.
-template <int N, class Table>
-ATTN_INLINE void sums_before(Table &t, const int (&x)[N], int (&before)[N], int (&total)[N]) {
+// Exclusive prefix sums of N numbers over the threads, and their totals.
+template <int N, class SegmentTable>
+ATTN_INLINE void sums_before(SegmentTable &t, const int (&x)[N], int (&before)[N], int (&total)[N]) {
   int sum[N];
 #pragma unroll
   for (int k = 0; k < N; ++k) {
@@ -88,8 +88,8 @@ ATTN_INLINE void sums_before(Table &t, const int (&x)[N], int (&before)[N], int 
   }
   join_warps(t, sum, before, total);
 }
-template <int N, class Table>
-ATTN_INLINE void counts_before(Table &t, const bool (&x)[N], int (&before)[N], int (&total)[N]) {
+template <int N, class SegmentTable>
+ATTN_INLINE void counts_before(SegmentTable &t, const bool (&x)[N], int (&before)[N], int (&total)[N]) {
   int sum[N];
 #pragma unroll
   for (int k = 0; k < N; ++k) {
@@ -99,8 +99,9 @@ ATTN_INLINE void counts_before(Table &t, const bool (&x)[N], int (&before)[N], i
   join_warps(t, sum, before, total);
 }
 
-// Keeps starts of runs in the order of tokens: `has` of up to four of a thread's.
-template <class Table> ATTN_INLINE void append_starts(Table &t, int side, int &runs, int at, const bool (&has)[4]) {
+// Appends starts of runs in token order; `has` is for four consecutive tokens of each thread.
+template <class SegmentTable>
+ATTN_INLINE void append_starts(SegmentTable &t, int side, int &runs, int at, const bool (&has)[4]) {
   if (!__syncthreads_or(has[0] | has[1] | has[2] | has[3]))
     return;
   int before[1] = {0}, sum[1] = {0}, total[1];
@@ -115,15 +116,16 @@ template <class Table> ATTN_INLINE void append_starts(Table &t, int side, int &r
 #pragma unroll
   for (int i = 0; i < 4; ++i)
     if (has[i]) {
-      if (run <= Table::Segments)
+      if (run <= SegmentTable::Segments)
         t.at.starts[side][run] = at + i;
       ++run;
     }
   __syncthreads();
 }
 
-// The id of a token that is selected, or 0.
-template <class Table> ATTN_INLINE int selected_id(Table &t, int side, const Tokens &tokens, int at, int &status) {
+// The id of a token if the token is selected, else 0.
+template <class SegmentTable>
+ATTN_INLINE int selected_id(SegmentTable &t, int side, const Tokens &tokens, int at, int &status) {
   if (at < 0 || at >= tokens.count)
     return 0;
   const int position = tokens.positions ? tokens.positions[at] : 0,
@@ -131,7 +133,7 @@ template <class Table> ATTN_INLINE int selected_id(Table &t, int side, const Tok
   return id && is_within(t, side, id, position) ? id : 0;
 }
 
-template <class Table> ATTN_INLINE void select_side(Table &t, int side, const Tokens &tokens) {
+template <class SegmentTable> ATTN_INLINE void select_side(SegmentTable &t, int side, const Tokens &tokens) {
   int runs = 0, status = 0;
 #pragma unroll 1
   for (int base = 0; base < tokens.count; base += 4 * blockDim.x) {
@@ -156,72 +158,72 @@ template <class Table> ATTN_INLINE void select_side(Table &t, int side, const To
     t.at.runs[side] = runs;
 }
 
-// A block's part of a side's tokens, in multiples of four.
+// A CTA's part of one side's tokens, a multiple of four.
 struct Part {
   int begin, end;
 };
-template <class Table> ATTN_INLINE Part part_of(const Table &, const Tokens &tokens) {
-  const int each = ((tokens.count + Table::Cluster - 1) / Table::Cluster + 3) / 4 * 4;
-  const int begin = min(cluster_rank<Table::Cluster>() * each, tokens.count);
+template <class SegmentTable> ATTN_INLINE Part part_of(const SegmentTable &, const Tokens &tokens) {
+  const int each = ((tokens.count + SegmentTable::Cluster - 1) / SegmentTable::Cluster + 3) / 4 * 4;
+  const int begin = min(cluster_rank<SegmentTable::Cluster>() * each, tokens.count);
   return {begin, min(begin + each, tokens.count)};
 }
 
-// Writes the ids of selected tokens: by all blocks, which have the first one's bounds.
-template <class Table>
-ATTN_INLINE void map_segments(Table &t, const Tokens &q, const Tokens &kv, int *ids_q, int *ids_kv) {
-  constexpr int S = Table::Segments;
-  cluster_sync<Table::Cluster>();
-  if (cluster_rank<Table::Cluster>() != 0)
+// Writes the ids of selected tokens. All CTAs take part, with the bounds of the first one.
+template <class SegmentTable>
+ATTN_INLINE void map_segments(SegmentTable &t, const Tokens &q, const Tokens &kv, int *ids_q, int *ids_kv) {
+  constexpr int S = SegmentTable::Segments;
+  cluster_sync<SegmentTable::Cluster>();
+  if (cluster_rank<SegmentTable::Cluster>() != 0)
     for (int i = threadIdx.x; i < 2 * S; i += blockDim.x)
-      t.at.least[i] = *of_block<Table::Cluster>(t.at.least + i, 0);
-  cluster_sync<Table::Cluster>();
+      t.at.least[i] = *map_shared_rank<SegmentTable::Cluster>(t.at.least + i, 0);
+  cluster_sync<SegmentTable::Cluster>();
   int status = 0;
 #pragma unroll 1
   for (int side = 0; side < 2; ++side) {
     const Tokens tokens = side_of(side, q, kv);
     const Part part = part_of(t, tokens);
-    int *const to = (side ? ids_kv : ids_q) + (long long)row_index<Table::Cluster>() * tokens.count;
+    int *const to = (side ? ids_kv : ids_q) + (long long)batch_row_index<SegmentTable::Cluster>() * tokens.count;
 #pragma unroll 1
     for (int at = part.begin + threadIdx.x; at < part.end; at += blockDim.x)
       to[at] = selected_id(t, side, tokens, at, status);
   }
 }
 
-template <class Table>
-ATTN_INLINE void select_segments(Table &t, const Tokens &q, const Tokens &kv, int *ids_q = nullptr,
+template <class SegmentTable>
+ATTN_INLINE void select_segments(SegmentTable &t, const Tokens &q, const Tokens &kv, int *ids_q = nullptr,
                                  int *ids_kv = nullptr) {
   if (ids_q)
     map_segments(t, q, kv, ids_q, ids_kv);
-  if (t.is_even || cluster_rank<Table::Cluster>() != 0)
+  if (t.is_even || cluster_rank<SegmentTable::Cluster>() != 0)
     return;
 #pragma unroll 1
   for (int side = 0; side < 2; ++side)
     select_side(t, side, side_of(side, q, kv));
   __syncthreads();
-  for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x)
-    if (t.get(0, kCount, s) > 0 && !(t.whole(0, s) && t.whole(1, s)))
+  for (int s = threadIdx.x; s < SegmentTable::Segments; s += blockDim.x)
+    if (t.get(0, kCount, s) > 0 && !(t.is_contiguous(0, s) && t.is_contiguous(1, s)))
       t.flag(s, kSplit);
   __syncthreads();
 }
 
-// Claims are about all pairs of a segment. Of an even row the diagonal of positions is a number. Else, where the
-// claimed diagonal passes between pairs, it is enough to ask at each query for the last key before it and the first
-// behind it, and at each key likewise: positions then rise along the diagonal, and all other pairs follow. Where it
-// passes by, extremes say.
-template <class Table, class Says>
-ATTN_INLINE void check_segments(Table &t, const Tokens &q, const Tokens &kv, Says claims) {
-  if (cluster_rank<Table::Cluster>() != 0)
+// A check is about all pairs of a segment. In an even row the diagonal of positions is a number. In other rows, where
+// the diagonal lies between pairs, it suffices to compare for each query the last key before the diagonal and the first
+// one after it, and for each key likewise: positions then rise along the diagonal, and all other pairs follow. If the
+// diagonal lies outside, the extremes decide.
+template <class SegmentTable, class Checks>
+ATTN_INLINE void check_segments(SegmentTable &t, const Tokens &q, const Tokens &kv, Checks checks) {
+  if (cluster_rank<SegmentTable::Cluster>() != 0)
     return;
   if (t.is_even) {
-    for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x) {
+    for (int s = threadIdx.x; s < SegmentTable::Segments; s += blockDim.x) {
       const int n = t.get(0, kCount, s), m = t.get(1, kCount, s),
                 step = n > 1   ? t.get(0, kLeastStep, s)
                        : m > 1 ? t.get(1, kLeastStep, s)
                                : 1;
       if (n == 0 || m == 0)
         continue;
-      for (const auto &c : claims(n, m, t.at.shift[s]).claim) {
-        // Positions have their diagonal where x / step is.
+      for (const auto &c : checks(n, m, t.at.shift[s]).check) {
+        // The diagonal of positions is at x / step.
         const long long x = (long long)t.get(0, kLow, s) - t.get(1, kLow, s) + c.shift, d = c.diagonal;
         const bool same = d * step <= x && x < (d + 1) * step;
         const bool all = d >= m - 1 && x >= (long long)(m - 1) * step, none = d <= -n && x < (long long)(1 - n) * step;
@@ -231,11 +233,11 @@ ATTN_INLINE void check_segments(Table &t, const Tokens &q, const Tokens &kv, Say
     }
     return;
   }
-  for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x) {
+  for (int s = threadIdx.x; s < SegmentTable::Segments; s += blockDim.x) {
     const int n = t.get(0, kCount, s), m = t.get(1, kCount, s);
     if (n == 0 || m == 0 || t.is_bad(s))
       continue;
-    for (const auto &c : claims(n, m, t.at.shift[s]).claim)
+    for (const auto &c : checks(n, m, t.at.shift[s]).check)
       if ((c.diagonal >= m - 1 && t.get(1, kHigh, s) > (long long)t.get(0, kLow, s) + c.shift) ||
           (c.diagonal <= -n && t.get(1, kLow, s) <= (long long)t.get(0, kHigh, s) + c.shift))
         t.flag(s, kPositions);
@@ -247,12 +249,13 @@ ATTN_INLINE void check_segments(Table &t, const Tokens &q, const Tokens &kv, Say
     for (int at = threadIdx.x; at < own.count; at += blockDim.x) {
       const int id = own.ids[at], s = id - 1;
       const long long position = own.positions[at];
-      if (id <= 0 || id > Table::Segments || is_far(position) || !is_within(t, side, id, position) || t.is_bad(s))
+      if (id <= 0 || id > SegmentTable::Segments || is_far(position) || !is_within(t, side, id, position) ||
+          t.is_bad(s))
         continue;
       const int n = t.get(0, kCount, s), m = t.get(1, kCount, s), i = at - t.get(side, kFirst, s);
       const int *other = side ? q.positions + t.get(0, kFirst, s) : kv.positions + t.get(1, kFirst, s);
       bool holds = true;
-      for (const auto &c : claims(n, m, t.at.shift[s]).claim) {
+      for (const auto &c : checks(n, m, t.at.shift[s]).check) {
         if (c.diagonal >= m - 1 || c.diagonal <= -n)
           continue;
         const int j = side ? i - c.diagonal : i + c.diagonal;
@@ -275,18 +278,18 @@ ATTN_INLINE void check_segments(Table &t, const Tokens &q, const Tokens &kv, Say
   __syncthreads();
 }
 
-// The segments of both sides in the order of their first tokens, which is that of ids most of the time; -1 behind the
-// last. A thread may ask for the places i = threadIdx.x, threadIdx.x + blockDim.x, ... at once.
-template <class Table> ATTN_INLINE void sort_segments(Table &t) {
-  constexpr int S = Table::Segments;
+// Sorts the segments of both sides by their first tokens, which is usually the order of ids; -1 fills the rest. Thread
+// t may read the entries i = t, t + blockDim.x, ... without a barrier.
+template <class SegmentTable> ATTN_INLINE void sort_segments(SegmentTable &t) {
+  constexpr int S = SegmentTable::Segments;
   auto taken = [&](int side, int s) { return s < S && t.get(side, kCount, s) > 0; };
-  bool tidy = true; // ids from 1 on, none left out
+  bool in_order = true; // ids from 1 on without gaps
 #pragma unroll
   for (int side = 0; side < 2; ++side)
     for (int s = threadIdx.x; s + 1 < S; s += blockDim.x)
       if (taken(side, s + 1))
-        tidy &= taken(side, s) && t.get(side, kFirst, s) <= t.get(side, kFirst, s + 1);
-  if (__syncthreads_and(tidy)) {
+        in_order &= taken(side, s) && t.get(side, kFirst, s) <= t.get(side, kFirst, s + 1);
+  if (__syncthreads_and(in_order)) {
 #pragma unroll
     for (int side = 0; side < 2; ++side)
       for (int s = threadIdx.x; s < S; s += blockDim.x)
@@ -332,13 +335,13 @@ template <class Table> ATTN_INLINE void sort_segments(Table &t) {
   __syncthreads();
 }
 
-template <class Table>
-ATTN_INLINE void write_segments(Table &t, int *seqlens_q, int *seqlens_kv, int *offsets_q, int *offsets_kv,
+template <class SegmentTable>
+ATTN_INLINE void write_segments(SegmentTable &t, int *seqlens_q, int *seqlens_kv, int *offsets_q, int *offsets_kv,
                                 int *status) {
-  constexpr int S = Table::Segments;
-  if (cluster_rank<Table::Cluster>() != 0)
+  constexpr int S = SegmentTable::Segments;
+  if (cluster_rank<SegmentTable::Cluster>() != 0)
     return;
-  const long long row = row_index<Table::Cluster>();
+  const long long row = batch_row_index<SegmentTable::Cluster>();
   sort_segments(t);
 #pragma unroll
   for (int side = 0; side < 2; ++side) {

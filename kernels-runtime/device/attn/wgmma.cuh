@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Matrix products of a warpgroup: wgmma, 64 rows at a time, right operands straight from shared memory. They run while
-// their warps go on; a product's places must not be touched until wait_products().
+// Warpgroup matrix products: wgmma, 64 rows at a time, right operands from shared memory. They are asynchronous: their
+// operands and results must not be touched until warpgroup_wait().
 #pragma once
 #include "attn/ring.cuh"
 
 namespace attn {
 
 // One instruction for each width: d (64 x N) = or += a b over a depth of 16, or four of them at once. Operands are
-// spelled out because inline assembly has no arrays: ATTN_Ck are the names of the four from 4 k on, ATTN_Rk the first 4
-// k (k pieces of eight columns).
+// spelled out because inline assembly has no arrays: ATTN_Ck names the four operands from 4 k on, ATTN_Rk the first 4 k
+// (k pieces of eight columns).
 
 #define ATTN_C0 "%0", "%1", "%2", "%3"
 #define ATTN_C1 "%4", "%5", "%6", "%7"
@@ -117,12 +117,12 @@ namespace attn {
 #define ATTN_D32(d) ATTN_D31(d), ATTN_PIECE(d, 31)
 
 template <class T, int N> struct Wgmma;
-// qk: a and b in shared memory, both with their depth contiguous. Negate turns the sign of a, which lies OffsetA 16
-// byte units behind where its descriptor says. tn: both in shared memory with their columns contiguous. pv: a in
-// registers, b with its columns contiguous. The compiler spends most of its time on the many operands of a statement,
-// so there are statements with four steps: of qk, descriptors are two units apart, of tn and pv 128. Where sums of
-// descriptors are worked out decides which instructions ptxas makes: these make those of single steps. Own units of the
-// two are operands, the rest is added like OffsetA. (pv's ahead of the statement cost packed full masks a seventh.)
+// abt: a and b in shared memory, both K-major. Negate negates a, which lies OffsetA 16 byte units behind its
+// descriptor. atb: both in shared memory, MN-major. ab: a in registers, b MN-major. The compiler spends most of its
+// time on the many operands of a statement, so there are statements with four k-steps: abt's descriptors are two units
+// apart, those of atb and ab 128. Where descriptors are added decides which instructions ptxas emits; these statements
+// yield those of single steps. The offsets between the four steps are constants in the assembly, and OffsetA is an
+// operand. (Adding ab's offsets before the statement made packed full masks slower by a seventh.)
 #define ATTN_STEP(name, n, pieces)                                                                                     \
   "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." name "." name " {" ATTN_R##pieces "}, "
 #define ATTN_WGMMA(...) ATTN_WGMMA_OF(__VA_ARGS__)
@@ -131,14 +131,14 @@ template <class T, int N> struct Wgmma;
   template <> struct Wgmma<T, n> {                                                                                     \
     using Place = unsigned long long;                                                                                  \
     template <int Negate, int OffsetA>                                                                                 \
-    static ATTN_INLINE void qk(float (&d)[pieces][4], Place a, Place b, int accumulate) {                              \
+    static ATTN_INLINE void abt(float (&d)[pieces][4], Place a, Place b, int accumulate) {                             \
       asm volatile("{\n.reg .pred p;\n.reg .b64 a;\nadd.s64 a, " r0 ", " r4 ";\nsetp.ne.b32 p, " r2                    \
                    ", 0;\n" ATTN_STEP(name, n, pieces) "a, " r1 ", p, " r3 ", 1, 0, 0;\n}"                             \
                    : ATTN_D##pieces(d)                                                                                 \
                    : "l"(a), "l"(b), "r"(accumulate), "n"(Negate ? -1 : 1), "n"(OffsetA));                             \
     }                                                                                                                  \
     template <int Negate, int OffsetA, int Own>                                                                        \
-    static ATTN_INLINE void four_qk(float (&d)[pieces][4], Place a, Place b, int accumulate) {                         \
+    static ATTN_INLINE void four_abt(float (&d)[pieces][4], Place a, Place b, int accumulate) {                        \
       asm volatile(                                                                                                    \
           "{\n.reg .pred p, t;\n.reg .b64 a;\nsetp.ne.b32 p, " r8 ", 0;\nsetp.eq.b32 t, 0, 0;\n"                       \
           "add.s64 a, " r0 ", " r10 ";\n" ATTN_STEP(                                                                   \
@@ -155,13 +155,13 @@ template <class T, int N> struct Wgmma;
             "r"(accumulate), "n"(Negate ? -1 : 1), "n"(OffsetA), "n"(OffsetA + 2 - Own), "n"(OffsetA + 4 - 2 * Own),   \
             "n"(OffsetA + 6 - 3 * Own));                                                                               \
     }                                                                                                                  \
-    template <int Offset> static ATTN_INLINE void tn(float (&d)[pieces][4], Place a, Place b, int accumulate) {        \
+    template <int Offset> static ATTN_INLINE void atb(float (&d)[pieces][4], Place a, Place b, int accumulate) {       \
       asm volatile("{\n.reg .pred p;\n.reg .b64 a, b;\nadd.s64 a, " r0 ", " r3 ";\nadd.s64 b, " r1 ", " r3             \
                    ";\nsetp.ne.b32 p, " r2 ", 0;\n" ATTN_STEP(name, n, pieces) "a, b, p, 1, 1, 1, 1;\n}"               \
                    : ATTN_D##pieces(d)                                                                                 \
                    : "l"(a), "l"(b), "r"(accumulate), "n"(Offset));                                                    \
     }                                                                                                                  \
-    template <int Offset> static ATTN_INLINE void four_tn(float (&d)[pieces][4], Place a, Place b, int accumulate) {   \
+    template <int Offset> static ATTN_INLINE void four_atb(float (&d)[pieces][4], Place a, Place b, int accumulate) {  \
       asm volatile(                                                                                                    \
           "{\n.reg .pred p, t;\n.reg .b64 a, b;\nsetp.ne.b32 p, " r2 ", 0;\nsetp.eq.b32 t, 0, 0;\n"                    \
           "add.s64 a, " r0 ", " r3 ";\nadd.s64 b, " r1 ", " r3 ";\n" ATTN_STEP(                                        \
@@ -177,13 +177,13 @@ template <class T, int N> struct Wgmma;
           : ATTN_D##pieces(d)                                                                                          \
           : "l"(a), "l"(b), "r"(accumulate), "n"(Offset), "n"(Offset + 128), "n"(Offset + 256), "n"(Offset + 384));    \
     }                                                                                                                  \
-    static ATTN_INLINE void pv(float (&d)[pieces][4], const unsigned (&a)[4], Place b) {                               \
+    static ATTN_INLINE void ab(float (&d)[pieces][4], const unsigned (&a)[4], Place b) {                               \
       asm volatile("{\n.reg .pred p;\nsetp.eq.b32 p, 0, 0;\n" ATTN_STEP(name, n, pieces) "{" ATTN_JOIN(                \
                        r0, r1, r2, r3) "}, " r4 ", p, 1, 1, 1;\n}"                                                     \
                    : ATTN_D##pieces(d)                                                                                 \
                    : ATTN_A(a), "l"(b));                                                                               \
     }                                                                                                                  \
-    static ATTN_INLINE void four_pv(float (&d)[pieces][4], const unsigned (*a)[4], Place b) {                          \
+    static ATTN_INLINE void four_ab(float (&d)[pieces][4], const unsigned (*a)[4], Place b) {                          \
       asm volatile(                                                                                                    \
           "{\n.reg .pred p;\n.reg .b64 b;\nsetp.eq.b32 p, 0, 0;\n" ATTN_STEP(name, n, pieces) "{" ATTN_JOIN(           \
               r0, r1, r2, r3) "}, " r16 ", p, 1, 1, 1;\nadd.s64 b, " r16                                               \
@@ -200,7 +200,7 @@ template <class T, int N> struct Wgmma;
   };
 #define ATTN_A(a) "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3])
 
-// Of each width its pieces, and the names of the operands behind them.
+// For each width the number of pieces and the names of the operands that follow them.
 #define ATTN_WIDTH_16 2, ATTN_C2, ATTN_C3, ATTN_C4, ATTN_C5, ATTN_C6
 #define ATTN_WIDTH_32 4, ATTN_C4, ATTN_C5, ATTN_C6, ATTN_C7, ATTN_C8
 #define ATTN_WIDTH_48 6, ATTN_C6, ATTN_C7, ATTN_C8, ATTN_C9, ATTN_C10
@@ -217,92 +217,94 @@ template <class T, int N> struct Wgmma;
 #define ATTN_WIDTH_224 28, ATTN_C28, ATTN_C29, ATTN_C30, ATTN_C31, ATTN_C32
 #define ATTN_WIDTH_240 30, ATTN_C30, ATTN_C31, ATTN_C32, ATTN_C33, ATTN_C34
 #define ATTN_WIDTH_256 32, ATTN_C32, ATTN_C33, ATTN_C34, ATTN_C35, ATTN_C36
-// A kernel asks for the widths of its products, with PTX's name of the element: to spell out all of them takes longer
-// than all else that is included.
-#define ATTN_PRODUCTS(T, name, n)                                                                                      \
+// A kernel instantiates the widths of its products, with the element's name in PTX: instantiating all of them would
+// take longer than everything else that is included.
+#define ATTN_DEFINE_WGMMA(T, name, n)                                                                                  \
   namespace attn {                                                                                                     \
   ATTN_WGMMA(T, name, n, ATTN_WIDTH_##n)                                                                               \
   }
 
-// Where an operand lies (PTX ISA, "Matrix Descriptor"): address, two distances in 16 byte units, 128 byte swizzle. For
-// a tile whose columns are the depth, blocks of eight rows are 1024 bytes apart; for one whose rows are, so are blocks
-// of eight of these, and `chunk` is the distance of 64 columns.
-ATTN_INLINE unsigned long long describe(unsigned address, int chunk) {
+// The matrix descriptor of an operand (PTX ISA, "Matrix Descriptor"): address, two distances in 16 byte units, 128 byte
+// swizzle. If columns are the depth, blocks of eight rows are 1024 bytes apart. If rows are the depth, blocks of eight
+// of them are, too, and `chunk` is the distance of 64 columns.
+ATTN_INLINE unsigned long long make_descriptor(unsigned address, int chunk) {
   return (unsigned long long)((address & 0x3ffff) >> 4 | unsigned(chunk / 16) << 16) | (1ull << 62 | 64ull << 32);
 }
 
-// Registers that a product reads or writes are as the compiler believes them to be from here on.
-ATTN_INLINE void settle(float &x) { asm volatile("" : "+f"(x)::"memory"); }
-template <int R, int C, int W> ATTN_INLINE void settle(Frag<R, C, W> &f) {
+// Fences registers that a product reads or writes: the compiler assumes nothing about earlier contents and moves no
+// access across it.
+ATTN_INLINE void warpgroup_fence_operand(float &x) { asm volatile("" : "+f"(x)::"memory"); }
+template <int R, int C, int W> ATTN_INLINE void warpgroup_fence_operand(Frag<R, C, W> &f) {
 #pragma unroll
   for (int n = 0; n < f.Pieces; ++n)
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      settle(f.v[0][n][i]);
+      warpgroup_fence_operand(f.v[0][n][i]);
 }
 
-ATTN_INLINE void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-ATTN_INLINE void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+ATTN_INLINE void warpgroup_arrive() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+ATTN_INLINE void warpgroup_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
-// Steps of a product from Step on, 16 of the depth each; constants all the way down, as offsets have to be. The
-// compiler likes to keep the sums of Q's descriptor and all offsets in registers from tile to tile, which is well where
-// there is room: beyond a depth of 128, or if asked to be late, they are added where they are used. Both, which
-// gradients of wide heads ask for, has not been timed with four steps.
-template <bool Negate, bool Late, int Step, class T, int R, int N, int C, int Keys, int Pieces>
-ATTN_INLINE void qk_steps(float (&s)[Pieces][4], unsigned long long q, unsigned long long k) {
-  constexpr bool adds = Late || C > 128;
+// The k-steps of a product from Step on; offsets are constants throughout, as the instructions require. The compiler
+// tends to keep the sums of Q's descriptor and all offsets in registers across tiles, which is fine while there is
+// room. Beyond a depth of 128, or with RecomputeDescriptors, they are recomputed at each use. Four steps in one
+// statement have not been measured for both at once, which gradients of wide heads use.
+template <bool Negate, bool RecomputeDescriptors, int Step, class T, int R, int N, int C, int Keys, int Pieces>
+ATTN_INLINE void abt_steps(float (&s)[Pieces][4], unsigned long long q, unsigned long long k) {
+  constexpr bool adds = RecomputeDescriptors || C > 128;
   constexpr int chunk = Step / 4, within = Step % 4 * 2, at = chunk * Swizzled<T, R, C>::ChunkBytes / 16 + within,
-                late = adds ? at : 0;
-  constexpr int steps = (C <= 128 || !Late) && Step + 4 <= C / 16 ? 4 : 1,
+                recomputed = adds ? at : 0;
+  constexpr int steps = (C <= 128 || !RecomputeDescriptors) && Step + 4 <= C / 16 ? 4 : 1,
                 k_at = chunk * Swizzled<T, Keys, C>::ChunkBytes / 16 + within;
   if constexpr (steps == 4)
-    Wgmma<T, N>::template four_qk<Negate, late, adds ? 0 : 2>(s, q + (at - late), k + k_at, Step != 0);
+    Wgmma<T, N>::template four_abt<Negate, recomputed, adds ? 0 : 2>(s, q + (at - recomputed), k + k_at, Step != 0);
   else
-    Wgmma<T, N>::template qk<Negate, late>(s, q + (at - late), k + k_at, Step != 0);
+    Wgmma<T, N>::template abt<Negate, recomputed>(s, q + (at - recomputed), k + k_at, Step != 0);
   if constexpr (Step + steps < C / 16)
-    qk_steps<Negate, Late, Step + steps, T, R, N, C, Keys>(s, q, k);
+    abt_steps<Negate, RecomputeDescriptors, Step + steps, T, R, N, C, Keys>(s, q, k);
 }
 template <int Step, class T, int N, int C, int Pieces>
-ATTN_INLINE void pv_steps(float (&acc)[Pieces][4], const unsigned (&p)[N / 16][4], unsigned long long v) {
+ATTN_INLINE void ab_steps(float (&acc)[Pieces][4], const unsigned (&p)[N / 16][4], unsigned long long v) {
   constexpr int steps = C > 64 && Step + 4 <= N / 16 ? 4 : 1; // at 64, gradients are 1 to 2 % slower with four
   if constexpr (steps == 4)
-    Wgmma<T, C>::four_pv(acc, p + Step, v + Step * 128);
+    Wgmma<T, C>::four_ab(acc, p + Step, v + Step * 128);
   else
-    Wgmma<T, C>::pv(acc, p[Step], v + Step * 128);
+    Wgmma<T, C>::ab(acc, p[Step], v + Step * 128);
   if constexpr (Step + steps < N / 16)
-    pv_steps<Step + steps, T, N, C>(acc, p, v);
+    ab_steps<Step + steps, T, N, C>(acc, p, v);
 }
 
-// s = Q K^T, or -Q K^T: of the warpgroup's 64 rows of Q, which begin at an address, and K's first rows, or all.
-template <bool Negate, bool Late, class T, int C, int Rows, int R, int N, int W, int Keys>
+// s = Q K^T, or -Q K^T, for the warpgroup's 64 rows of Q, which begin at an address, and the first N rows of K.
+template <bool Negate, bool RecomputeDescriptors, class T, int C, int Rows, int R, int N, int W, int Keys>
 ATTN_INLINE void mma_rows(Frag<R, N, W> &s, unsigned rows, const Swizzled<T, Keys, C> &K) {
   static_assert(R == 16 * W && W % 4 == 0 && N <= Keys);
-  settle(s);
-  begin_products();
-  qk_steps<Negate, Late, 0, T, Rows, N, C, Keys>(s.v[0], describe(rows, 16), describe(K.address, 16));
-  end_products();
+  warpgroup_fence_operand(s);
+  warpgroup_arrive();
+  abt_steps<Negate, RecomputeDescriptors, 0, T, Rows, N, C, Keys>(s.v[0], make_descriptor(rows, 16),
+                                                                  make_descriptor(K.address, 16));
+  warpgroup_commit();
 }
-// Of a Q with fewer rows than the fragment, what lies behind them is multiplied, too: rows of nobody, whatever comes of
-// them.
-template <bool Negate = false, bool Late = false, class T, int R, int N, int C, int W, int Rows, int Keys>
-ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Swizzled<T, Rows, C> &Q, const Swizzled<T, Keys, C> &K) {
+// If Q has fewer rows than the fragment, the memory behind it is multiplied as well; these results are not used.
+template <bool Negate = false, bool RecomputeDescriptors = false, class T, int R, int N, int C, int W, int Rows,
+          int Keys>
+ATTN_INLINE void mma_abt(Frag<R, N, W> &s, const Swizzled<T, Rows, C> &Q, const Swizzled<T, Keys, C> &K) {
   static_assert(Rows > R - 64 && Rows <= R);
-  mma_rows<Negate, Late, T, C, Rows>(s, Q.address + warp_index() / 4 * 64 * 128, K);
+  mma_rows<Negate, RecomputeDescriptors, T, C, Rows>(s, Q.address + warp_index() / 4 * 64 * 128, K);
 }
 
-// The same of a tile's rows at an address that all lanes know: what follows from it is worked out for a whole warp.
-template <class T, int RowCount, int ColCount> struct OwnRows {
+// The same for a warp-uniform address of the warpgroup's rows, so that descriptors are computed once a warp.
+template <class T, int RowCount, int ColCount> struct WarpgroupRows {
   unsigned address;
 };
-template <class T, int R, int C> ATTN_INLINE OwnRows<T, R, C> own_rows(const Swizzled<T, R, C> &tile) {
+template <class T, int R, int C> ATTN_INLINE WarpgroupRows<T, R, C> warpgroup_rows(const Swizzled<T, R, C> &tile) {
   return {unsigned(uniform(tile.address + threadIdx.x / 128 * 64 * 128))};
 }
 template <bool Negate = false, class T, int R, int N, int C, int W, int Keys>
-ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const OwnRows<T, R, C> &Q, const Swizzled<T, Keys, C> &K) {
+ATTN_INLINE void mma_abt(Frag<R, N, W> &s, const WarpgroupRows<T, R, C> &Q, const Swizzled<T, Keys, C> &K) {
   mma_rows<Negate, false, T, C, R>(s, Q.address, K);
 }
 
-// The same of a tile's rows from First on.
+// The same for the rows of a tile from First on.
 template <class T, int RowCount, int ColCount, int First> struct RowsFrom {
   unsigned address;
 };
@@ -310,26 +312,27 @@ template <int First, class T, int R, int C>
 ATTN_INLINE RowsFrom<T, R, C, First> rows_from(const Swizzled<T, R, C> &tile) {
   return {tile.address + First * 128};
 }
-template <bool Negate = false, bool Late = false, class T, int R, int N, int C, int W, int Rows, int First, int Keys>
-ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const RowsFrom<T, Rows, C, First> &Q, const Swizzled<T, Keys, C> &K) {
+template <bool Negate = false, bool RecomputeDescriptors = false, class T, int R, int N, int C, int W, int Rows,
+          int First, int Keys>
+ATTN_INLINE void mma_abt(Frag<R, N, W> &s, const RowsFrom<T, Rows, C, First> &Q, const Swizzled<T, Keys, C> &K) {
   static_assert(First % 64 == 0 && First < Rows);
-  mma_rows<Negate, Late, T, C, Rows>(s, Q.address + warp_index() / 4 * 64 * 128, K);
+  mma_rows<Negate, RecomputeDescriptors, T, C, Rows>(s, Q.address + warp_index() / 4 * 64 * 128, K);
 }
 
-// acc += P V, of V's first rows, or all.
+// acc += P V, with the first N rows of V.
 template <class T, int R, int N, int C, int W, int Keys>
-ATTN_INLINE void mma_pv(Frag<R, C, W> &acc, const Held<T, R, N, W> &p, const Swizzled<T, Keys, C> &V) {
+ATTN_INLINE void mma_ab(Frag<R, C, W> &acc, const RegisterOperand<T, R, N, W> &p, const Swizzled<T, Keys, C> &V) {
   static_assert(N <= Keys);
-  settle(acc);
-  begin_products();
-  pv_steps<0, T, N, C>(acc.v[0], p.v[0], describe(V.address, V.ChunkBytes));
-  end_products();
+  warpgroup_fence_operand(acc);
+  warpgroup_arrive();
+  ab_steps<0, T, N, C>(acc.v[0], p.v[0], make_descriptor(V.address, V.ChunkBytes));
+  warpgroup_commit();
 }
 
-// Waits until at most Later of the products begun last are still running; `f` is the result of one that is not.
-template <int Later, int R, int C, int W> ATTN_INLINE void wait_products(Frag<R, C, W> &f) {
+// Waits until at most Later of the most recent products are still running; `f` is the result of an earlier one.
+template <int Later, int R, int C, int W> ATTN_INLINE void warpgroup_wait(Frag<R, C, W> &f) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Later) : "memory");
-  settle(f);
+  warpgroup_fence_operand(f);
 }
 
 } // namespace attn

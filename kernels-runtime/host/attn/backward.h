@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a backward pass does between the products. A tile of scores has its rows in the
-// lanes, be they queries or (`Turned`) keys; what is known of queries is then a vector or a
-// broadcast.
+// The element-wise part of the backward pass, between the matrix products. A tile of scores has its rows in the vector
+// lanes: queries, or keys with Transposed. Statistics of queries are then a vector or a broadcast.
 #pragma once
 
+#include "attn/fragment.h"
 #include "attn/modify.h"
-#include "attn/places.h"
 
 namespace attn {
 
-// Of each query row: lse in base 2, and what is subtracted from gradients of its
+// Row statistics: for each query row the LSE in base 2 and delta, which is subtracted from the gradients of its
 // probabilities.
-template <int Count> struct Statistics {
-  explicit Statistics(int = 0) {}
+template <int Count> struct RowStatistics {
+  explicit RowStatistics(int = 0) {}
   alignas(64) float lse[Count];
   alignas(64) float delta[Count];
 };
 
 ATTN_HELPER void barrier() {}
 
-// LSE in base 2, as a row's probabilities need it: +Inf for a row that sees
-// nothing, finite for others. It is a float32: where it is large, exp(score - LSE)
-// may come out above 1, by much, so probabilities are bounded. A NaN stays one.
+// LSE in base 2, as probabilities need it: +Inf for a fully masked row, finite for other rows. As it is a float32,
+// exp(score - LSE) may exceed 1 by much where it is large, so exponents are clamped. A NaN stays one.
 ATTN_HELPER float lseInBase2(float lse) {
   const float x = lse * 1.442695041f;
   return lse == -infinity ? infinity : x < -3.4028234663852886e38f ? -3.4028234663852886e38f : x;
@@ -30,10 +28,10 @@ ATTN_HELPER float lseInBase2(float lse) {
 ATTN_HELPER Lanes atMostZero(Lanes x) { return x > Lanes{} ? Lanes{} : x; }
 ATTN_HELPER float atMostZero(float x) { return x > 0.f ? 0.f : x; }
 
-// A row that sees nothing, or that is none, has an lse of +Inf: its probabilities are 0.
+// A fully masked row and a row past the end get an lse of +Inf, so their probabilities are 0.
 template <int Dim, int M, int Threads, class T>
-ATTN_VERB void prepare(float *to, long long pitch, const T *out, long long outStride, const T *grad,
-                       long long gradStride, const float *lse, const float *gradLse, int rows) {
+ATTN_TILE_OP void preprocess(float *to, long long pitch, const T *out, long long outStride, const T *grad,
+                             long long gradStride, const float *lse, const float *gradLse, int rows) {
   for (int r = 0; r < M; ++r) {
     const bool sees = r < rows && lse[r] != -infinity;
     float sum = 0.f;
@@ -44,68 +42,68 @@ ATTN_VERB void prepare(float *to, long long pitch, const T *out, long long outSt
   }
 }
 
-template <int N> ATTN_VERB void copy_statistics(Statistics<N> &to, const float *from, long long pitch) {
+template <int N> ATTN_TILE_OP void copy_row_statistics(RowStatistics<N> &to, const float *from, long long pitch) {
   for (int r = 0; r < N; ++r) {
     to.lse[r] = from[r];
     to.delta[r] = from[r + pitch];
   }
 }
 
-template <bool Turned> ATTN_HELPER Lanes known(const float *values, int row, int column) {
-  return Turned ? splat(values[column]) : at(values + row);
+template <bool Transposed> ATTN_HELPER Lanes known(const float *values, int row, int column) {
+  return Transposed ? splat(values[column]) : at(values + row);
 }
 
-// `scale` is positive, so hidden pairs, which are -Inf, become 0.
-template <bool Turned, int M, int N, int W, int K>
-ATTN_VERB void probabilities(Frag<M, N, W> &scores, const Statistics<K> &stats, float scale) {
+// `scale` is positive, so masked scores, which are -Inf, become 0.
+template <bool Transposed, int M, int N, int W, int K>
+ATTN_TILE_OP void probabilities(Frag<M, N, W> &scores, const RowStatistics<K> &stats, float scale) {
   for (int r = 0; r < scores.live; r += lanes)
     for (int n = 0; n < N; ++n) {
       float *s = scores.data + n * M + r;
-      at(s) = exp2(atMostZero(at(s) * scale - known<Turned>(stats.lse, r, n)));
+      at(s) = exp2(atMostZero(at(s) * scale - known<Transposed>(stats.lse, r, n)));
     }
 }
 
-// The same of modified scores; `weighted` gets probability times derivative.
-template <bool Turned, int M, int N, int W, int K, class First, class F>
-ATTN_VERB void probabilities(Frag<M, N, W> &scores, Frag<M, N, W> &weighted, const Statistics<K> &stats, float scale,
-                             First row0, int column0, F f) {
+// Probabilities of modified scores; `weighted` gets probability times derivative.
+template <bool Transposed, int M, int N, int W, int K, class First, class F>
+ATTN_TILE_OP void probabilities(Frag<M, N, W> &scores, Frag<M, N, W> &weighted, const RowStatistics<K> &stats,
+                                float scale, First row0, int column0, F f) {
   weighted.live = scores.live;
   for (int n = 0; n < N; ++n)
     for (int r = 0; r < scores.live; ++r) {
       float &s = scores.data[n * M + r];
-      const Changed changed = apply(f, s, row0, r, column0 + n);
-      weighted.data[n * M + r] = s == -infinity ? 0.f : changed.slope;
-      s = s == -infinity ? s : changed.score;
+      const ModifiedScore modified = apply(f, s, row0, r, column0 + n);
+      weighted.data[n * M + r] = s == -infinity ? 0.f : modified.slope;
+      s = s == -infinity ? s : modified.score;
     }
-  probabilities<Turned>(scores, stats, scale);
-  for (int n = 0; n < N; ++n) // where a weight is 0, the derivative need not be a number
+  probabilities<Transposed>(scores, stats, scale);
+  for (int n = 0; n < N; ++n) // where a probability is 0, the derivative need not be a number
     for (int r = 0; r < scores.live; ++r) {
       const float weight = scores.data[n * M + r];
       weighted.data[n * M + r] = weight == 0.f ? 0.f : weight * weighted.data[n * M + r];
     }
 }
-template <bool Turned, int M, int N, int W, int K, class First, class F>
-ATTN_VERB void probabilities(Frag<M, N, W> &scores, const Statistics<K> &stats, float scale, First row0, int column0,
-                             F f) {
+template <bool Transposed, int M, int N, int W, int K, class First, class F>
+ATTN_TILE_OP void probabilities(Frag<M, N, W> &scores, const RowStatistics<K> &stats, float scale, First row0,
+                                int column0, F f) {
   for (int n = 0; n < N; ++n)
     for (int r = 0; r < scores.live; ++r) {
       float &s = scores.data[n * M + r];
       s = s == -infinity ? s : apply(f, s, row0, r, column0 + n).score;
     }
-  probabilities<Turned>(scores, stats, scale);
+  probabilities<Transposed>(scores, stats, scale);
 }
 
 // x becomes p * (x - delta).
-template <bool Turned, int M, int N, int W, int K>
-ATTN_VERB void grad_scores(Frag<M, N, W> &grad, const Frag<M, N, W> &p, const Statistics<K> &stats) {
+template <bool Transposed, int M, int N, int W, int K>
+ATTN_TILE_OP void grad_scores(Frag<M, N, W> &grad, const Frag<M, N, W> &p, const RowStatistics<K> &stats) {
   for (int r = 0; r < grad.live; r += lanes)
     for (int n = 0; n < N; ++n) {
       float *x = grad.data + n * M + r;
-      at(x) = at(p.data + n * M + r) * (at(x) - known<Turned>(stats.delta, r, n));
+      at(x) = at(p.data + n * M + r) * (at(x) - known<Transposed>(stats.delta, r, n));
     }
 }
 
-template <int M, int N, int W> ATTN_VERB void scale(Frag<M, N, W> &frag, float by) {
+template <int M, int N, int W> ATTN_TILE_OP void scale(Frag<M, N, W> &frag, float by) {
   for (int i = 0; i < M * N; i += lanes)
     at(frag.data + i) *= by;
 }

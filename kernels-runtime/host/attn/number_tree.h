@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Numbers for trees that are given by parents.
+// Numbers the nodes of trees that are given by parents, in preorder.
 #pragma once
 
 #include "attn/prelude.h"
@@ -14,7 +14,7 @@ ATTN_HELPER void number_tree(int *node, int *first, int *end, int *work, const i
   const auto parent_of = [&](int k) { return (unsigned)parents[k] < (unsigned)k ? parents[k] : -1; };
   for (int k = 0; k < len_kv; ++k)
     end[k] = 1;
-  for (int k = len_kv - 1; k >= 0; --k) // so many there are of it
+  for (int k = len_kv - 1; k >= 0; --k) // subtree sizes
     if (const int parent = parent_of(k); parent >= 0)
       end[parent] += end[k];
   int roots = 0;

@@ -19,7 +19,7 @@ struct fp16 {
   unsigned short bits;
 };
 
-// Printed for constants that no literal says.
+// Printed for constants that have no literal.
 ATTN_HELPER float float_of(unsigned u) {
   float f;
   __builtin_memcpy(&f, &u, 4);
@@ -33,8 +33,7 @@ ATTN_HELPER unsigned asBits(float f) {
 
 ATTN_HELPER float toFloat(bf16 x) { return float_of(unsigned(x.bits) << 16); }
 
-// The exponent is moved by a multiplication, which also normalises subnormals;
-// Inf and NaN are the one case that it gets wrong.
+// A multiplication moves the exponent, which also normalizes subnormals; only Inf and NaN need a correction.
 ATTN_HELPER float toFloat(fp16 x) {
   const unsigned magnitude = x.bits & 0x7fffu;
   const unsigned scaled = asBits(float_of(magnitude << 13) * 0x1p112f);
@@ -64,7 +63,7 @@ ATTN_HELPER void fromFloat(fp16 &to, float x) {
   to.bits = (unsigned short)(r | (asBits(x) >> 16 & 0x8000u));
 }
 
-// Elements of float32 are as they are, and so are the results of a part of the keys.
+// Float32 elements, and float32 results of splits, need no conversion.
 ATTN_HELPER float toFloat(float x) { return x; }
 ATTN_HELPER void fromFloat(float &to, float x) { to = x; }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a kernel's text assumes before its first verb: entry, block number,
-// small integer helpers, and the vector type that all other files are written
-// in.
+// What the text of a kernel needs before its first tile op: entry, CTA index, small integer helpers, and the vector
+// type of all other headers.
 #pragma once
 
 // A kernel is one function with internal linkage; the printer adds the exported
@@ -10,22 +9,18 @@
 // here.
 #define ATTN_KERNEL(name, threads, blocks) static void name
 
-// Every verb is a function of its own: kernels call the heavy ones from two
-// loops (full and partial tiles), and compiling a product twice is compile time
-// for nothing. NOTE: `static`, also on templates. A process loads hundreds of
-// kernels, and weak symbols would let one kernel's verb replace another's that
-// was built from other headers; GCC's unique symbols would also keep dlclose
-// from unloading any of them.
-#define ATTN_VERB static __attribute__((noinline))
+// Every tile op is a function of its own: kernels call the large ones from two loops (full and partial tiles), and
+// compiling a product twice would only take time. NOTE: `static`, also on templates. A process loads hundreds of
+// kernels, and with weak symbols a function of one kernel could replace that of another kernel, built from other
+// headers; GCC's unique symbols would also prevent dlclose from unloading them.
+#define ATTN_TILE_OP static __attribute__((noinline))
 #define ATTN_HELPER static inline __attribute__((always_inline))
 
-// Register tiles are small arrays; they become registers only if the loops over
-// them are gone before the compiler looks at arrays, hence the explicit
-// request.
+// Register tiles are small arrays; they become registers only if the loops over them are unrolled before the compiler
+// analyses arrays, hence the explicit request.
 //
-// Loops over plain elements ask for the opposite: clang would unroll a constant
-// head dim into scalars before it thinks of vectors (it made copies four times
-// slower).
+// Loops over plain elements need the opposite: clang would unroll a constant head dim into scalars before it vectorizes
+// (copies were four times slower).
 #if defined(__clang__)
 #define ATTN_UNROLL _Pragma("clang loop unroll(full)")
 #define ATTN_VECTORIZE _Pragma("clang loop vectorize(enable) unroll(disable)")
@@ -46,24 +41,22 @@ constexpr int lanes = 8, accumulators = 8;
 constexpr int lanes = 4, accumulators = 8;
 #endif
 
-// `may_alias`: they are read from and written to plain float arrays.
+// `may_alias`: vectors access plain float arrays.
 typedef float Lanes __attribute__((vector_size(lanes * 4), may_alias));
 typedef int IntLanes __attribute__((vector_size(lanes * 4), may_alias));
 
 ATTN_HELPER Lanes &at(float *p) { return *reinterpret_cast<Lanes *>(p); }
 ATTN_HELPER const Lanes &at(const float *p) { return *reinterpret_cast<const Lanes *>(p); }
 
-// `x - 0` is x for every x, which compilers know; `x + 0` is not (-0), and
-// stays an addition.
+// Compilers know that `x - 0` is x for every x; `x + 0` is not (-0) and would remain an addition.
 ATTN_HELPER Lanes splat(float x) { return x - Lanes{}; }
 
-// A value that all threads of a GPU's block share; here there is one thread.
+// A value that is uniform across a warp on GPUs; here there is one thread.
 ATTN_HELPER int uniform(int x) { return x; }
 
-// Keeps a loaded vector in a register. GCC otherwise repeats the load in every
-// FMA that uses it, and full-width loads are what a product runs out of first:
-// worth 10 %.
-ATTN_HELPER void hold(Lanes &x) {
+// Keeps a loaded vector in a register. GCC otherwise repeats the load in every FMA that uses it, and products are bound
+// by full-width loads: worth 10 %.
+ATTN_HELPER void keepInRegister(Lanes &x) {
 #if defined(__AVX512F__)
   __asm__("" : "+v"(x));
 #elif defined(__SSE__)
@@ -75,9 +68,8 @@ ATTN_HELPER void hold(Lanes &x) {
 #endif
 }
 
-// NaN in `x` never wins: a NaN score must not become a row's maximum, it
-// reaches the result through its own probability. (Operand order is that of x86
-// `maxps`.)
+// A NaN in `x` is ignored: a NaN score must not become a row's maximum, it reaches the result through its own
+// probability. (Operand order is that of x86 `maxps`.)
 ATTN_HELPER Lanes larger(Lanes x, Lanes old) { return x > old ? x : old; }
 
 template <class T> ATTN_HELPER constexpr T min(T a, T b) { return b < a ? b : a; }
@@ -87,8 +79,8 @@ ATTN_HELPER constexpr int roundUp(int x, int to) { return (x + to - 1) / to * to
 
 constexpr float infinity = __builtin_inff();
 
-// The device reads blockIdx.x; here the trampoline says which block a call is.
-// Thread local, so that any pool of threads may share one loaded kernel.
+// The device reads blockIdx.x; here the trampoline sets the index. Thread local, so that any thread pool may share one
+// loaded kernel.
 static thread_local int currentBlock;
 ATTN_HELPER void set_block_index(int block) { currentBlock = block; }
 ATTN_HELPER int block_index() { return currentBlock; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lengths and offsets of segments, as device/attn/segments.cuh and
-// sequences.cuh: one thread has a row, so all steps are plain loops.
+// Lengths and offsets of segments, as in device/attn/segments.cuh and write_sequences.cuh: one thread processes a row,
+// so all steps are plain loops.
 #pragma once
 
 #include "attn/prelude.h"
@@ -9,7 +9,7 @@
 namespace attn {
 
 struct Tokens {
-  const int *ids, *positions; // no positions: they do not count
+  const int *ids, *positions; // null: the problem has no positions
   int row, count;
 };
 ATTN_HELPER Tokens tokens(const int *ids, int row, int count) {
@@ -25,30 +25,30 @@ constexpr int kLeast = -2147483647 - 1, kMost = 2147483647;
 struct Bounds {
   int least, most, shift;
 };
-struct Claim {
+struct DiagonalCheck {
   int diagonal, shift;
 };
-template <int N> struct Claims {
-  Claim claim[N];
+template <int N> struct DiagonalChecks {
+  DiagonalCheck check[N];
 };
 
-// What is known of the tokens of an id on one side.
-struct Seen {
+// The tokens of an id on one side.
+struct SegmentSpan {
   int count = 0, first = kMost, last = kLeast, low = kMost, high = kLeast;
-  bool whole() const { return last - first + 1 == count; }
+  bool is_contiguous() const { return last - first + 1 == count; }
 };
 
-template <int N> ATTN_HELPER int row_index() { return block_index() / N; }
+template <int N> ATTN_HELPER int batch_row_index() { return block_index() / N; }
 
-template <int S, int Blocks, int Bytes> struct Table {
+template <int S, int Blocks, int Bytes> struct SegmentTable {
   static_assert(Blocks == 1, "a CPU has no clusters");
   static constexpr int Segments = S;
-  Seen seen[2][S];
+  SegmentSpan seen[2][S];
   Bounds bounds[S];
   bool bad[S] = {};
   int starts[2][S + 1], runs[2] = {0, 0}, status = 0;
   bool last = false;
-  explicit Table(int) {}
+  explicit SegmentTable(int) {}
   void flag(int segment, int what) { bad[segment] = true, status |= what; }
 };
 
@@ -66,8 +66,8 @@ template <class T> ATTN_HELPER int checked_id(T &t, const Tokens &x, int i) {
   return id;
 }
 ATTN_HELPER int position_of(const Tokens &x, int i) { return x.positions ? x.positions[i] : 0; }
-template <class T> ATTN_HELPER void note(T &t, int side, int id, int i, int p) {
-  Seen &s = t.seen[side][id - 1];
+template <class T> ATTN_HELPER void record(T &t, int side, int id, int i, int p) {
+  SegmentSpan &s = t.seen[side][id - 1];
   s.count += 1;
   s.first = min(s.first, i), s.last = max(s.last, i);
   s.low = min(s.low, p), s.high = max(s.high, p);
@@ -80,31 +80,33 @@ template <class T> ATTN_HELPER int selected_id(T &t, int side, const Tokens &x, 
   return (side == 0 ? p >= b.least : p <= b.most) ? id : 0;
 }
 
-template <class T> ATTN_VERB void count_segments(T &t, const Tokens &q, const Tokens &kv) {
+template <class T> ATTN_TILE_OP void count_segments(T &t, const Tokens &q, const Tokens &kv) {
   for (int side = 0; side < 2; ++side) {
     const Tokens &x = side ? kv : q;
     for (int i = 0; i < x.count; ++i)
       if (const int id = checked_id(t, x, i))
-        note(t, side, id, i, position_of(x, i));
+        record(t, side, id, i, position_of(x, i));
   }
 }
 
-template <bool Whole, class T, class Bound> ATTN_VERB void bound_segments(T &t, const Tokens &, Bound bound) {
+template <bool RequireContiguous, class T, class Bound>
+ATTN_TILE_OP void bound_segments(T &t, const Tokens &, Bound bound) {
   for (int s = 0; s < T::Segments; ++s) {
-    Seen &q = t.seen[0][s], &kv = t.seen[1][s];
-    t.bounds[s] = {kMost, kLeast, 0}; // nobody
+    SegmentSpan &q = t.seen[0][s], &kv = t.seen[1][s];
+    t.bounds[s] = {kMost, kLeast, 0}; // selects no token
     if (q.count > 0 && kv.count > 0) {
-      if (!Whole || (q.whole() && kv.whole()))
+      if (!RequireContiguous || (q.is_contiguous() && kv.is_contiguous()))
         t.bounds[s] = bound(q.count, q.low, q.high, kv.count, kv.low, kv.high);
       else
         t.flag(s, kSplit);
     }
-    q = kv = Seen();
+    q = kv = SegmentSpan();
   }
 }
 
 template <class T>
-ATTN_VERB void select_segments(T &t, const Tokens &q, const Tokens &kv, int *ids_q = nullptr, int *ids_kv = nullptr) {
+ATTN_TILE_OP void select_segments(T &t, const Tokens &q, const Tokens &kv, int *ids_q = nullptr,
+                                  int *ids_kv = nullptr) {
   for (int side = 0; side < 2; ++side) {
     const Tokens &x = side ? kv : q;
     int *const to = side ? ids_kv : ids_q;
@@ -112,7 +114,7 @@ ATTN_VERB void select_segments(T &t, const Tokens &q, const Tokens &kv, int *ids
     for (int i = 0; i < x.count; ++i) {
       const int id = selected_id(t, side, x, i);
       if (id)
-        note(t, side, id, i, position_of(x, i));
+        record(t, side, id, i, position_of(x, i));
       if (id && id != previous && t.runs[side]++ <= T::Segments)
         t.starts[side][t.runs[side] - 1] = i;
       if (to)
@@ -121,21 +123,22 @@ ATTN_VERB void select_segments(T &t, const Tokens &q, const Tokens &kv, int *ids
     }
   }
   for (int s = 0; s < T::Segments; ++s)
-    if (t.seen[0][s].count > 0 && !(t.seen[0][s].whole() && t.seen[1][s].whole()))
+    if (t.seen[0][s].count > 0 && !(t.seen[0][s].is_contiguous() && t.seen[1][s].is_contiguous()))
       t.flag(s, kSplit);
 }
 
-template <class T, class Says> ATTN_VERB void check_segments(T &t, const Tokens &q, const Tokens &kv, Says claims) {
+template <class T, class Checks>
+ATTN_TILE_OP void check_segments(T &t, const Tokens &q, const Tokens &kv, Checks checks) {
   for (int s = 0; s < T::Segments; ++s) {
-    const Seen &a = t.seen[0][s], &b = t.seen[1][s];
+    const SegmentSpan &a = t.seen[0][s], &b = t.seen[1][s];
     const int n = a.count, m = b.count;
     if (n == 0 || m == 0 || t.bad[s])
       continue;
     bool holds = true;
     const int *p = q.positions + a.first, *c = kv.positions + b.first;
-    for (const Claim &claim : claims(n, m, t.bounds[s].shift).claim) {
-      const int d = claim.diagonal;
-      const long long shift = claim.shift;
+    for (const DiagonalCheck &check : checks(n, m, t.bounds[s].shift).check) {
+      const int d = check.diagonal;
+      const long long shift = check.shift;
       if (d >= m - 1) {
         holds &= b.high <= a.low + shift;
       } else if (d <= -n) {
@@ -163,7 +166,7 @@ template <class T, class Says> ATTN_VERB void check_segments(T &t, const Tokens 
 }
 
 template <class T>
-ATTN_VERB void write_segments(T &t, int *seqlens_q, int *seqlens_kv, int *offsets_q, int *offsets_kv, int *status) {
+ATTN_TILE_OP void write_segments(T &t, int *seqlens_q, int *seqlens_kv, int *offsets_q, int *offsets_kv, int *status) {
   constexpr int S = T::Segments;
   const long long row = block_index();
   for (int side = 0; side < 2; ++side) {
@@ -176,11 +179,11 @@ ATTN_VERB void write_segments(T &t, int *seqlens_q, int *seqlens_kv, int *offset
 }
 
 template <class T>
-ATTN_VERB void pair_segments(T &t, const Tokens &q, const Tokens &kv, unsigned *queue, int rows, int *cu_q,
-                             int *offsets_q, int *cu_kv, int *offsets_kv) {
+ATTN_TILE_OP void write_sequences(T &t, const Tokens &q, const Tokens &kv, unsigned *queue, int rows, int *cu_q,
+                                  int *offsets_q, int *cu_kv, int *offsets_kv) {
   constexpr int S = T::Segments;
   const int row = q.row, size = rows * S;
-  int order[S], count = 0; // segments that have a place, by their first query
+  int order[S], count = 0; // segments that are sequences, by their first query
   for (int s = 0; s < S; ++s) {
     if (t.seen[0][s].count == 0 || t.bad[s])
       continue;
@@ -191,8 +194,8 @@ ATTN_VERB void pair_segments(T &t, const Tokens &q, const Tokens &kv, unsigned *
   }
   for (int i = 0; i < S; ++i) {
     const long long place = (long long)row * S + i;
-    const Seen a = i < count ? t.seen[0][order[i]] : Seen();
-    const Seen b = i < count ? t.seen[1][order[i]] : Seen();
+    const SegmentSpan a = i < count ? t.seen[0][order[i]] : SegmentSpan();
+    const SegmentSpan b = i < count ? t.seen[1][order[i]] : SegmentSpan();
     cu_q[place + 1] = a.count, cu_kv[place + 1] = b.count;
     offsets_q[place] = row * q.count + (a.count ? a.first : 0);
     offsets_kv[place] = row * kv.count + (b.count ? b.first : 0);
@@ -219,8 +222,8 @@ ATTN_VERB void pair_segments(T &t, const Tokens &q, const Tokens &kv, unsigned *
 }
 
 template <int QTile, class T, class Cost>
-ATTN_VERB void list_tiles(T &t, const Tokens &q, const Tokens &kv, int rows, const int *cu_q, const int *offsets_q,
-                          const int *cu_kv, int *list, int *listed, Cost cost) {
+ATTN_TILE_OP void list_query_tiles(T &t, const Tokens &q, const Tokens &kv, int rows, const int *cu_q,
+                                   const int *offsets_q, const int *cu_kv, int *list, int *list_length, Cost cost) {
   if (!t.last)
     return;
   constexpr int buckets = 256;
@@ -249,7 +252,7 @@ ATTN_VERB void list_tiles(T &t, const Tokens &q, const Tokens &kv, int rows, con
     for (int i = 0; !pass && i < buckets; ++i)
       begins[i + 1] += begins[i];
   }
-  *listed = begins[buckets - 1]; // where the next of the last would be
+  *list_length = begins[buckets - 1]; // end of the last bucket but padding
 }
 
 } // namespace attn

@@ -1,60 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What happens to scores between the two products. Rows are lanes, so
-// everything here is elementwise over vectors of rows, key after key.
+// Operations on scores between the two products. Rows are in the vector lanes, so all of them are element-wise over
+// vectors of rows, key by key.
 #pragma once
 
-#include "attn/places.h"
+#include "attn/fragment.h"
 
 namespace attn {
 
-// The mask's element test. `keeps` may load from run-time arrays, so it is
-// asked about live rows only: behind them there need not be anything to load.
+// The element-wise mask. `isVisible` may load from run-time arrays, so it is called for live rows only: behind them
+// there may be nothing to load.
 template <int M, int N, int W, class First, class F>
-ATTN_VERB void keep(Frag<M, N, W> &scores, First q0, int k0, F keeps) {
+ATTN_TILE_OP void apply_mask(Frag<M, N, W> &scores, First q0, int k0, F isVisible) {
   const int live = scores.live;
   for (int n = 0; n < N; ++n) {
     float *__restrict s = scores.data + n * M;
 #pragma omp simd
     for (int r = 0; r < live; ++r)
-      s[r] = keeps(query_of(q0, r), k0 + n) ? s[r] : -infinity;
+      s[r] = isVisible(query_of(q0, r), k0 + n) ? s[r] : -infinity;
   }
 }
 // Keys in rows, queries in columns.
-template <int M, int N, int W, class F> ATTN_VERB void keep_turned(Frag<M, N, W> &scores, int k0, int q0, F keeps) {
-  keep(scores, k0, q0, keeps);
+template <int M, int N, int W, class F>
+ATTN_TILE_OP void apply_mask_transposed(Frag<M, N, W> &scores, int k0, int q0, F isVisible) {
+  apply_mask(scores, k0, q0, isVisible);
 }
 
-// Columns that are pairs of a key and one of `Heads` kv heads: a row's keys are
-// those of its own.
+// Columns are pairs of a key and one of `Heads` packed KV heads: a row sees only keys of its own KV head.
 template <int M, int N, int W, int H, int Heads, class F>
-ATTN_VERB void keep(Frag<M, N, W> &scores, Pairs<H> q0, Pairs<Heads> k0, F keeps) {
+ATTN_TILE_OP void apply_mask(Frag<M, N, W> &scores, Pairs<H> q0, Pairs<Heads> k0, F isVisible) {
   for (int n = 0; n < N; ++n)
     for (int r = 0; r < scores.live; ++r) {
       float &s = scores.data[n * M + r];
       const bool own = r % H / (H / Heads) == n % Heads;
-      s = own && keeps(query_of(q0, r), query_of(k0, n)) ? s : -infinity;
+      s = own && isVisible(query_of(q0, r), query_of(k0, n)) ? s : -infinity;
     }
 }
 
-// One step of the online softmax: scores become probabilities relative to the
-// new maximum, the row state and the output so far move to that maximum.
+// One step of the online softmax: scores become probabilities relative to the new maximum, and the softmax state and
+// the output so far are rescaled to that maximum.
 //
-// The maximum is that of raw scores, and scores are compared with it before they
-// are scaled: the difference of two floats that are close is exact, however large
-// they are, where a scaled maximum is rounded.
+// Maxima are those of unscaled scores, which are compared before they are scaled: the difference of two close floats is
+// exact, however large they are, whereas a scaled maximum is rounded.
 //
-// NaN needs no branch: it loses every maximum (`larger`), makes its own
-// probability NaN and through it the sum. A maximum of -Inf means that nothing
-// is visible yet; 0 stands in for it, so that exp2(-Inf - 0) is 0 where -Inf -
-// -Inf would be NaN.
+// NaN needs no branch: it is ignored by every maximum (`larger`), and makes its own probability NaN and through it the
+// sum. A maximum of -Inf means that no key has been visible yet; 0 replaces it, so that exp2(-Inf - 0) is 0 where -Inf
+// - -Inf would be NaN.
 template <int M, int N, int D, int W>
-ATTN_VERB void softmax_step(Frag<M, N, W> &scores, Rows<M, W> &row, Frag<M, D, W> &out, float scale) {
+ATTN_TILE_OP void online_softmax(Frag<M, N, W> &scores, SoftmaxState<M, W> &row, Frag<M, D, W> &out, float scale) {
   row.live = scores.live;
-  // `scale` is positive: hidden keys are -Inf and have to stay it.
+  // `scale` is positive: masked scores stay -Inf.
   for (int r = 0; r < scores.live; r += lanes) {
     float *s = scores.data + r;
-    // Two chains: the latency of one comparison is two vectors' worth of work.
+    // Two chains: the latency of a comparison is two vectors' worth of work.
     Lanes top = splat(-infinity), other = top;
     for (int n = 0; n < N; n += 2) {
       top = larger(at(s + n * M), top);
@@ -72,8 +70,7 @@ ATTN_VERB void softmax_step(Frag<M, N, W> &scores, Rows<M, W> &row, Frag<M, D, W
     const Lanes factor = exp2((old - base) * scale);
     at(row.maximum + r) = maximum;
     at(row.sum + r) = at(row.sum + r) * factor + sum;
-    // Maxima settle after a few tiles; a row whose maximum stayed is left
-    // alone.
+    // Maxima settle after a few tiles; a row whose maximum has not changed is not rescaled.
     for (int i = 0; i < lanes && r + i < scores.live; ++i)
       if (factor[i] != 1.f)
         for (int c = 0; c < D; c += lanes)
@@ -81,28 +78,27 @@ ATTN_VERB void softmax_step(Frag<M, N, W> &scores, Rows<M, W> &row, Frag<M, D, W
   }
 }
 
-// What `f` says of the head of row r, which of pairs it gets.
+// The sink of row r; of a pair, that of its head.
 template <class F> ATTN_HELPER float sink_of(F f, int, int) { return f(); }
 template <int H, class F> ATTN_HELPER float sink_of(F f, Pairs<H> first, int r) { return f(first.head + r % H); }
 
-// A score in natural units, whose float must not overflow to what says that
-// nothing was seen.
+// Clamps to finite floats: an overflow would read as "no visible key".
 ATTN_HELPER float finite(double x) {
   const double largest = 3.4028234663852886e38;
   return float(x > largest ? largest : x < -largest ? -largest : x);
 }
 
-// What `scale` was before it was multiplied by log2(e) and rounded. NOTE: a
-// float again, so that 1 is 1: beside a score of 1e9, 1e-8 of it is 10.
+// The scale before it was multiplied by log2(e) and rounded. NOTE: a float again, so that 1 is exactly 1: next to a
+// score of 1e9, a relative error of 1e-8 is 10.
 ATTN_HELPER double naturalScale(float scale) { return float(scale * 0.6931471805599453); }
 
-// ln(sum of exp(score)) of a row that saw a key; its maximum is raw.
+// ln(sum of exp(score)) of a row with visible keys; its maximum is unscaled.
 ATTN_HELPER float logSumExp(float maximum, float sum, float scale) {
   return finite(maximum * naturalScale(scale) + naturalLog(sum));
 }
 
-// A key without a value: its score, in natural units, joins the maximum and the
-// sum of a row, be it that no other key was visited. A score of -Inf is none.
+// Adds a sink, a key without a value whose score is in natural units, to the maximum and the sum of a row, which may
+// have no other visible key. A score of -Inf is no sink.
 ATTN_HELPER float joinSink(float score, float &maximum, float &sum, float scale) {
   if (score == -infinity)
     return 1.f;
@@ -115,7 +111,7 @@ ATTN_HELPER float joinSink(float score, float &maximum, float &sum, float scale)
   return factor;
 }
 template <int M, int D, int W, class First, class F>
-ATTN_VERB void add_sink(Frag<M, D, W> &out, Rows<M, W> &row, float scale, First first, F f) {
+ATTN_TILE_OP void add_sink(Frag<M, D, W> &out, SoftmaxState<M, W> &row, float scale, First first, F f) {
   for (int r = 0; r < M; ++r) {
     const float factor = joinSink(sink_of(f, first, r), row.maximum[r], row.sum[r], scale);
     for (int c = 0; c < D; c += lanes)
@@ -123,9 +119,9 @@ ATTN_VERB void add_sink(Frag<M, D, W> &out, Rows<M, W> &row, float scale, First 
   }
 }
 
-// Output / sum. A sum of 0 means that no key was visible and the result is 0; a
-// NaN sum is not equal to 0 and gives NaN.
-template <int M, int D, int W> ATTN_VERB void normalize(Frag<M, D, W> &out, const Rows<M, W> &row) {
+// Output / sum. A sum of 0 means that no key was visible, and the result is 0; a NaN sum is not equal to 0 and yields
+// NaN.
+template <int M, int D, int W> ATTN_TILE_OP void normalize(Frag<M, D, W> &out, const SoftmaxState<M, W> &row) {
   for (int r = 0; r < row.live; ++r) {
     const float sum = row.sum[r], inverse = 1.f / sum;
     for (int c = 0; c < D; c += lanes)

@@ -1,33 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The verbs of a printed kernel, for any CPU: the same text that NVRTC compiles
-// against device/attn/tile.h compiles here as plain C++17, with GCC or clang.
+// Host functions of printed kernels, for any CPU: the text that NVRTC compiles with device/attn/tile.h is compiled here
+// as plain C++17, with GCC or clang.
 //
-// One block is one call on one thread. Everything is computed in fp32: places
-// convert when they are filled, so no verb below the copy knows the element
-// type, and probabilities are never rounded to it (they are on the device).
+// A CTA is one call on one thread. All arithmetic is in float32: tiles are converted when they are loaded, so no
+// function after the copy depends on the element type, and probabilities are never rounded to it (they are on the
+// device).
 //
-// The layout that carries the speed: *query rows lie in the vector lanes* of
-// the scores. Then a key is a broadcast, a row's maximum and sum are plain
-// vertical operations, and no verb needs a shuffle. places.h says what that
-// costs.
+// The layout is what makes it fast: *query rows are in the vector lanes* of the scores. A key is then a broadcast, a
+// row's maximum and sum are vertical operations, and no function needs a shuffle. fragment.h describes the cost.
 //
-// Kernels are compiled by the hundred in CI and one at a time while a user
-// waits, so there are no standard headers and no <immintrin.h> (0.2 s to
-// parse): vectors are the compiler's own extension, which also means no AVX is
-// needed.
+// Kernels are compiled by the hundred in CI and one at a time while a user waits, so there are no standard headers and
+// no <immintrin.h> (0.2 s to parse): vectors are the compiler's own extension, which also means that AVX is not
+// required.
 #pragma once
 
 #include "attn/backward.h"
-#include "attn/blocks.h"
-#include "attn/drop.h"
+#include "attn/block_map.h"
+#include "attn/combine.h"
+#include "attn/dropout.h"
 #include "attn/epilogue.h"
-#include "attn/merge.h"
+#include "attn/find_sequence.h"
+#include "attn/fragment.h"
+#include "attn/mma.h"
 #include "attn/modify.h"
 #include "attn/numbers.h"
-#include "attn/places.h"
 #include "attn/prelude.h"
-#include "attn/product.h"
-#include "attn/sequence.h"
+#include "attn/select_tiles.h"
 #include "attn/softmax.h"
-#include "attn/visit.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The verbs of a kernel that numbers trees.
+// Host function of the kernel that numbers trees.
 #pragma once
 
 #include "attn/number_tree.h"

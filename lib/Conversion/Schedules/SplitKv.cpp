@@ -75,7 +75,7 @@ public:
     ProblemOp problem = of.problem;
     KernelOp kernel = lowerTiles(problem, llvm::cast<SplitKvAttr>(schedule), lowering);
     mlir::OpBuilder b(problem);
-    std::string name = freeSymbol(lowering.module, problem.getSymName() + "_merge");
+    std::string name = freeSymbol(lowering.module, problem.getSymName() + "_combine");
     KernelGrid grid = {problem.getQLayout().isPacked(), int64_t(problem.getHeads())};
     KernelOp merge = KernelArguments::ofCombine(problem).makeKernel(lowering.program, b, problem.getLoc(), name,
                                                                     lowering.target.generic(), grid,

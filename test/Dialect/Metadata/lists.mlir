@@ -17,8 +17,8 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %visits: !tile.ptr<i32>, %list: !tile.ptr<i
   metadata.init_lists %list across(%n) taken(%taken) piece(%rows)
   // CHECK: %[[WARP:.*]] = tile.warp_index
   %warp = tile.warp_index
-  // CHECK: %least, %largest, %whole = metadata.entry_range %ids count(%[[WARP]] of 64) hidden 0
-  %least, %largest, %whole = metadata.entry_range %ids count(%warp of 64) hidden 0
+  // CHECK: %least, %largest, %none_hidden = metadata.entry_range %ids count(%[[WARP]] of 64) hidden 0
+  %least, %largest, %none_hidden = metadata.entry_range %ids count(%warp of 64) hidden 0
   // CHECK: %{{.*}}, %{{.*}}, %{{.*}} = metadata.entry_range %ids count(%rows of 32) by 4{{$}}
   %a, %b, %c = metadata.entry_range %ids count(%rows of 32) by 4
   // CHECK: %least_{{.*}}, %largest_{{.*}} = metadata.load_ranges %ids[%rows] : i32, i32

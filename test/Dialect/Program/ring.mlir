@@ -127,9 +127,9 @@ program.def @ring_backward {
   %dk = program.tensor "dk" result : bf16 [rows, 2, 128]
   // `delta` is read in the last step and `home` comes behind it: one place.
   // PLACE: "delta" {{.*}} place 2
-  // PLACE: "dq_sum" {{.*}} place 0
+  // PLACE: "dq_accumulator" {{.*}} place 0
   %delta = program.buffer "delta" : f32 [16, rows]
-  %dq_sum = program.buffer "dq_sum" : f32 [rows, 16, 128]
+  %dq_accumulator = program.buffer "dq_accumulator" : f32 [rows, 16, 128]
   %k0 = program.buffer "k0" : bf16 [rows, 2, 128]
   %k1 = program.buffer "k1" : bf16 [rows, 2, 128]
   // PLACE: "dk0" {{.*}} place 1
@@ -139,21 +139,21 @@ program.def @ring_backward {
   // PLACE: "home" {{.*}} place 2
   %home = program.buffer "home" : f32 [rows, 2, 128]
   program.launch @delta grid(query_tiles, 16 * ceil_div(rows, 128)) (read %o, read %do, write %delta)
-  program.clear %dq_sum
+  program.clear %dq_accumulator
   program.clear %dk0
-  program.launch @grads grid(kv_tiles, 2 * ceil_div(rows, 64)) (read %q, read %k, read %do, read %lse, read %delta, update %dq_sum, update %dk0)
+  program.launch @grads grid(kv_tiles, 2 * ceil_div(rows, 64)) (read %q, read %k, read %do, read %lse, read %delta, update %dq_accumulator, update %dk0)
   // CHECK: %[[LAST:.*]]:5 = program.repeat "step" = ranks - 1
   %last:5 = program.repeat "step" = ranks - 1 carry(%cur = %k, %next = %k0, %spare = %k1, %sum = %dk0, %sum_next = %dk1) {
     program.exchange %next, %cur offset 1
     program.exchange %sum_next, %sum offset 1
     program.wait %next
     program.wait %sum_next
-    program.launch @grads grid(kv_tiles, 2 * ceil_div(rows, 64)) (read %q, read %next, read %do, read %lse, read %delta, update %dq_sum, update %sum_next)
+    program.launch @grads grid(kv_tiles, 2 * ceil_div(rows, 64)) (read %q, read %next, read %do, read %lse, read %delta, update %dq_accumulator, update %sum_next)
     program.yield %next, %spare, %next, %sum_next, %sum
   }
   // CHECK: program.exchange %home, %[[LAST]]#3 offset 1
   program.exchange %home, %last#3 offset 1
-  program.launch @round grid(query_tiles, 2 * ceil_div(rows, 128)) (read %dq_sum, write %dq)
+  program.launch @round grid(query_tiles, 2 * ceil_div(rows, 128)) (read %dq_accumulator, write %dq)
   program.wait %home
   program.launch @round grid(query_tiles, 2 * ceil_div(rows, 128)) (read %home, write %dk)
 }

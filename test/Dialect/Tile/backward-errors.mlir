@@ -68,7 +68,7 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q
   // tile.probabilities C4
   // expected-error @below {{expected a region over (score f32, row i32, column i32, base i32, ahead f32) that yields a score and its derivative of type f32}}
   tile.probabilities %s, %stats at(%n, %n) scale 0.5 : !tile.frag<64x32, 1>, !tile.row_statistics<64> modify {
-  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %column_offset: f32):
     tile.yield %score : f32
   }
 }
@@ -81,10 +81,10 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q
   // tile.probabilities C4
   // expected-error @below {{expected a positive bound with a region for smaller scores, and `weighted`, or none of them}}
   tile.probabilities %s, %stats at(%n, %n) scale 0.5 : !tile.frag<64x32, 1>, !tile.row_statistics<64> small(1.0) {
-  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %column_offset: f32):
     tile.yield %score, %score : f32, f32
   } modify {
-  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %column_offset: f32):
     tile.yield %score, %score : f32, f32
   }
 }
@@ -93,13 +93,13 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q
 
 tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x32, 1>
-  %held = tile.alloc "held" : !tile.register_operand<64x16xbf16, 1>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x16xbf16, 1>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
   // tile.probabilities C3
   // expected-error @below {{expected the same rows, columns and warps, got: '!tile.register_operand<64x16xbf16, 1>' and '!tile.frag<64x32, 1>'}}
-  tile.probabilities %s, %stats at(%n, %n) weighted(%held : !tile.register_operand<64x16xbf16, 1>) scale 0.5
+  tile.probabilities %s, %stats at(%n, %n) weighted(%q_operand : !tile.register_operand<64x16xbf16, 1>) scale 0.5
       : !tile.frag<64x32, 1>, !tile.row_statistics<64> modify {
-  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %column_offset: f32):
     tile.yield %score, %score : f32, f32
   }
 }
@@ -198,7 +198,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
   // tile.probabilities C6
   // expected-error @below {{expected no region with row statistics in registers, got: '!tile.softmax_state<128, 8>'}}
   tile.probabilities %s, %stats at(%n, %n) scale 0.5 : !tile.frag<128x96, 8>, !tile.softmax_state<128, 8> modify {
-  ^bb0(%score: f32, %row: i32, %column: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %row: i32, %column: i32, %base: i32, %column_offset: f32):
     tile.yield %score, %score : f32, f32
   }
 }
@@ -253,30 +253,30 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense hea
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
-  %turns = tile.alloc "turns" : !tile.staging<2, 0>
+  %order = tile.alloc "order" : !tile.staging<2, 0>
   // tile.add_global C1
   // expected-error @below {{expected a semaphore for slots of 0 bytes, and not after_first}}
-  tile.add_global %sum, %dQ left(%left) through(%turns : !tile.staging<2, 0>) : !tile.frag<128x64, 8>
+  tile.add_global %sum, %dQ left(%left) through(%order : !tile.staging<2, 0>) : !tile.frag<128x64, 8>
 }
 
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
-  %turns = tile.alloc "turns" : !tile.staging<2, 0>
+  %order = tile.alloc "order" : !tile.staging<2, 0>
   // tile.add_staged C1
   // expected-error @below {{expected a semaphore for slots of 0 bytes, and not after_first}}
-  tile.add_staged %sum, %turns left(%left) columns 64 : !tile.staging<2, 0>
+  tile.add_staged %sum, %order left(%left) columns 64 : !tile.staging<2, 0>
 }
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %tile: i32) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
-  %turns = tile.alloc "turns" : !tile.staging<2, 0>
+  %order = tile.alloc "order" : !tile.staging<2, 0>
   // tile.add_staged C1
   // expected-error @below {{expected a semaphore for slots of 0 bytes, and not after_first}}
-  tile.add_staged %sum, %turns left(%tile) semaphore(%turn of %tile) after_first columns 64 : !tile.staging<2, 0> {
+  tile.add_staged %sum, %order left(%tile) semaphore(%semaphore of %tile) after_first columns 64 : !tile.staging<2, 0> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
@@ -288,7 +288,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("
 tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   // expected-error @below {{expected two slots of 0 bytes, one for each warp that adds, got: 1}}
-  %turns = tile.alloc "turns" : !tile.staging<1, 0>
+  %order = tile.alloc "order" : !tile.staging<1, 0>
 }
 
 // -----
@@ -316,13 +316,13 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %dq: !tile.ptr<bf16>, %row: i64, %rows: i32
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %dq: !tile.ptr<bf16>, %row: i64, %rows: i32, %turn: !tile.ptr<i32>, %alone: i1) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %dq: !tile.ptr<bf16>, %row: i64, %rows: i32, %semaphore: !tile.ptr<i32>, %alone: i1) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_global C3
   // expected-error @below {{expected `sole_writer` in a kernel with a dQ MMA warpgroup, and no more columns than it makes}}
-  tile.add_global %sum, %dQ left(%rows) through(%staging : !tile.staging<2, 32768>) semaphore(%turn of %rows)
+  tile.add_global %sum, %dQ left(%rows) through(%staging : !tile.staging<2, 32768>) semaphore(%semaphore of %rows)
       sole_writer(%alone) to(%dq : !tile.ptr<bf16> stride %row rows %rows by 0.125 dim 64) : !tile.frag<128x64, 8> {
   ^bb0(%other: i32):
     tile.yield %alone : i1
@@ -341,7 +341,7 @@ tile.kernel @k(%dq: !tile.ptr<bf16>, %row: i64, %rows: i32) target("sm_90a") gri
 
 // -----
 
-tile.kernel @k(%turn: !tile.ptr<i32>) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%semaphore: !tile.ptr<i32>) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %staging = tile.alloc "staging" : !tile.staging<2, 65536>
@@ -352,12 +352,12 @@ tile.kernel @k(%turn: !tile.ptr<i32>) target("sm_90a") grid(dense heads 1 keys)
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %tile: i32) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   // tile.add_global C2
   // expected-error @below {{expected a staging place, got a semaphore without one}}
-  tile.add_global %sum, %dQ left(%tile) semaphore(%turn of %tile) : !tile.frag<128x64, 8> {
+  tile.add_global %sum, %dQ left(%tile) semaphore(%semaphore of %tile) : !tile.frag<128x64, 8> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
@@ -366,23 +366,23 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %tile: i32) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_global C2
   // expected-error @below {{expected a semaphore and a region over (i32) that yields an i1, or neither}}
-  tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) semaphore(%turn of %tile) : !tile.frag<128x64, 8>
+  tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) semaphore(%semaphore of %tile) : !tile.frag<128x64, 8>
 }
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %turn: !tile.ptr<i32>) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %semaphore: !tile.ptr<i32>) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // Turns of nobody.
   // expected-error @below {{expected a semaphore and a region over (i32) that yields an i1, or neither}}
-  "tile.add_staged"(%sum, %staging, %left, %turn) <{columns = 64 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>}> ({
+  "tile.add_staged"(%sum, %staging, %left, %semaphore) <{columns = 64 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>}> ({
   ^bb0(%other: i32):
     %adds = arith.constant true
     tile.yield %adds : i1
@@ -391,12 +391,12 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %turn: !tile.ptr<i32>) target("
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %tile: i32) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_staged C1
   // expected-error @below {{expected a semaphore and a region over (i32) that yields an i1, or neither}}
-  tile.add_staged %sum, %staging left(%tile) semaphore(%turn of %tile) columns 64 : !tile.staging<2, 32768> {
+  tile.add_staged %sum, %staging left(%tile) semaphore(%semaphore of %tile) columns 64 : !tile.staging<2, 32768> {
   ^bb0(%other: i32):
     tile.yield %other : i32
   }
@@ -445,10 +445,10 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %dq: !tile.ptr<bf16>, %row: i64
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
-  %turns = tile.alloc "turns" : !tile.staging<2, 0>
+  %order = tile.alloc "order" : !tile.staging<2, 0>
   // tile.add_global_ordered C1
   // expected-error @below {{expected slots of 0 bytes and a block from 0 on, got: '!tile.staging<2, 0>', -1}}
-  tile.add_global_ordered %sum, %dQ left(%left), %turns block -1 last : !tile.frag<128x64, 8>, !tile.staging<2, 0>
+  tile.add_global_ordered %sum, %dQ left(%left), %order block -1 last : !tile.frag<128x64, 8>, !tile.staging<2, 0>
 }
 
 // -----
@@ -478,11 +478,11 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
 tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %dp = tile.alloc "dp" : !tile.frag<128x64, 8>
-  %held = tile.alloc "held" : !tile.register_operand<128x64xbf16, 8>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<128x64xbf16, 8>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
   // tile.grad_scores C2
   // expected-error @below {{expected slopes in registers, as p is, got: '!tile.register_operand<128x64xbf16, 8>' and '!tile.frag<128x64, 8>'}}
-  tile.grad_scores %dp, %dp slopes(%held : !tile.register_operand<128x64xbf16, 8>), %stats transposed : !tile.frag<128x64, 8>, !tile.frag<128x64, 8>, !tile.row_statistics<64>
+  tile.grad_scores %dp, %dp slopes(%q_operand : !tile.register_operand<128x64xbf16, 8>), %stats transposed : !tile.frag<128x64, 8>, !tile.frag<128x64, 8>, !tile.row_statistics<64>
 }
 
 // -----
@@ -495,8 +495,8 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1 keys)
   // expected-error @below {{expected `slopes` with `weighted` in registers, and numbers with `small` only}}
   tile.probabilities %s, %stats at(%n, %n) weighted(%s : !tile.frag<128x64, 8>) slopes [] scale 0.5 transposed
       : !tile.frag<128x64, 8>, !tile.row_statistics<64> modify {
-  ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %ahead: f32):
-    tile.yield %score, %ahead : f32, f32
+  ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %column_offset: f32):
+    tile.yield %score, %column_offset : f32, f32
   }
 }
 
@@ -505,14 +505,14 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1 keys)
 tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %s = tile.alloc "s" : !tile.frag<128x64, 8>
-  %held = tile.alloc "held" : !tile.register_operand<128x64xbf16, 8>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<128x64xbf16, 8>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
   // tile.probabilities C3
   // expected-error @below {{expected `slopes` with `weighted` in registers, and numbers with `small` only}}
-  tile.probabilities %s, %stats at(%n, %n) weighted(%held : !tile.register_operand<128x64xbf16, 8>) slopes [1.0] scale 0.5 transposed
+  tile.probabilities %s, %stats at(%n, %n) weighted(%q_operand : !tile.register_operand<128x64xbf16, 8>) slopes [1.0] scale 0.5 transposed
       : !tile.frag<128x64, 8>, !tile.row_statistics<64> modify {
-  ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %ahead: f32):
-    tile.yield %score, %ahead : f32, f32
+  ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %column_offset: f32):
+    tile.yield %score, %column_offset : f32, f32
   }
 }
 

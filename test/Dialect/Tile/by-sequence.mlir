@@ -24,8 +24,8 @@ tile.kernel @grads(%lse: !tile.ptr<f32>, %n: i32, %stride: i64) target("sm_80")
   tile.load_row_statistics %stats, %lse stride(%rows heads 2) dlse(%lse, %rows heads 2) rows(%n) : !tile.row_statistics<16>
   // CHECK: tile.probabilities %s, %stats at(%{{.*}} heads 2, %n) weighted(%weighted : !tile.frag<16x16, 1>) scale 1.000000e+00
   tile.probabilities %s, %stats at(%at heads 2, %n) weighted(%weighted : !tile.frag<16x16, 1>) scale 1.0 : !tile.frag<16x16, 1>, !tile.row_statistics<16> modify {
-  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32, %h: i32):
-    tile.yield %score, %ahead : f32, f32
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32, %h: i32):
+    tile.yield %score, %column_offset : f32, f32
   }
   // CHECK: tile.convert %P, %s : !tile.shared<16x16xbf16, 24>, !tile.frag<16x16, 1>
   tile.convert %P, %s : !tile.shared<16x16xbf16, 24>, !tile.frag<16x16, 1>
@@ -73,8 +73,8 @@ tile.kernel @k(%n: i32) target("sm_80") grid(packed heads 8 tiles 2)
   %at = tile.pairs %n, %n : !tile.pairs<2, i32>
   // expected-error @below {{expected a region over (score f32, row i32, column i32, base i32, ahead f32, head i32) that yields a score and its derivative of type f32}}
   tile.probabilities %s, %stats at(%at heads 2, %n) scale 1.0 : !tile.frag<16x16, 1>, !tile.row_statistics<16> modify {
-  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
-    tile.yield %score, %ahead : f32, f32
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
+    tile.yield %score, %column_offset : f32, f32
   }
 }
 

@@ -31,7 +31,7 @@ tile.kernel @keys(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") 
     // CHECK: tile.convert %p, %s {at_once} : !tile.register_operand<128x64xbf16, 8>, !tile.frag<128x64, 8>
     tile.convert %p, %s {at_once} : !tile.register_operand<128x64xbf16, 8>, !tile.frag<128x64, 8>
     // CHECK: %{{.*}} = tile.stash %dS : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
-    %aside = tile.stash %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
+    %stash = tile.stash %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
     // CHECK: tile.producer_store %dS : !tile.ring<2, <128x64xbf16, swizzled>>
     tile.producer_store %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
     // CHECK: tile.producer_store %dS, %p : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
@@ -40,7 +40,7 @@ tile.kernel @keys(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") 
     tile.producer_commit %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
     // CHECK: tile.consumer_release %stats fenced : !tile.ring<2, !tile.row_statistics<64>>
     tile.consumer_release %stats fenced : !tile.ring<2, !tile.row_statistics<64>>
-    // CHECK: %Q_passed = tile.consumer_advance %Q : !tile.ring<2, <64x128xbf16, swizzled>>
+    // CHECK: %Q_previous = tile.consumer_advance %Q : !tile.ring<2, <64x128xbf16, swizzled>>
     %passed = tile.consumer_advance %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
     // CHECK: tile.consumer_release %Q passed when(%some) : !tile.ring<2, <64x128xbf16, swizzled>>
     tile.consumer_release %Q passed when(%some) : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>

@@ -10,10 +10,10 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu
   // C1: `within` is positive.
   // expected-error @below {{'tile.modify' op expected a positive bound `within` and a region for smaller scores, or neither}}
   tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 0.0 {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
     tile.yield %score : f32
   } else {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
     tile.yield %score : f32
   }
 }
@@ -42,7 +42,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu
   ^bb0(%score: f32):
     tile.yield %score : f32
   } else {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
     tile.yield %score : f32
   }
 }
@@ -55,7 +55,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu
   // What it yields.
   // expected-error @below {{'tile.modify' op expected to yield a score of type f32, or three f32 of which it is a * b + c}}
   tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
     tile.yield %row : i32
   }
 }
@@ -67,7 +67,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   // expected-error @below {{'tile.modify' op expected to yield a score of type f32, or three f32 of which it is a * b + c}}
   tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
     tile.yield %score, %score : f32, f32
   }
 }
@@ -83,7 +83,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu
       scale 1.0 : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
   ^bb0(%row: i32, %key: i32):
   } modify {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
     tile.yield %key : i32
   }
 }
@@ -97,7 +97,7 @@ tile.kernel @k(%Q: !tile.ptr<bf16>, %q0: i32) target("cpu") grid(dense heads 1)
   // expected-error @below {{'tile.modify' op expected a positive bound `within` and a region for smaller scores, or neither}}
   "tile.modify"(%s, %q0, %q0) <{within = 1.0 : f64}> ({
   }, {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
     tile.yield %score : f32
   }) : (!tile.frag<64x64, 4>, i32, i32) -> ()
 }
@@ -110,10 +110,10 @@ tile.kernel @k(%Q: !tile.ptr<bf16>, %q0: i32) target("cpu") grid(dense heads 1)
   // C2: what becomes of a bound is positive.
   // expected-error @below {{'tile.modify' op expected a positive `becomes`, behind `within`}}
   tile.modify %s at(%q0, %q0) : !tile.frag<64x64, 4> within 1.0 becomes -1.0 {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
     tile.yield %score : f32
   } else {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
     tile.yield %score : f32
   }
 }
@@ -149,10 +149,10 @@ tile.kernel @k(%q0: i32) target("sm_90a") grid(dense heads 1)
   // and a bound for small scores is positive.
   // expected-error @below {{'tile.softmax_convert' op expected a positive bound `within` and a region for smaller scores, or neither}}
   tile.softmax_convert %p, %s, %row scale 0.5 at(%q0, %q0) : !tile.register_operand<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.softmax_state<64, 4> within 0.0 {
-  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
     tile.yield %score : f32
   } else modify {
-  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
     tile.yield %score : f32
   }
 }
@@ -167,10 +167,10 @@ tile.kernel @k(%q0: i32) target("sm_90a") grid(dense heads 1)
   // as what becomes of it is.
   // expected-error @below {{'tile.softmax_convert' op expected a positive `becomes`, behind `within`}}
   tile.softmax_convert %p, %s, %row scale 0.5 at(%q0, %q0) : !tile.register_operand<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.softmax_state<64, 4> within 1.0 becomes 0.0 {
-  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
     tile.yield %score : f32
   } else modify {
-  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
     tile.yield %score : f32
   }
 }

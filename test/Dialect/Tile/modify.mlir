@@ -13,44 +13,44 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32, %slope: f32
   %rows = tile.alloc "row" : !tile.softmax_state<64, 4>
 
   // CHECK: tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> {
-  // CHECK-NEXT: ^bb0(%score: f32, %q_0: i32, %k: i32, %base: i32, %ahead: f32):
-  // CHECK-NEXT: math.fma %ahead, %slope, %score : f32
+  // CHECK-NEXT: ^bb0(%score: f32, %q_0: i32, %k: i32, %base: i32, %column_offset: f32):
+  // CHECK-NEXT: math.fma %column_offset, %slope, %score : f32
   // CHECK-NEXT: tile.yield %{{.*}} : f32
   tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
-    %sum = math.fma %ahead, %slope, %score : f32
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
+    %sum = math.fma %column_offset, %slope, %score : f32
     tile.yield %sum : f32
   }
 
   // CHECK: tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 3.000000e+01 becomes 2.000000e+01 {
-  // CHECK-NEXT: ^bb0(%score: f32, {{.*}}, %ahead: f32):
+  // CHECK-NEXT: ^bb0(%score: f32, {{.*}}, %column_offset: f32):
   // CHECK-NEXT: tile.yield %score : f32
   // CHECK-NEXT: } else {
-  // CHECK-NEXT: ^bb0(%score: f32, {{.*}}, %ahead: f32):
+  // CHECK-NEXT: ^bb0(%score: f32, {{.*}}, %column_offset: f32):
   // CHECK-NEXT: math.tanh %score : f32
   tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 30.0 becomes 20.0 {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
     tile.yield %score : f32
   } else {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
     %tanh = math.tanh %score : f32
     tile.yield %tanh : f32
   }
 
   // A score as a * b + c.
   // CHECK: tile.modify %s
-  // CHECK: tile.yield %score, %slope, %ahead : f32, f32, f32
+  // CHECK: tile.yield %score, %slope, %column_offset : f32, f32, f32
   tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
-    tile.yield %score, %slope, %ahead : f32, f32, f32
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
+    tile.yield %score, %slope, %column_offset : f32, f32, f32
   }
 
   // The same regions where scores are weighed.
   // CHECK: tile.softmax_convert %p, %s, %row scale 5.000000e-01 at(%q0, %k0) : !tile.register_operand<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.softmax_state<64, 4> modify {
-  // CHECK-NEXT: ^bb0(%score: f32, {{.*}}, %ahead: f32):
+  // CHECK-NEXT: ^bb0(%score: f32, {{.*}}, %column_offset: f32):
   tile.softmax_convert %p, %s, %rows scale 0.5 at(%q0, %k0) : !tile.register_operand<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.softmax_state<64, 4> modify {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
-    tile.yield %score, %slope, %ahead : f32, f32, f32
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
+    tile.yield %score, %slope, %column_offset : f32, f32, f32
   }
   // CHECK: tile.softmax_convert {{.*}} within 3.000000e+01 becomes 2.000000e+01 {
   // CHECK-NEXT: ^bb0
@@ -58,10 +58,10 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32, %slope: f32
   // CHECK-NEXT: } else modify {
   // CHECK: math.tanh %score : f32
   tile.softmax_convert %p, %s, %rows scale 0.5 at(%q0, %k0) : !tile.register_operand<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.softmax_state<64, 4> within 30.0 becomes 20.0 {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
     tile.yield %score : f32
   } else modify {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
     %tanh = math.tanh %score : f32
     tile.yield %tanh : f32
   }
@@ -69,7 +69,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32, %slope: f32
   // CHECK: tile.recompute_rows %s
   // CHECK: tile.yield %{{.*}} : i1
   // CHECK-NEXT: } modify {
-  // CHECK-NEXT: ^bb0(%score: f32, %q_0: i32, %k: i32, %base: i32, %ahead: f32):
+  // CHECK-NEXT: ^bb0(%score: f32, %q_0: i32, %k: i32, %base: i32, %column_offset: f32):
   // CHECK-NEXT: math.absf %score : f32
   tile.recompute_rows %s at(%q0) rows(%q0) keys(%q0) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row) dims(64, 64)
       scale 1.0 : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
@@ -77,7 +77,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32, %slope: f32
     %below = arith.cmpi sle, %key, %row : i32
     tile.yield %below : i1
   } modify {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
     %size = math.absf %score : f32
     tile.yield %size : f32
   }

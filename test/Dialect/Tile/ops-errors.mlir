@@ -187,10 +187,10 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile
 
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
-  %held = tile.alloc "held" : !tile.register_operand<64x32xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x32xbf16, 4>
   // tile.load_operand C1: both have the same rows, columns and element type
   // expected-error @below {{'tile.load_operand' op expected tiles of the same shape and element type, got: '!tile.register_operand<64x32xbf16, 4>' and '!tile.shared<64x64xbf16, 72>'}}
-  tile.load_operand %held, %Q : !tile.register_operand<64x32xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  tile.load_operand %q_operand, %Q : !tile.register_operand<64x32xbf16, 4>, !tile.shared<64x64xbf16, 72>
 }
 
 // -----
@@ -398,10 +398,10 @@ tile.kernel @k() target("sm_90a") grid(dense heads 1)
 
 tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %feed = tile.alloc "feed" : !tile.mailbox<2>
+  %mailbox = tile.alloc "mailbox" : !tile.mailbox<2>
   // tile.publish_work C1: as many words as the feed has
   // expected-error @below {{'tile.publish_work' op expected 2 words, got: 1}}
-  tile.publish_work %feed(%n) : !tile.mailbox<2>
+  tile.publish_work %mailbox(%n) : !tile.mailbox<2>
 }
 
 // -----
@@ -609,7 +609,7 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q
   // Of pairs, the head is part of what a score is modified by.
   // expected-error @below {{expected a region over (score f32, query row i32, key i32, base i32, ahead f32, head i32), got: 'f32', 'i32', 'i32', 'i32', 'f32'}}
   tile.modify %s at(%at heads 4, %n) : !tile.frag<64x64, 4> {
-  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %column_offset: f32):
     tile.yield %score : f32
   }
 }

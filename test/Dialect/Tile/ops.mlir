@@ -37,8 +37,8 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
   %3 = tile.alloc "s" : !tile.frag<128x64, 4>
   // CHECK: %acc = tile.alloc "acc" : !tile.frag<128x128, 4>
   %4 = tile.alloc "acc" : !tile.frag<128x128, 4>
-  // CHECK: %held = tile.alloc "held" : !tile.register_operand<128x64xbf16, 4>
-  %6 = tile.alloc "held" : !tile.register_operand<128x64xbf16, 4>
+  // CHECK: %q_operand = tile.alloc "q_operand" : !tile.register_operand<128x64xbf16, 4>
+  %6 = tile.alloc "q_operand" : !tile.register_operand<128x64xbf16, 4>
   // CHECK: %row = tile.alloc "row" : !tile.softmax_state<128, 4>
   // GENERIC: "tile.alloc"() <{name = "row"}> : () -> !tile.softmax_state<128, 4>
   %5 = tile.alloc "row" : !tile.softmax_state<128, 4>
@@ -80,10 +80,10 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
   // CHECK: tile.scale %Q by -1.000000e+00 : !tile.shared<128x64xbf16, 72>
   // GENERIC: "tile.scale"
   tile.scale %0 by -1.000000e+00 : !tile.shared<128x64xbf16, 72>
-  // CHECK: tile.load_operand %held, %Q : !tile.register_operand<128x64xbf16, 4>, !tile.shared<128x64xbf16, 72>
+  // CHECK: tile.load_operand %q_operand, %Q : !tile.register_operand<128x64xbf16, 4>, !tile.shared<128x64xbf16, 72>
   // GENERIC: "tile.load_operand"
   tile.load_operand %6, %0 : !tile.register_operand<128x64xbf16, 4>, !tile.shared<128x64xbf16, 72>
-  // CHECK: tile.mma_abt %s, %held, %K : !tile.frag<128x64, 4>, !tile.register_operand<128x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  // CHECK: tile.mma_abt %s, %q_operand, %K : !tile.frag<128x64, 4>, !tile.register_operand<128x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
   %held_product = tile.mma_abt %3, %6, %1 : !tile.frag<128x64, 4>, !tile.register_operand<128x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
 
   // CHECK: %warpgroup = tile.index warpgroup
@@ -165,9 +165,9 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
   // CHECK: %K = tile.alloc "K" at 0 barriers 16384 : !tile.ring<2, <64x80xbf16, swizzled>>
   // GENERIC: "tile.alloc"() <{barriers = 16384 : i64, name = "K", offset = 0 : i64}> : () -> !tile.ring<2, <64x80xbf16, swizzled>>
   %1 = tile.alloc "K" at 0 barriers 16384 : !tile.ring<2, !tile.shared<64x80xbf16, swizzled>>
-  // CHECK: %feed = tile.alloc "feed" : !tile.mailbox<2>
-  // GENERIC: "tile.alloc"() <{name = "feed"}> : () -> !tile.mailbox<2>
-  %2 = tile.alloc "feed" : !tile.mailbox<2>
+  // CHECK: %mailbox = tile.alloc "mailbox" : !tile.mailbox<2>
+  // GENERIC: "tile.alloc"() <{name = "mailbox"}> : () -> !tile.mailbox<2>
+  %2 = tile.alloc "mailbox" : !tile.mailbox<2>
 
   // CHECK: %[[T:.*]] = tile.copy_tma %Q, %k_map at(%c0_i32, %blocks, %c0_i32) : !tile.shared<64x80xbf16, swizzled>, !tile.tensor_map<64xbf16>
   // GENERIC: "tile.copy_tma"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>}> : (!tile.shared<64x80xbf16, swizzled>, !tile.tensor_map<64xbf16>, i32, i32, i32) -> !tile.token<copy>
@@ -192,12 +192,12 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
   // CHECK: tile.roles registers(40, 232) producer {
   // GENERIC: "tile.roles"() <{consumer_registers = 232 : i64, producer_registers = 40 : i64}> ({
   tile.roles registers(40, 232) producer {
-    // CHECK-NEXT: tile.persistent_loop %blocks, %queue mailbox(%feed : !tile.mailbox<2>) {
+    // CHECK-NEXT: tile.persistent_loop %blocks, %queue mailbox(%mailbox : !tile.mailbox<2>) {
     // CHECK-NEXT: ^bb0(%[[BLOCK:.*]]: i32):
     // GENERIC: "tile.persistent_loop"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1>}>
     tile.persistent_loop %blocks, %queue mailbox(%2 : !tile.mailbox<2>) {
     ^bb0(%b: i32):
-      // CHECK-NEXT: tile.publish_work %feed(%[[BLOCK]], %c0_i32) : !tile.mailbox<2>
+      // CHECK-NEXT: tile.publish_work %mailbox(%[[BLOCK]], %c0_i32) : !tile.mailbox<2>
       // GENERIC: "tile.publish_work"({{.*}}) : (!tile.mailbox<2>, i32, i32) -> ()
       tile.publish_work %2(%b, %zero) : !tile.mailbox<2>
       // CHECK-NEXT: tile.producer_load %K, %k_map at(%[[BLOCK]], %c0_i32, %blocks) : !tile.ring<2, <64x80xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -214,7 +214,7 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
     %state = tile.alloc "state" : !tile.softmax_state<64, 4>
     %p = tile.alloc "p" : !tile.register_operand<64x64xbf16, 4>
     // An argument for each word.
-    // CHECK: tile.persistent_loop %blocks mailbox(%feed : !tile.mailbox<2>) {
+    // CHECK: tile.persistent_loop %blocks mailbox(%mailbox : !tile.mailbox<2>) {
     // CHECK-NEXT: ^bb0(%block: i32, %word: i32):
     tile.persistent_loop %blocks mailbox(%2 : !tile.mailbox<2>) {
     ^bb0(%b: i32, %more: i32):
@@ -326,9 +326,9 @@ tile.kernel @pairs(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f32
   tile.wait %v : !tile.token<copy>
   // A score's head is a row's, and comes last.
   // CHECK: tile.modify %s at(%[[AT]] heads 4, %n) : !tile.frag<64x64, 4> {
-  // CHECK-NEXT: ^bb0(%score: f32, %q_0: i32, %k: i32, %base: i32, %ahead: f32, %h: i32):
+  // CHECK-NEXT: ^bb0(%score: f32, %q_0: i32, %k: i32, %base: i32, %column_offset: f32, %h: i32):
   tile.modify %s at(%at heads 4, %n) : !tile.frag<64x64, 4> {
-  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %ahead: f32, %head: i32):
+  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %column_offset: f32, %head: i32):
     tile.yield %score : f32
   }
   // CHECK: tile.apply_mask %s at(%[[AT]] heads 4, %n) : !tile.frag<64x64, 4> {

@@ -6,21 +6,21 @@
 
 tile.kernel @k(%blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
-  %feed = tile.alloc "feed" : !tile.mailbox<2>
-  // CHECK: tile.reload_work %feed[1] : !tile.mailbox<2>
+  %mailbox = tile.alloc "mailbox" : !tile.mailbox<2>
+  // CHECK: tile.reload_work %mailbox[1] : !tile.mailbox<2>
   // GENERIC: "tile.reload_work"({{.*}}) <{word = 1 : i64}> : (!tile.mailbox<2>) -> i32
-  %0 = tile.reload_work %feed[1] : !tile.mailbox<2>
-  // CHECK: tile.release_work %feed : !tile.mailbox<2>
+  %0 = tile.reload_work %mailbox[1] : !tile.mailbox<2>
+  // CHECK: tile.release_work %mailbox : !tile.mailbox<2>
   // GENERIC: "tile.release_work"({{.*}}) : (!tile.mailbox<2>) -> ()
-  tile.release_work %feed : !tile.mailbox<2>
+  tile.release_work %mailbox : !tile.mailbox<2>
 }
 
 // -----
 
 tile.kernel @k(%blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
-  %feed = tile.alloc "feed" : !tile.mailbox<2>
+  %mailbox = tile.alloc "mailbox" : !tile.mailbox<2>
   // C1
   // expected-error @below {{'tile.reload_work' op expected a word below 2, got: 2}}
-  %0 = tile.reload_work %feed[2] : !tile.mailbox<2>
+  %0 = tile.reload_work %mailbox[2] : !tile.mailbox<2>
 }

@@ -251,22 +251,22 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 t
 // -----
 
 tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.simt_probabilities<1x16, 16>
+  %q_operand = tile.alloc "q_operand" : !tile.simt_probabilities<1x16, 16>
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 32>
   // tile.cache_probabilities C1.
   // expected-error @below {{'tile.cache_probabilities' op expected places of fragments, or of SIMT tiles of as many lanes}}
-  tile.cache_probabilities %held, %s, %s at(%n) : !tile.simt_probabilities<1x16, 16>, !tile.simt_scores<1x4, 32>
+  tile.cache_probabilities %q_operand, %s, %s at(%n) : !tile.simt_probabilities<1x16, 16>, !tile.simt_scores<1x4, 32>
 }
 
 // -----
 
 tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.simt_probabilities<1x16, 16>
+  %q_operand = tile.alloc "q_operand" : !tile.simt_probabilities<1x16, 16>
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 32>
   %row = tile.alloc "row" : !tile.simt_softmax_state<1, 32>
   // tile.cached_grad_scores C1.
   // expected-error @below {{'tile.cached_grad_scores' op expected places of fragments, or of SIMT tiles of as many lanes}}
-  tile.cached_grad_scores %s, %held, %row at(%n) : !tile.simt_scores<1x4, 32>, !tile.simt_probabilities<1x16, 16>, !tile.simt_softmax_state<1, 32>
+  tile.cached_grad_scores %s, %q_operand, %row at(%n) : !tile.simt_scores<1x4, 32>, !tile.simt_probabilities<1x16, 16>, !tile.simt_softmax_state<1, 32>
 }
 
 // -----

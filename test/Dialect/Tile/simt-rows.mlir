@@ -68,8 +68,8 @@ tile.kernel @grads(%lse: !tile.ptr<f32>, %n: i32) target("sm_80") grid(dense hea
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 16>
   %dp = tile.alloc "dp" : !tile.simt_scores<1x4, 16>
   %row = tile.alloc "row" : !tile.simt_softmax_state<1, 16>
-  // CHECK: %weights = tile.alloc "weights" : !tile.simt_probabilities<1x16, 16>
-  %weights = tile.alloc "weights" : !tile.simt_probabilities<1x16, 16>
+  // CHECK: %probabilities = tile.alloc "probabilities" : !tile.simt_probabilities<1x16, 16>
+  %probabilities = tile.alloc "probabilities" : !tile.simt_probabilities<1x16, 16>
   // CHECK: tile.load_row_statistics %row, %lse rows(%n) : !tile.simt_softmax_state<1, 16>
   tile.load_row_statistics %row, %lse rows(%n) : !tile.simt_softmax_state<1, 16>
   // CHECK: tile.load_row_statistics %row, %lse dlse(%lse) rows(%n) : !tile.simt_softmax_state<1, 16>
@@ -80,12 +80,12 @@ tile.kernel @grads(%lse: !tile.ptr<f32>, %n: i32) target("sm_80") grid(dense hea
   tile.probabilities %s, %row at(%n, %n) scale 0.125 : !tile.simt_scores<1x4, 16>, !tile.simt_softmax_state<1, 16>
   // CHECK: tile.accumulate_delta %dp, %s, %row : !tile.simt_scores<1x4, 16>, !tile.simt_softmax_state<1, 16>
   tile.accumulate_delta %dp, %s, %row : !tile.simt_scores<1x4, 16>, !tile.simt_softmax_state<1, 16>
-  // CHECK: tile.cache_probabilities %weights, %s, %dp at(%n) : !tile.simt_probabilities<1x16, 16>, !tile.simt_scores<1x4, 16>
-  tile.cache_probabilities %weights, %s, %dp at(%n) : !tile.simt_probabilities<1x16, 16>, !tile.simt_scores<1x4, 16>
+  // CHECK: tile.cache_probabilities %probabilities, %s, %dp at(%n) : !tile.simt_probabilities<1x16, 16>, !tile.simt_scores<1x4, 16>
+  tile.cache_probabilities %probabilities, %s, %dp at(%n) : !tile.simt_probabilities<1x16, 16>, !tile.simt_scores<1x4, 16>
   // CHECK: tile.subtract_delta %Q, %pK, %row by 1.250000e-01 : !tile.simt_tile<1x128xf32, 16>, !tile.simt_softmax_state<1, 16>
   tile.subtract_delta %Q, %pK, %row by 0.125 : !tile.simt_tile<1x128xf32, 16>, !tile.simt_softmax_state<1, 16>
-  // CHECK: tile.cached_grad_scores %dp, %weights, %row at(%n) : !tile.simt_scores<1x4, 16>, !tile.simt_probabilities<1x16, 16>, !tile.simt_softmax_state<1, 16>
-  tile.cached_grad_scores %dp, %weights, %row at(%n) : !tile.simt_scores<1x4, 16>, !tile.simt_probabilities<1x16, 16>, !tile.simt_softmax_state<1, 16>
+  // CHECK: tile.cached_grad_scores %dp, %probabilities, %row at(%n) : !tile.simt_scores<1x4, 16>, !tile.simt_probabilities<1x16, 16>, !tile.simt_softmax_state<1, 16>
+  tile.cached_grad_scores %dp, %probabilities, %row at(%n) : !tile.simt_scores<1x4, 16>, !tile.simt_probabilities<1x16, 16>, !tile.simt_softmax_state<1, 16>
   // CHECK: %[[DK:.*]] = tile.mma_atb %dK, %dp, %Q : !tile.simt_tile<4x128xf32, 16>, !tile.simt_scores<1x4, 16>, !tile.simt_tile<1x128xf32, 16>
   %dk = tile.mma_atb %dK, %dp, %Q : !tile.simt_tile<4x128xf32, 16>, !tile.simt_scores<1x4, 16>, !tile.simt_tile<1x128xf32, 16>
   tile.wait %dk : !tile.token<product>

@@ -17,7 +17,7 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %dv: !tile.ptr<bf16>, %row: i64, %n: i32) ta
   %dS = tile.alloc "dS" : !tile.ring<1, !tile.shared<208x64xbf16, swizzled>>
   %s = tile.alloc "s" : !tile.frag<128x64, 8>
   %dp = tile.alloc "dp" : !tile.frag<128x64, 8>
-  %weights = tile.alloc "weights" : !tile.register_operand<128x64xbf16, 8>
+  %probabilities = tile.alloc "probabilities" : !tile.register_operand<128x64xbf16, 8>
   %stats = tile.alloc "stats" : !tile.softmax_state<128, 8>
   %O = tile.alloc "O" : !tile.register_operand<128x128xbf16, 8>
   %sum = tile.alloc "sum" : !tile.frag<64x64, 4>
@@ -36,8 +36,8 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %dv: !tile.ptr<bf16>, %row: i64, %n: i32) ta
   tile.single_pass_grads %dp, %s, %stats known dropped by 1.25 : !tile.frag<128x64, 8>, !tile.softmax_state<128, 8>
   // CHECK: tile.producer_store %P, %s first 0 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.frag<128x64, 8>
   tile.producer_store %P, %s first 0 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.frag<128x64, 8>
-  // CHECK: tile.producer_store %P, %weights first 128 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
-  tile.producer_store %P, %weights first 128 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
+  // CHECK: tile.producer_store %P, %probabilities first 128 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
+  tile.producer_store %P, %probabilities first 128 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
   %p = tile.consumer_wait %P : !tile.ring<1, <208x64xbf16, swizzled>>
   %ds = tile.consumer_wait %dS : !tile.ring<1, <208x64xbf16, swizzled>>
   // CHECK: tile.mma_atb_slice %sum, (%P_tile, %dS_tile), (%dO, %Q) at(%n) blocks(%n, %n) : !tile.frag<64x64, 4>, (

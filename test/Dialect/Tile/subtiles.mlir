@@ -20,7 +20,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %n: i32, %stride: i64) target("sm_80")
   %s = tile.alloc "s" : !tile.frag<32x24, 2>
   %acc = tile.alloc "acc" : !tile.frag<32x64, 2>
   %row = tile.alloc "row" : !tile.softmax_state<32, 2>
-  // TEXT: attn::copy_once<128>(Q, q, stride, n);
+  // TEXT: attn::copy_async_once<128>(Q, q, stride, n);
   // CHECK: tile.copy_async once %Q, %q stride(%stride) rows(%n) dim 128
   %a = tile.copy_async once %Q, %q stride(%stride) rows(%n) dim 128 : !tile.shared<17x128xbf16, 136>, !tile.ptr<bf16>
   %b = tile.copy_async once %V, %q stride(%stride) rows(%n) dim 128 : !tile.shared<24x128xbf16, 136>, !tile.ptr<bf16>
@@ -30,16 +30,16 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %n: i32, %stride: i64) target("sm_80")
   // CHECK: tile.mma_abt %s, %Q, %V : !tile.frag<32x24, 2>, !tile.shared<17x128xbf16, 136>, !tile.shared<24x128xbf16, 136>
   %t = tile.mma_abt %s, %Q, %V : !tile.frag<32x24, 2>, !tile.shared<17x128xbf16, 136>, !tile.shared<24x128xbf16, 136>
   tile.wait %t : !tile.token<product>
-  // TEXT: const bool own = attn::is_finite(s);
-  // TEXT: const bool all = attn::barrier_all(own);
+  // TEXT: const bool thread_finite = attn::is_finite(s);
+  // TEXT: const bool all_finite = attn::barrier_and(thread_finite);
   // CHECK: %[[OWN:.*]] = tile.is_finite %s : !tile.frag<32x24, 2>
   // CHECK: tile.barrier_and %[[OWN]]
   %own = tile.is_finite %s : !tile.frag<32x24, 2>
   %all = tile.barrier_and %own
   // TEXT: bool found;
-  // TEXT-NEXT: if (all) {
-  // TEXT-NEXT: attn::complete(row);
-  // TEXT-NEXT: found = own;
+  // TEXT-NEXT: if (all_finite) {
+  // TEXT-NEXT: attn::reduce_row_sums(row);
+  // TEXT-NEXT: found = thread_finite;
   // TEXT-NEXT: } else {
   // TEXT-NEXT: found = false;
   // TEXT: if (found) {
@@ -53,10 +53,10 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %n: i32, %stride: i64) target("sm_80")
   scf.if %found {
     tile.reduce_row_sums %row : !tile.softmax_state<32, 2>
   }
-  // TEXT: attn::complete(row);
+  // TEXT: attn::reduce_row_sums(row);
   // CHECK: tile.reduce_row_sums %row : !tile.softmax_state<32, 2>
   tile.reduce_row_sums %row : !tile.softmax_state<32, 2>
-  // TEXT: auto V_part = attn::part<24, 64>(V, 64);
+  // TEXT: auto V_subtile = attn::subtile<24, 64>(V, 64);
   // CHECK: %[[PART:.*]] = tile.subtile %V from(%{{.*}}) : !tile.shared<24x128xbf16, 136> to !tile.shared<24x64xbf16, 136>
   %right = tile.subtile %V from(%c64) : !tile.shared<24x128xbf16, 136> to !tile.shared<24x64xbf16, 136>
   %u = tile.mma_ab %acc, %s, %right : !tile.frag<32x64, 2>, !tile.frag<32x24, 2>, !tile.shared<24x64xbf16, 136>
@@ -64,7 +64,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %n: i32, %stride: i64) target("sm_80")
   // TEXT: attn::divide(acc, row);
   // CHECK: tile.normalize %acc, %row reduced : !tile.frag<32x64, 2>, !tile.softmax_state<32, 2>
   tile.normalize %acc, %row reduced : !tile.frag<32x64, 2>, !tile.softmax_state<32, 2>
-  // TEXT: auto V_part_2 = attn::part<16, 128>(V);
+  // TEXT: auto V_subtile_2 = attn::subtile<16, 128>(V);
   // CHECK: tile.subtile %V : !tile.shared<24x128xbf16, 136> to !tile.shared<16x128xbf16, 136>
   %few = tile.subtile %V : !tile.shared<24x128xbf16, 136> to !tile.shared<16x128xbf16, 136>
 }

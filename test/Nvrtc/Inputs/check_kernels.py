@@ -43,5 +43,5 @@ of_short = [("p_short", "1")]
 assert not fault_of(looks, [good], of_short, of_short, ["attn::begin_roles();"])
 assert "single-pass" in fault_of(looks, [good], kernels, kernels, ["attn::begin_roles();"])
 grads = ("sm_90a", "short_grads", "thd padded", 64, 64, "bf16")
-assert "one CTA" in fault_of(grads, [good], kernels, [("p", "1"), ("grads_prepare", "3")], ["text"])
+assert "one CTA" in fault_of(grads, [good], kernels, [("p", "1"), ("grads_preprocess", "3")], ["text"])
 print("ok")

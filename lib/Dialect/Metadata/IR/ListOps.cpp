@@ -8,7 +8,7 @@ using attn::tile::YieldOp;
 void EntryRangeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getLeast(), "least");
   setName(getLargest(), "largest");
-  setName(getWhole(), "whole");
+  setName(getWhole(), "none_hidden");
 }
 
 void LoadRangesOp::getAsmResultNames(OpAsmSetValueNameFn setName) {

@@ -149,7 +149,7 @@ static LogicalResult verifyModifier(Operation *op, Region &body, Value q0) {
 }
 
 static void nameModifierArguments(Region &region, OpAsmSetValueNameFn setName, bool turned = false) {
-  const char *names[] = {"score", turned ? "k" : "q", turned ? "q" : "k", "base", "ahead", "h"};
+  const char *names[] = {"score", turned ? "k" : "q", turned ? "q" : "k", "base", "column_offset", "h"};
   for (auto [arg, name] : llvm::zip(region.getArguments(), names))
     setName(arg, name);
 }

@@ -14,7 +14,7 @@ void ConsumerWaitOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 
 void ConsumerAdvanceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   if (auto place = getRing().getDefiningOp<AllocOp>())
-    setName(getTile(), (place.getName() + "_passed").str());
+    setName(getTile(), (place.getName() + "_previous").str());
 }
 
 void WarpgroupRowsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {

@@ -85,7 +85,7 @@ public:
 
     constexpr int64_t roomy = 8; // warps, of which a thread has registers for another tile of halves
     if (body.drop && !body.softmax.getRising() && body.drop.getRow0().getType().isInteger(32) && s.getWarps() <= roomy)
-      kept = AllocOp::create(top, loc, p.getType(), "kept");
+      kept = AllocOp::create(top, loc, p.getType(), "dropout_bits");
     TileOfWalk first = firstTile(loop, b), last = lastTile(loop, b);
     Value behindFirst =
         arith::AddIOp::create(b, loc, first.tile, arith::ConstantIntOp::create(b, loc, 1, 32).getResult());

@@ -33,7 +33,7 @@ struct PersistPass : attn::tile::impl::PersistBase<PersistPass> {
         if (Operation *definition = below.getDefiningOp())
           for (Operation *op : sliceOf(definition))
             llvm::erase(program, op);
-        Location named = NameLoc::get(b.getStringAttr("listed_blocks"), kernel.getLoc());
+        Location named = NameLoc::get(b.getStringAttr("work_items"), kernel.getLoc());
         blocks = arith::MinSIOp::create(b, named, blocks, below);
       }
     auto persist = PersistentLoopOp::create(b, kernel.getLoc(), blocks, queue, Value());

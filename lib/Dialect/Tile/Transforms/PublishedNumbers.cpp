@@ -59,7 +59,7 @@ void attn::tile::hoistNumbers(PersistentLoopOp program, bool scarce) {
 void attn::tile::sendScalars(PersistentLoopOp producer, PersistentLoopOp consumer, const IRMapping &inProducer) {
   SmallVector<Value> sent = scalarsToSend(consumer), words = {producer.getBody().getArgument(0)};
   OpBuilder b(producer->getParentOfType<RolesOp>());
-  Value feed = AllocOp::create(b, producer.getLoc(), MailboxType::get(b.getContext(), sent.size() + 1), "feed");
+  Value feed = AllocOp::create(b, producer.getLoc(), MailboxType::get(b.getContext(), sent.size() + 1), "mailbox");
   // Sent before anything is brought: a producer that waits for a free slot with the
   // message in hand waits for consumers who wait for the message.
   Block &program = producer.getBody().front();

@@ -11,8 +11,8 @@
 tile.kernel @rings() target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1>) {
   // 65536 + 80 bytes of barriers; two slots of two barriers and of the words, rounded up to 16 bytes
-  // CHECK-NEXT: %feed = tile.alloc "feed" at 65616 : !tile.mailbox<5>
-  %feed = tile.alloc "feed" : !tile.mailbox<5>
+  // CHECK-NEXT: %mailbox = tile.alloc "mailbox" at 65616 : !tile.mailbox<5>
+  %mailbox = tile.alloc "mailbox" : !tile.mailbox<5>
   // 80 columns are two chunks of 128 bytes a row: 64 x 2 x 128 = 16384
   // CHECK-NEXT: tile.alloc "Q" at 0 barriers 65536 : !tile.ring<1, <64x80xbf16, swizzled>>
   %Q = tile.alloc "Q" : !tile.ring<1, !tile.shared<64x80xbf16, swizzled>>

@@ -29,7 +29,7 @@ tile.kernel @twofold(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i3
 tile.kernel @never(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   tile.persistent_loop %blocks, %queue {
   ^bb0(%block: i32):
     // Nobody waits.
@@ -43,7 +43,7 @@ tile.kernel @never(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32,
 tile.kernel @twice_waited(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   tile.persistent_loop %blocks, %queue {
   ^bb0(%block: i32):
     // Two waits: where is it taken?
@@ -63,7 +63,7 @@ tile.kernel @twice_waited(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %h
 tile.kernel @together(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
   tile.persistent_loop %blocks, %queue {
   ^bb0(%block: i32):
@@ -80,7 +80,7 @@ tile.kernel @together(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i
 tile.kernel @branch(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   tile.persistent_loop %blocks, %queue {
   ^bb0(%block: i32):
     // A tile would be filled always and taken sometimes.
@@ -98,7 +98,7 @@ tile.kernel @branch(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32
 tile.kernel @twice(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   tile.persistent_loop %blocks, %queue {
   ^bb0(%block: i32):
     // Filled twice, or not: nobody knows what is read.
@@ -110,7 +110,7 @@ tile.kernel @twice(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32,
       %u = tile.copy_tma %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.tensor_map<64xbf16>
       tile.wait %u : !tile.token<copy>
     }
-    tile.load_operand %held, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    tile.load_operand %q_operand, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
   }
 }
 
@@ -119,13 +119,13 @@ tile.kernel @twice(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32,
 tile.kernel @before(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   tile.persistent_loop %blocks, %queue {
   ^bb0(%block: i32):
     // Read before it is waited for, when the tile is not taken yet.
     // expected-error @below {{'tile.copy_tma' op expected one wait beside it, and what reads its place behind that, before another copy to it}}
     %t = tile.copy_tma %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.tensor_map<64xbf16>
-    tile.load_operand %held, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    tile.load_operand %q_operand, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
     tile.wait %t : !tile.token<copy>
   }
 }
@@ -135,7 +135,7 @@ tile.kernel @before(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32
 tile.kernel @outside(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   tile.persistent_loop %blocks, %queue {
   ^bb0(%block: i32):
     // Read where the tile is not known.
@@ -145,7 +145,7 @@ tile.kernel @outside(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i3
       %t = tile.copy_tma %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.tensor_map<64xbf16>
       tile.wait %t : !tile.token<copy>
     }
-    tile.load_operand %held, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    tile.load_operand %q_operand, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
   }
 }
 
@@ -168,13 +168,13 @@ tile.kernel @no_place(%Q: !tile.shared<64x64xbf16, swizzled>, %map: !tile.tensor
 tile.kernel @carried(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   tile.persistent_loop %blocks, %queue {
   ^bb0(%block: i32):
     // A product that goes around a loop, of which the producer's copy has no part.
     // expected-error @below {{'tile.mma_abt' op expected its token to be waited for and not to be carried around a loop}}
-    %t = tile.mma_abt %s, %held, %Q : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    %t = tile.mma_abt %s, %q_operand, %Q : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
     %r = tile.kv_loop [%lo, %hi] tests [[]] carry(%t : !tile.token<product>) {
     ^bb0(%j: i32, %next: i32, %more: i1, %c: !tile.token<product>):
       tile.yield %c : !tile.token<product>

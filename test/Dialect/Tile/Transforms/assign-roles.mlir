@@ -13,19 +13,19 @@
 // CHECK-NEXT: %Q = tile.alloc "Q" : !tile.ring<2, <64x64xbf16, swizzled>>
 // CHECK-NEXT: %K = tile.alloc "K" : !tile.ring<3, <64x64xbf16, swizzled>>
 // CHECK-NEXT: %V = tile.alloc "V" : !tile.ring<3, <64x64xbf16, swizzled>>
-// CHECK-NEXT: %feed = tile.alloc "feed" : !tile.mailbox<4>
+// CHECK-NEXT: %mailbox = tile.alloc "mailbox" : !tile.mailbox<4>
 // CHECK-NEXT: tile.roles registers({{[0-9]+}}, {{[0-9]+}}) producer {
 
 // The producer asks for numbers and sends what follows from them and is used: loads and
 // divisions, not what only leads to them, nor what is the same for all blocks.
-// CHECK-NEXT: tile.persistent_loop %blocks, %queue mailbox(%feed : !tile.mailbox<4>) {
+// CHECK-NEXT: tile.persistent_loop %blocks, %queue mailbox(%mailbox : !tile.mailbox<4>) {
 // CHECK-NEXT: ^bb0(%[[BLOCK:.*]]: i32):
 // CHECK-NEXT: %[[EIGHT:.*]] = arith.constant 8
 // CHECK-NEXT: %h = arith.remui %[[BLOCK]], %[[EIGHT]]
 // CHECK-NEXT: %[[B:.*]] = arith.divui %[[BLOCK]], %[[EIGHT]]
 // CHECK-NEXT: %len = tile.load uniform %lens[%[[B]]]
 // CHECK-NEXT: %end = arith.divui %len, %[[EIGHT]]
-// CHECK-NEXT: tile.publish_work %feed(%[[BLOCK]], %h, %len, %end) : !tile.mailbox<4>
+// CHECK-NEXT: tile.publish_work %mailbox(%[[BLOCK]], %h, %len, %end) : !tile.mailbox<4>
 
 // It fills as often as there was a copy, with what is left of a packed sequence, and does
 // not care about tests: the walk is one segment.
@@ -45,7 +45,7 @@
 // CHECK-NEXT: %s = tile.alloc "s"
 // CHECK-NEXT: %acc = tile.alloc "acc"
 // CHECK-NEXT: %row = tile.alloc "row"
-// CHECK-NEXT: tile.persistent_loop %blocks mailbox(%feed : !tile.mailbox<4>) {
+// CHECK-NEXT: tile.persistent_loop %blocks mailbox(%mailbox : !tile.mailbox<4>) {
 // CHECK-NEXT: ^bb0(%{{.*}}: i32, %h: i32, %len: i32, %end: i32):
 // CHECK-NEXT: %[[SAME:.*]] = arith.addi %n, %n
 // CHECK-NEXT: tile.clear %acc
@@ -120,12 +120,12 @@ tile.kernel @one_run(%map: !tile.tensor_map<64xbf16>, %packed_map: !tile.tensor_
 // Several runs stay several; what is in a branch is filled and taken in that branch; a
 // search's results keep their names.
 // CHECK-LABEL: tile.kernel @branches
-// CHECK: %feed = tile.alloc "feed" : !tile.mailbox<3>
+// CHECK: %mailbox = tile.alloc "mailbox" : !tile.mailbox<3>
 // CHECK: tile.find_sequence %[[BLOCK:.*]] in
 // CHECK-NEXT: %[[LIVE:.*]] = arith.cmpi slt, %n, %rows
 // Sent before the branch that brings tiles: behind a fill that waits for a slot, it would
 // come too late for those who are to empty it.
-// CHECK-NEXT: tile.publish_work %feed(%[[BLOCK]], %q0, %rows)
+// CHECK-NEXT: tile.publish_work %mailbox(%[[BLOCK]], %q0, %rows)
 // CHECK-NEXT: scf.if %[[LIVE]] {
 // CHECK-NEXT: tile.kv_loop [%n, %q0] tests {{\[\[}}]], [%q0, %rows] tests {{\[\[}}]] carry() {
 // CHECK: tile.producer_load %K
@@ -146,7 +146,7 @@ tile.kernel @one_run(%map: !tile.tensor_map<64xbf16>, %packed_map: !tile.tensor_
 tile.kernel @branches(%map: !tile.tensor_map<64xbf16>, %cu: !tile.ptr<i32>, %o: !tile.ptr<bf16>, %o_row: i64, %n: i32,
                       %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(packed heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %t = tile.alloc "t" : !tile.frag<64x64, 4>
@@ -159,8 +159,8 @@ tile.kernel @branches(%map: !tile.tensor_map<64xbf16>, %cu: !tile.ptr<i32>, %o: 
       ^bb0(%j: i32, %next: i32, %more: i1):
         %tk = tile.copy_tma %K, %map at(%j, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.tensor_map<64xbf16>
         tile.wait %tk : !tile.token<copy>
-        %ts = tile.mma_abt %s, %held, %K : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
-        %tt = tile.mma_abt %t, %held, %K : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+        %ts = tile.mma_abt %s, %q_operand, %K : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+        %tt = tile.mma_abt %t, %q_operand, %K : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
         tile.wait %tt : !tile.token<product>
         tile.wait %ts : !tile.token<product>
         tile.apply_mask %s at(%q0, %j) : !tile.frag<64x64, 4> {
@@ -179,9 +179,9 @@ tile.kernel @branches(%map: !tile.tensor_map<64xbf16>, %cu: !tile.ptr<i32>, %o: 
 // Nothing but the block's number to be sent, and a tile that nobody reads. Registers
 // are shared out by how many warps compute.
 // CHECK-LABEL: tile.kernel @unread
-// CHECK: %feed = tile.alloc "feed" : !tile.mailbox<1>
+// CHECK: %mailbox = tile.alloc "mailbox" : !tile.mailbox<1>
 // CHECK-NEXT: tile.roles registers(32, 160) producer {
-// CHECK: tile.publish_work %feed(%{{.*}}) : !tile.mailbox<1>
+// CHECK: tile.publish_work %mailbox(%{{.*}}) : !tile.mailbox<1>
 // CHECK: tile.producer_load %Q
 // CHECK: consumer {
 // CHECK: %Q_tile = tile.consumer_wait %Q
@@ -199,7 +199,7 @@ tile.kernel @unread(%map: !tile.tensor_map<192xbf16>, %n: i32, %blocks: i32, %qu
 
 // A feed has 32 words. What does not fit the consumer finds out for itself.
 // CHECK-LABEL: tile.kernel @many
-// CHECK: %feed = tile.alloc "feed" : !tile.mailbox<32>
+// CHECK: %mailbox = tile.alloc "mailbox" : !tile.mailbox<32>
 // CHECK: tile.publish_work
 // CHECK: consumer {
 // CHECK: ^bb0(%[[BLOCK:[a-z0-9_]+]]: i32, {{.*}}, %[[LAST:[a-z0-9_]+]]: i32):
@@ -281,13 +281,13 @@ tile.kernel @many(%lse: !tile.ptr<f32>, %n: i32, %blocks: i32, %queue: !tile.que
 // CHECK: tile.stage %staging, %dQ
 // CHECK-NOT: tile.optimization_barrier
 // CHECK: } dq_store {
-// CHECK: tile.persistent_loop {{.*}}mailbox(%feed
+// CHECK: tile.persistent_loop {{.*}}mailbox(%mailbox
 // CHECK: %[[N:.*]] = tile.optimization_barrier %n
 // CHECK: tile.kv_loop
 // CHECK-NOT: tile.consumer_wait
-// CHECK: tile.add_staged %sum, %staging left(%{{.*}}) semaphore(%turn of %{{.*}}) columns 64 : !tile.staging<2, 32768> {
+// CHECK: tile.add_staged %sum, %staging left(%{{.*}}) semaphore(%semaphore of %{{.*}}) columns 64 : !tile.staging<2, 32768> {
 // CHECK: arith.cmpi slt, %{{.*}}, %[[N]]
-tile.kernel @adds(%map: !tile.tensor_map<64xbf16>, %sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %n: i32, %blocks: i32, %queue: !tile.queue)
+tile.kernel @adds(%map: !tile.tensor_map<64xbf16>, %sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %n: i32, %blocks: i32, %queue: !tile.queue)
     target("sm_90a") grid(dense heads 1 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %K = tile.alloc "K" : !tile.shared<64x128xbf16, swizzled>
   %S = tile.alloc "S" : !tile.shared<64x64xbf16, swizzled>
@@ -302,7 +302,7 @@ tile.kernel @adds(%map: !tile.tensor_map<64xbf16>, %sum: !tile.ptr<f32>, %turn: 
       tile.wait %tk : !tile.token<copy>
       %t = tile.mma_atb %dQ, %S, %K : !tile.frag<128x64, 8>, !tile.shared<64x64xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
       tile.wait %t : !tile.token<product>
-      tile.add_global %sum, %dQ left(%j) through(%staging : !tile.staging<2, 32768>) semaphore(%turn of %tile) : !tile.frag<128x64, 8> {
+      tile.add_global %sum, %dQ left(%j) through(%staging : !tile.staging<2, 32768>) semaphore(%semaphore of %tile) : !tile.frag<128x64, 8> {
       ^bb0(%other: i32):
         %adds = arith.cmpi slt, %other, %n : i32
         tile.yield %adds : i1
@@ -315,12 +315,12 @@ tile.kernel @adds(%map: !tile.tensor_map<64xbf16>, %sum: !tile.ptr<f32>, %turn: 
 // Truths are no words. What is chosen by one is sent, and not what it was chosen from; one that a branch
 // asks for is found again, from what it follows from.
 // CHECK-LABEL: tile.kernel @truths
-// CHECK: %feed = tile.alloc "feed" : !tile.mailbox<3>
+// CHECK: %mailbox = tile.alloc "mailbox" : !tile.mailbox<3>
 // CHECK: %[[X:.*]] = arith.remui %[[BLOCK:.*]], %
 // CHECK-NEXT: %[[Y:.*]] = arith.divui %[[BLOCK]], %
 // CHECK-NEXT: %[[LESS:.*]] = arith.cmpi slt, %[[X]], %[[Y]]
 // CHECK-NEXT: %least = arith.select %[[LESS]], %[[X]], %[[Y]]
-// CHECK: tile.publish_work %feed(%[[BLOCK]], %[[Y]], %least) : !tile.mailbox<3>
+// CHECK: tile.publish_work %mailbox(%[[BLOCK]], %[[Y]], %least) : !tile.mailbox<3>
 // CHECK: consumer {
 // CHECK: ^bb0(%{{.*}}: i32, %[[Y:.*]]: i32, %least: i32):
 // CHECK-NEXT: %[[EIGHT:.*]] = arith.constant 8

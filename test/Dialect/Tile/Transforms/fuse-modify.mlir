@@ -24,15 +24,15 @@ tile.kernel @k(%q0: i32, %k0: i32, %partial: i1) target("sm_90a") grid(dense hea
   // CHECK: math.tanh
   scf.if %partial {
     tile.modify %s at(%k0, %k0) : !tile.frag<64x64, 4> {
-    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
-      %sum = arith.addf %score, %ahead : f32
+    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
+      %sum = arith.addf %score, %column_offset : f32
       tile.yield %sum : f32
     }
     tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 30.0 becomes 20.0 {
-    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
       tile.yield %score : f32
     } else {
-    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
       %tanh = math.tanh %score : f32
       tile.yield %tanh : f32
     }
@@ -47,10 +47,10 @@ tile.kernel @k(%q0: i32, %k0: i32, %partial: i1) target("sm_90a") grid(dense hea
   // CHECK: tile.softmax_convert %p, %s, %row scale 5.000000e-01 : !tile.register_operand
   scf.if %partial {
     tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 30.0 {
-    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
       tile.yield %score : f32
     } else {
-    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
       %tanh = math.tanh %score : f32
       tile.yield %tanh : f32
     }
@@ -67,10 +67,10 @@ tile.kernel @k(%q0: i32, %k0: i32, %partial: i1) target("sm_90a") grid(dense hea
   // CHECK: tile.softmax_convert %p, %s, %row scale 5.000000e-01 : !tile.register_operand
   scf.if %partial {
     tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 30.0 {
-    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
       tile.yield %score : f32
     } else {
-    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
       %tanh = math.tanh %score : f32
       tile.yield %tanh : f32
     }
@@ -88,10 +88,10 @@ tile.kernel @k(%q0: i32, %k0: i32, %partial: i1) target("sm_90a") grid(dense hea
   // CHECK-NEXT: tile.softmax_convert {{.*}} within 3.000000e+01 {
   scf.if %partial {
     tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 30.0 becomes 11.0 {
-    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
       tile.yield %score : f32
     } else {
-    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
       %tanh = math.tanh %score : f32
       tile.yield %tanh : f32
     }

@@ -13,7 +13,7 @@ tile.kernel @k(%q0: i32, %k0: i32) target("sm_80") grid(dense heads 1)
   %t = tile.mma_abt %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
   // expected-error @below {{'tile.modify' op writes `s`}}
   tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> {
-  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %column_offset: f32):
     tile.yield %score : f32
   }
   tile.wait %t : !tile.token<product>

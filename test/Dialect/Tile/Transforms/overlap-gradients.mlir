@@ -41,10 +41,10 @@
 // Statistics are given back behind the fence that shows dS.
 // CHECK-NOT: tile.consumer_release %stats
 // CHECK: tile.producer_store %dS
-// CHECK-NEXT: %Q_passed = tile.consumer_advance %Q
-// CHECK-NEXT: %[[Q:.*]] = tile.consumer_wait %Q if(%[[MORE]]) else(%Q_passed
+// CHECK-NEXT: %Q_previous = tile.consumer_advance %Q
+// CHECK-NEXT: %[[Q:.*]] = tile.consumer_wait %Q if(%[[MORE]]) else(%Q_previous
 // CHECK-NEXT: %[[S:.*]] = tile.mma_abt %s, %K_rows, %[[Q]] :
-// CHECK-NEXT: %[[DK:.*]] = tile.mma_ab %dK, %p, %Q_passed
+// CHECK-NEXT: %[[DK:.*]] = tile.mma_ab %dK, %p, %Q_previous
 // CHECK-NEXT: tile.producer_commit %dS
 // CHECK-NEXT: tile.consumer_release %stats fenced
 // CHECK-NEXT: tile.wait %[[S]]

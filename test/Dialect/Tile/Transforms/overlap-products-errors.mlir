@@ -6,7 +6,7 @@
 
 tile.kernel @no_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
@@ -18,7 +18,7 @@ tile.kernel @no_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
@@ -55,7 +55,7 @@ tile.kernel @no_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @no_softmax(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
@@ -67,7 +67,7 @@ tile.kernel @no_softmax(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -83,7 +83,7 @@ tile.kernel @no_softmax(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @two_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
@@ -96,9 +96,9 @@ tile.kernel @two_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
-      %tu = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %tu = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %tu : !tile.token<product>
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
@@ -115,7 +115,7 @@ tile.kernel @two_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @two_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
@@ -128,7 +128,7 @@ tile.kernel @two_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
@@ -147,7 +147,7 @@ tile.kernel @two_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @turned(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
@@ -160,12 +160,12 @@ tile.kernel @turned(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
       %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ta = tile.mma_ab %acc, %held, %v : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ta = tile.mma_ab %acc, %q_operand, %v : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ta : !tile.token<product>
       tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.yield
@@ -177,7 +177,7 @@ tile.kernel @turned(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @other_p(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
@@ -191,7 +191,7 @@ tile.kernel @other_p(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
@@ -208,7 +208,7 @@ tile.kernel @other_p(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @other_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
@@ -222,7 +222,7 @@ tile.kernel @other_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.online_softmax %other, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
@@ -239,7 +239,7 @@ tile.kernel @other_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 
 
 tile.kernel @other_acc(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
@@ -253,7 +253,7 @@ tile.kernel @other_acc(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
@@ -270,7 +270,7 @@ tile.kernel @other_acc(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @values_first(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
@@ -284,7 +284,7 @@ tile.kernel @values_first(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 
     ^bb0(%j: i32, %next: i32, %more: i1):
       %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
@@ -300,7 +300,7 @@ tile.kernel @values_first(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 
 
 tile.kernel @resident_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
@@ -314,7 +314,7 @@ tile.kernel @resident_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense hea
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
@@ -330,7 +330,7 @@ tile.kernel @resident_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense hea
 
 tile.kernel @resident_keys(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
@@ -343,7 +343,7 @@ tile.kernel @resident_keys(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
       tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
       %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -360,7 +360,7 @@ tile.kernel @resident_keys(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads
 
 tile.kernel @together(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
@@ -373,7 +373,7 @@ tile.kernel @together(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
       %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       %ta = tile.mma_ab %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
@@ -389,7 +389,7 @@ tile.kernel @together(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @late(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
@@ -402,7 +402,7 @@ tile.kernel @late(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
       tile.wait %ts : !tile.token<product>
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -419,7 +419,7 @@ tile.kernel @late(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @no_wait(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
@@ -432,7 +432,7 @@ tile.kernel @no_wait(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
@@ -448,7 +448,7 @@ tile.kernel @no_wait(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 
 tile.kernel @carried(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
@@ -458,13 +458,13 @@ tile.kernel @carried(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     %row = tile.alloc "row" : !tile.softmax_state<64, 4>
     %fixed = tile.alloc "fixed" : !tile.shared<64x64xbf16, swizzled>
     %other = tile.alloc "other" : !tile.frag<64x64, 4>
-    %t0 = tile.mma_abt %other, %held, %fixed : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    %t0 = tile.mma_abt %other, %q_operand, %fixed : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
     // Something goes around the loop.
     // expected-error @below {{expected one product with K and one with V, each behind what takes its tile}}
     %r = tile.kv_loop [%lo, %hi] tests [[]] carry(%t0 : !tile.token<product>) {
     ^bb0(%j: i32, %next: i32, %more: i1, %c: !tile.token<product>):
       %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>

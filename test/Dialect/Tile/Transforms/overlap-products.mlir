@@ -140,7 +140,7 @@ tile.kernel @two_runs(%n: i32, %lo: i32, %mid: i32, %hi: i32, %map: !tile.tensor
     grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   tile.roles registers(40, 240) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
     tile.producer_load %V, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -151,7 +151,7 @@ tile.kernel @two_runs(%n: i32, %lo: i32, %mid: i32, %hi: i32, %map: !tile.tensor
     tile.kv_loop [%lo, %n] tests [[]], [%mid, %hi] tests [[]] carry() one_body {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>, !tile.frag<64x64, 4>
@@ -181,7 +181,7 @@ tile.kernel @rising(%n: i32, %lo: i32, %hi: i32, %map: !tile.tensor_map<64xbf16>
     grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %held = tile.alloc "held" : !tile.register_operand<128x64xbf16, 8>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<128x64xbf16, 8>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
     tile.producer_load %V, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -192,7 +192,7 @@ tile.kernel @rising(%n: i32, %lo: i32, %hi: i32, %map: !tile.tensor_map<64xbf16>
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<128x64, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<128x64, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.online_softmax %s, %row, %acc scale 0.125 {rising} : !tile.frag<128x64, 8>, !tile.softmax_state<128, 8>, !tile.frag<128x64, 8>
@@ -224,7 +224,7 @@ tile.kernel @turns(%n: i32, %lo: i32, %hi: i32, %map: !tile.tensor_map<64xbf16>)
     grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, pingpong = true>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %held = tile.alloc "held" : !tile.register_operand<128x64xbf16, 8>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<128x64xbf16, 8>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
     tile.producer_load %V, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -235,7 +235,7 @@ tile.kernel @turns(%n: i32, %lo: i32, %hi: i32, %map: !tile.tensor_map<64xbf16>)
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %ts = tile.mma_abt %s, %held, %k : !tile.frag<128x64, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.shared<64x64xbf16, swizzled>
+      %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<128x64, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.online_softmax %s, %row, %acc scale 0.125 : !tile.frag<128x64, 8>, !tile.softmax_state<128, 8>, !tile.frag<128x64, 8>

@@ -12,7 +12,7 @@
 // CHECK: %K = tile.alloc "K" : !tile.ring<2, <128x128xbf16, swizzled>>
 // CHECK: %V = tile.alloc "V" : !tile.ring<1, <128x128xbf16, swizzled>>
 // What is a warpgroup's own is not sent.
-// CHECK: tile.publish_work %feed(%block, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}) : !tile.mailbox<5>
+// CHECK: tile.publish_work %mailbox(%block, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}) : !tile.mailbox<5>
 // CHECK: tile.kv_loop [%begin, %end] tests [{{\[}}]] carry() {
 // CHECK: } consumer {
 // CHECK: %warpgroup = tile.index warpgroup

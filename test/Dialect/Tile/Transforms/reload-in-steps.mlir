@@ -14,11 +14,11 @@
 // CHECK: ^bb0(%{{.*}}: i32, %[[K0:.*]]: i32, %[[BOUND:.*]]: i32, %[[BEGIN:.*]]: i32, %[[END:.*]]: i32
 // The loop's bounds have registers anyway.
 // CHECK: scf.for %[[J:.*]] = %[[BEGIN]] to %[[END]]
-// CHECK-NOT: tile.reload_work %feed[3]
-// CHECK-NOT: tile.reload_work %feed[4]
+// CHECK-NOT: tile.reload_work %mailbox[3]
+// CHECK-NOT: tile.reload_work %mailbox[4]
 // A region's words are read before it,
-// CHECK: %[[HERE:.*]] = tile.reload_work %feed[1]
-// CHECK: %[[SEEN:.*]] = tile.reload_work %feed[2]
+// CHECK: %[[HERE:.*]] = tile.reload_work %mailbox[1]
+// CHECK: %[[SEEN:.*]] = tile.reload_work %mailbox[2]
 // CHECK: tile.apply_mask %s at(%[[HERE]], %[[J]]) transposed
 // CHECK: arith.cmpi slt, %{{.*}}, %[[SEEN]]
 // and where nothing follows from a position, it is read for nobody.

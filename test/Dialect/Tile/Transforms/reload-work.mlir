@@ -11,19 +11,19 @@
 // CHECK: %[[ROW:.*]] = tile.advance %dk, %[[WIDE]]
 // CHECK: tile.kv_loop
 // CHECK: }
-// CHECK-NEXT: %[[B:.*]] = tile.reload_work %feed[1] : !tile.mailbox<4>
+// CHECK-NEXT: %[[B:.*]] = tile.reload_work %mailbox[1] : !tile.mailbox<4>
 // CHECK-NEXT: %[[AGAIN:.*]] = arith.extsi %[[B]]
 // CHECK-NEXT: %[[TO:.*]] = tile.advance %dk, %[[AGAIN]]
-// CHECK-NEXT: %[[ROWS:.*]] = tile.reload_work %feed[2] : !tile.mailbox<4>
+// CHECK-NEXT: %[[ROWS:.*]] = tile.reload_work %mailbox[2] : !tile.mailbox<4>
 // CHECK-NEXT: tile.store %[[TO]] stride(%dk_row), %dK rows(%[[ROWS]], %[[ROWS]])
-// CHECK-NEXT: tile.release_work %feed : !tile.mailbox<4>
+// CHECK-NEXT: tile.release_work %mailbox : !tile.mailbox<4>
 tile.kernel @keys(%dk: !tile.ptr<bf16>, %dk_row: i64, %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(dense heads 1 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %dK = tile.alloc "dK" : !tile.frag<64x64, 4>
-  %feed = tile.alloc "feed" : !tile.mailbox<4>
+  %mailbox = tile.alloc "mailbox" : !tile.mailbox<4>
   tile.roles registers(40, 240) producer {
   } consumer {
-    tile.persistent_loop %blocks mailbox(%feed : !tile.mailbox<4>) {
+    tile.persistent_loop %blocks mailbox(%mailbox : !tile.mailbox<4>) {
     ^bb0(%block: i32, %b: i32 loc("b"), %rows: i32 loc("rows"), %end: i32 loc("end")):
       %zero = arith.constant 0 : i32
       %wide = arith.extsi %b : i32 to i64
@@ -46,10 +46,10 @@ tile.kernel @keys(%dk: !tile.ptr<bf16>, %dk_row: i64, %blocks: i32, %queue: !til
 tile.kernel @queries(%o: !tile.ptr<bf16>, %o_row: i64, %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
-  %feed = tile.alloc "feed" : !tile.mailbox<3>
+  %mailbox = tile.alloc "mailbox" : !tile.mailbox<3>
   tile.roles registers(40, 240) producer {
   } consumer {
-    tile.persistent_loop %blocks mailbox(%feed : !tile.mailbox<3>) {
+    tile.persistent_loop %blocks mailbox(%mailbox : !tile.mailbox<3>) {
     ^bb0(%block: i32, %rows: i32 loc("rows"), %end: i32 loc("end")):
       %zero = arith.constant 0 : i32
       tile.kv_loop [%zero, %end] tests [[]] carry() {
@@ -64,19 +64,19 @@ tile.kernel @queries(%o: !tile.ptr<bf16>, %o_row: i64, %blocks: i32, %queue: !ti
 // Accumulators of 256 columns leave 32 of 240 registers.
 // CHECK-LABEL: tile.kernel @wide_queries
 // CHECK: tile.kv_loop
-// CHECK: tile.reload_work %feed[1]
+// CHECK: tile.reload_work %mailbox[1]
 // CHECK: tile.store
 // CHECK-NEXT: tile.release_work
 tile.kernel @wide_queries(%dq: !tile.ptr<bf16>, %dq_row: i64, %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %feed = tile.alloc "feed" : !tile.mailbox<3>
+  %mailbox = tile.alloc "mailbox" : !tile.mailbox<3>
   tile.roles registers(40, 240) producer {
   } consumer {
     %s = tile.alloc "s" : !tile.frag<64x64, 4>
     %dp = tile.alloc "dp" : !tile.frag<64x64, 4>
     %dQ = tile.alloc "dQ" : !tile.frag<64x256, 4>
     %ds = tile.alloc "ds" : !tile.register_operand<64x64xbf16, 4>
-    tile.persistent_loop %blocks mailbox(%feed : !tile.mailbox<3>) {
+    tile.persistent_loop %blocks mailbox(%mailbox : !tile.mailbox<3>) {
     ^bb0(%block: i32, %rows: i32 loc("rows"), %end: i32 loc("end")):
       %zero = arith.constant 0 : i32
       tile.kv_loop [%zero, %end] tests [[]] carry() {

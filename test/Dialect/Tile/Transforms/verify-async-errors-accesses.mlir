@@ -93,10 +93,10 @@ tile.kernel @store_diagonals(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i
 tile.kernel @store_diagonals_that_are_read(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %place = tile.alloc "place" : !tile.shared<64x64xbf16, 136>
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   // expected-note @below {{which other warps may still be reading here}}
-  tile.load_operand %held, %place : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 136>
+  tile.load_operand %q_operand, %place : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 136>
   // expected-error @below {{'tile.store_sums' op overwrites `place`}}
   tile.store_sums %f, %acc pitch(%stride) through(%place : !tile.shared<64x64xbf16, 136>) : !tile.ptr<f32>, !tile.frag<64x64, 4>
 }
@@ -154,14 +154,14 @@ tile.kernel @grad_scores_of_strips(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %str
 tile.kernel @together(%q: !tile.ptr<bf16>, %queue: !tile.queue, %stride: i64, %n: i32) target("sm_80")
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   // What all blocks do together is looked at, too.
   // expected-note @below {{while this is in flight into it}}
   %t = tile.copy_async %Q, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
   metadata.cooperative_loop %queue of %n(%n) longer(%n) : i32 {
   ^bb0(%ctas: !metadata.cooperative_ctas, %b: i32):
     // expected-error @below {{'tile.load_operand' op reads `Q`}}
-    tile.load_operand %held, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+    tile.load_operand %q_operand, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
   }
   tile.wait %t : !tile.token<copy>
 }
@@ -196,11 +196,11 @@ tile.kernel @role(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32
 
 tile.kernel @role_of_consumers(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_90a")
     grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %feed = tile.alloc "feed" : !tile.mailbox<1>
+  %mailbox = tile.alloc "mailbox" : !tile.mailbox<1>
   tile.roles registers(40, 232) producer {
   } consumer {
     // expected-error @below {{expected an op that is run by the consumers, got: tile.publish_work}}
-    tile.publish_work %feed(%n) : !tile.mailbox<1>
+    tile.publish_work %mailbox(%n) : !tile.mailbox<1>
   }
 }
 
@@ -240,7 +240,7 @@ tile.kernel @silent_in_a_region(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride
     grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   tile.modify %s at(%n, %n) : !tile.frag<64x64, 4> {
-  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):
     // expected-error @below {{expected an op that says what it reads and writes (TileOpInterface), got: tile.silent}}
     "tile.silent"() : () -> ()
     tile.yield %score : f32

@@ -301,13 +301,13 @@ tile.kernel @covered(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i
   } consumer {
     %p = tile.alloc "p" : !tile.register_operand<128x64xbf16, 8>
     %s = tile.alloc "s" : !tile.frag<128x64, 8>
-    %aside = tile.stash %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
+    %stash = tile.stash %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
     // expected-note @below {{which is stored there here}}
     tile.producer_store %dS, %p : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
     tile.producer_commit %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
     // Where it was aside, dS lies now.
     // expected-error @below {{'tile.convert' op reads or writes a stash in a slot where a tile lies now}}
-    tile.convert %aside, %s : !tile.register_operand<128x64xbf16, 8>, !tile.frag<128x64, 8>
+    tile.convert %stash, %s : !tile.register_operand<128x64xbf16, 8>, !tile.frag<128x64, 8>
   } dq_mma {
     %ds = tile.consumer_wait %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
     tile.consumer_release %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>

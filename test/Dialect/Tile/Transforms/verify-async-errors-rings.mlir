@@ -11,12 +11,12 @@ tile.kernel @read_after(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
   } consumer {
     %s = tile.alloc "s" : !tile.frag<64x64, 4>
-    %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+    %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
     // A tile is read after its release, when it may be filled anew.
     %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     // expected-error @below {{'tile.load_operand' op reads a tile of a ring that it has released}}
-    tile.load_operand %held, %k : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    tile.load_operand %q_operand, %k : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
   }
 }
 
@@ -29,12 +29,12 @@ tile.kernel @product_after(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, 
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
   } consumer {
     %s = tile.alloc "s" : !tile.frag<64x64, 4>
-    %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+    %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
     // By a product,
     %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     // expected-error @below {{'tile.mma_abt' op reads a tile of a ring that it has released}}
-    %t = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    %t = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
     tile.wait %t : !tile.token<product>
   }
 }
@@ -82,12 +82,12 @@ tile.kernel @read_before_take(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
   } consumer {
-    %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+    %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
     // In the second iteration the tile taken before the loop is gone.
     %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     scf.for %j = %lo to %hi step %n : i32 {
       // expected-error @below {{'tile.load_operand' op reads a tile of a ring that it has released}}
-      tile.load_operand %held, %k : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.load_operand %q_operand, %k : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       %again = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     }
@@ -103,7 +103,7 @@ tile.kernel @read_after_branches(%map: !tile.tensor_map<64xbf16>, %n: i32, %some
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
   } consumer {
-    %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+    %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
     // Gone after either branch.
     %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     scf.if %some {
@@ -112,7 +112,7 @@ tile.kernel @read_after_branches(%map: !tile.tensor_map<64xbf16>, %n: i32, %some
       tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     }
     // expected-error @below {{'tile.load_operand' op reads a tile of a ring that it has released}}
-    tile.load_operand %held, %k : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    tile.load_operand %q_operand, %k : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
   }
 }
 
@@ -124,7 +124,7 @@ tile.kernel @read_after_one_branch(%map: !tile.tensor_map<64xbf16>, %n: i32, %so
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
   } consumer {
-    %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+    %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
     // Or after one that goes on to the next tile.
     %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     scf.if %some {
@@ -133,7 +133,7 @@ tile.kernel @read_after_one_branch(%map: !tile.tensor_map<64xbf16>, %n: i32, %so
       %next_tile = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     }
     // expected-error @below {{'tile.load_operand' op reads a tile of a ring that it has released}}
-    tile.load_operand %held, %k : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    tile.load_operand %q_operand, %k : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
     tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   }
 }
@@ -147,11 +147,11 @@ tile.kernel @release_in_flight(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: 
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
   } consumer {
     %s = tile.alloc "s" : !tile.frag<64x64, 4>
-    %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+    %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
     // A product reads the tile while its slot is given back.
     %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     // expected-note @below {{while this is in flight and reads it}}
-    %t = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    %t = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
     // expected-error @below {{'tile.consumer_release' op releases `K`}}
     tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     tile.wait %t : !tile.token<product>
@@ -169,10 +169,10 @@ tile.kernel @release_values_in_flight(%map: !tile.tensor_map<64xbf16>, %n: i32, 
     %s = tile.alloc "s" : !tile.frag<64x64, 4>
     %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
     %p = tile.alloc "p" : !tile.register_operand<64x64xbf16, 4>
-    %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+    %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
     // Likewise one into the accumulator, while another was waited for.
     %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-    %u = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    %u = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
     // expected-note @below {{while this is in flight and reads it}}
     %t = tile.mma_ab %acc, %p, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
     tile.wait %u : !tile.token<product>
@@ -259,11 +259,11 @@ tile.kernel @round_scores(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %
   } consumer {
     %s = tile.alloc "s" : !tile.frag<64x64, 4>
     %p = tile.alloc "p" : !tile.register_operand<64x64xbf16, 4>
-    %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+    %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
     // P is made of scores that are not there yet.
     %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     // expected-note @below {{while this is in flight into it}}
-    %t = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    %t = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
     // expected-error @below {{'tile.convert' op reads `s`}}
     tile.convert %p, %s : !tile.register_operand<64x64xbf16, 4>, !tile.frag<64x64, 4>
     tile.wait %t : !tile.token<product>
@@ -303,11 +303,11 @@ tile.kernel @softmax(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i
   } consumer {
     %s = tile.alloc "s" : !tile.frag<64x64, 4>
     %row = tile.alloc "row" : !tile.softmax_state<64, 4>
-    %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+    %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
     // A softmax of scores that are not there yet.
     %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     // expected-note @below {{while this is in flight into it}}
-    %t = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    %t = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
     // expected-error @below {{'tile.online_softmax' op writes `s`}}
     tile.online_softmax %s, %row scale 0.5 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
     tile.wait %t : !tile.token<product>
@@ -406,11 +406,11 @@ tile.kernel @kept(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32,
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
   } consumer {
-    %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+    %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
     // Nobody gives the slot back, and the producer waits forever.
     // expected-error @below {{'tile.consumer_wait' op is never followed by a release}}
     %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-    tile.load_operand %held, %k : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    tile.load_operand %q_operand, %k : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
   }
 }
 
@@ -475,11 +475,11 @@ tile.kernel @in_flight(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo:
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
   } consumer {
     %s = tile.alloc "s" : !tile.frag<64x64, 4>
-    %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+    %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
     // A role ends with a product under way.
     %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     // expected-error @below {{'tile.mma_abt' op is never waited for}}
-    %t = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    %t = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
   }
 }
 
@@ -492,12 +492,12 @@ tile.kernel @box(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, 
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
   } consumer {
-    %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+    %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
     // A box is as much in flight as any copy:
     // expected-note @below {{while this is in flight into it}}
     %t = tile.copy_tma %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.tensor_map<64xbf16>
     // expected-error @below {{'tile.load_operand' op reads `Q`}}
-    tile.load_operand %held, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    tile.load_operand %q_operand, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
     tile.wait %t : !tile.token<copy>
     %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>

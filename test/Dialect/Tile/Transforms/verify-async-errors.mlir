@@ -265,11 +265,11 @@ tile.kernel @hold(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i3
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // Q is read into registers while its copy is in flight.
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   // expected-note @below {{while this is in flight into it}}
   %t = tile.copy_async %Q, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
   // expected-error @below {{'tile.load_operand' op reads `Q`}}
-  tile.load_operand %held, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  tile.load_operand %q_operand, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
   tile.wait %t : !tile.token<copy>
 }
 
@@ -284,11 +284,11 @@ tile.kernel @hold_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, 
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // A product reads the held tile while it is read anew.
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   // expected-note @below {{while this is in flight and reads it}}
-  %t = tile.mma_abt %s, %held, %K : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
-  // expected-error @below {{'tile.load_operand' op writes `held`}}
-  tile.load_operand %held, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  %t = tile.mma_abt %s, %q_operand, %K : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.load_operand' op writes `q_operand`}}
+  tile.load_operand %q_operand, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
   tile.wait %t : !tile.token<product>
 }
 
@@ -303,9 +303,9 @@ tile.kernel @after_hold(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %m
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // Other warps may still hold Q.
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   // expected-note @below {{which other warps may still be reading here}}
-  tile.load_operand %held, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  tile.load_operand %q_operand, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
   // expected-error @below {{'tile.copy_async' op overwrites `Q`}}
   %t = tile.copy_async %Q, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
   tile.wait %t : !tile.token<copy>
@@ -340,9 +340,9 @@ tile.kernel @negate_readers(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // Or while other warps read.
-  %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+  %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   // expected-note @below {{which other warps may still be reading here}}
-  tile.load_operand %held, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  tile.load_operand %q_operand, %Q : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
   // expected-error @below {{'tile.scale' op overwrites `Q`}}
   tile.scale %Q by -1.000000e+00 : !tile.shared<64x64xbf16, 72>
 }

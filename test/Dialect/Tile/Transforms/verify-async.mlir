@@ -105,11 +105,11 @@ tile.kernel @rings(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32,
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %nobody = tile.alloc "nobody" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  %feed = tile.alloc "feed" : !tile.mailbox<1>
+  %mailbox = tile.alloc "mailbox" : !tile.mailbox<1>
   tile.roles registers(40, 232) producer {
-    tile.persistent_loop %blocks, %queue mailbox(%feed : !tile.mailbox<1>) {
+    tile.persistent_loop %blocks, %queue mailbox(%mailbox : !tile.mailbox<1>) {
     ^bb0(%block: i32):
-      tile.publish_work %feed(%block) : !tile.mailbox<1>
+      tile.publish_work %mailbox(%block) : !tile.mailbox<1>
       tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
       tile.producer_load %V, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
     }
@@ -117,11 +117,11 @@ tile.kernel @rings(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32,
     %s = tile.alloc "s" : !tile.frag<64x64, 4>
     %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
     %row = tile.alloc "row" : !tile.softmax_state<64, 4>
-    %held = tile.alloc "held" : !tile.register_operand<64x64xbf16, 4>
+    %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
     %p = tile.alloc "p" : !tile.register_operand<64x64xbf16, 4>
     %one = arith.constant 1 : i32
     %some = arith.cmpi slt, %lo, %hi : i32
-    tile.persistent_loop %blocks mailbox(%feed : !tile.mailbox<1>) {
+    tile.persistent_loop %blocks mailbox(%mailbox : !tile.mailbox<1>) {
     ^bb0(%block: i32):
       // Taken before the loop, given back and taken anew in each iteration.
       %first = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -131,7 +131,7 @@ tile.kernel @rings(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32,
         %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
         %tv = tile.copy_tma %v, %map at(%j, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.tensor_map<64xbf16>
         tile.wait %tv : !tile.token<copy>
-        %ts = tile.mma_abt %s, %held, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+        %ts = tile.mma_abt %s, %q_operand, %k : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
         %ta = tile.mma_ab %acc, %p, %v : !tile.frag<64x64, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
         tile.wait %ts : !tile.token<product>
         tile.online_softmax %s, %row scale 0.5 : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
@@ -143,14 +143,14 @@ tile.kernel @rings(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32,
       scf.if %some {
         tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
         %v = tile.consumer_wait %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-        tile.load_operand %held, %v : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+        tile.load_operand %q_operand, %v : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
         tile.consumer_release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       } else {
         tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       }
       scf.if %some {
         %k = tile.consumer_wait %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-        tile.load_operand %held, %k : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+        tile.load_operand %q_operand, %k : !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
         tile.consumer_release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       }
     }

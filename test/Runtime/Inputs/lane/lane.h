@@ -38,7 +38,7 @@ template <int Heads> struct Pairs {
   int query, head;
 };
 template <class T, int R, int C, int P> struct Smem {};
-template <class Place> struct Walk {};
+template <class Place> struct ThreadMap {};
 inline uint4 &chunk_at(unsigned) {
   static uint4 chunk;
   return chunk;
@@ -49,32 +49,32 @@ template <int R, int C, int W> struct Frag {
   int row(int i) const { return i; }
   int col(int) const { return 0; }
 };
-template <class T, int R, int C, int W> struct Held {
+template <class T, int R, int C, int W> struct RegisterOperand {
   unsigned v[1][(C + 15) / 16][4];
 };
-constexpr float kMuchPower = 8, kMuch = 256;
-template <int R, int W> struct Rows { // as fragment.cuh
+constexpr float kRescaleThresholdExponent = 8, kRescaleThreshold = 256;
+template <int R, int W> struct SoftmaxState { // as fragment.cuh
   static constexpr int Blocks = 1;
-  float max[2], sum[2], shrink[2];
-  bool grew;
-  float much;
-  int look() const { return __float_as_int(much) & 0xff; }
-  void set_look(int rows) {
+  float max[2], sum[2], rescale_factor[2];
+  bool needs_rescale;
+  float rescale_threshold;
+  int raw_rows() const { return __float_as_int(rescale_threshold) & 0xff; }
+  void set_raw_rows(int rows) {
     int bits = rows ? 0x7fc00000 | rows : 0x43800000;
-    memcpy(&much, &bits, 4);
+    memcpy(&rescale_threshold, &bits, 4);
   }
   int row(int i) const { return i; }
 };
-template <int R, int W> void clear(Rows<R, W> &row) { // as fragment.cuh
+template <int R, int W> void clear(SoftmaxState<R, W> &row) { // as fragment.cuh
   for (int i = 0; i < 2; ++i)
     row.max[i] = -kLargest, row.sum[i] = 0;
-  row.set_look(0);
+  row.set_raw_rows(0);
 }
 template <class T> unsigned pack(float, float) { return 0; }
 template <class T, int R, int N, int W> void pack_depth(unsigned (&)[4], const Frag<R, N, W> &, int, int) {}
-template <int R, int N, int W> void settle(Frag<R, N, W> &) {}
+template <int R, int N, int W> void warpgroup_fence_operand(Frag<R, N, W> &) {}
 
-struct Linear {
+struct LinearScore {
   float a, b, c;
   operator float() const { return fmaf(a, b, c); }
 };

@@ -18,7 +18,7 @@ program.def @chunks {
   }
   %y = program.buffer "y" : bf16 [2, total, 4, 64]
   %z = program.buffer "z" : bf16 [2, total, 4, 64]
-  %last:3 = program.repeat "turn" = 2 carry(%from = %x, %to = %y, %later = %z) {
+  %last:3 = program.repeat "semaphore" = 2 carry(%from = %x, %to = %y, %later = %z) {
     program.launch @copy grid(query_tiles, 1) (read %from, write %to, read map %from axes(1, 2, 0))
     program.yield %to, %later, %from
   }

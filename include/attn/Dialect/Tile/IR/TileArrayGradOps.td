@@ -82,7 +82,7 @@ def Tile_AddSinkGradOp : Tile_ComputeOp<"add_sink_grad"> {
     order, as `tile.add_total`.
 
     ```mlir
-    tile.add_sink_grad %to, %statistics pitch(%pitch) count(%count) sink(%sink)
+    tile.add_sink_grad %to, %row_statistics pitch(%pitch) count(%count) sink(%sink)
     ```
   }];
   let arguments = (ins InOut<Tile_FloatPtr>:$to, Tile_FloatPtr:$statistics, I64:$pitch, I32:$count, F32:$sink);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The walk of a key tile over query tiles, for kernels whose dQ a reducer makes.
-tile.kernel @keys(%dk: !tile.ptr<bf16>, %dk_row: i64, %statistics: !tile.ptr<f32>, %dq_sum: !tile.ptr<f32>, %pitch: i64, %n: i32,
+tile.kernel @keys(%dk: !tile.ptr<bf16>, %dk_row: i64, %row_statistics: !tile.ptr<f32>, %dq_accumulator: !tile.ptr<f32>, %pitch: i64, %n: i32,
                   %q_map: !tile.tensor_map<64xbf16, packed>, %k_map: !tile.tensor_map<128xbf16>, %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(dense heads 1 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.shared<64x128xbf16, swizzled>
@@ -35,7 +35,7 @@ tile.kernel @keys(%dk: !tile.ptr<bf16>, %dk_row: i64, %statistics: !tile.ptr<f32
       tile.wait %tq : !tile.token<copy>
       %ts = tile.mma_abt %s, %K, %Q {recomputed} : !tile.frag<128x64, 8>, !tile.shared<128x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
-      %tt = tile.copy_row_statistics %stats, %statistics pitch(%pitch) : !tile.row_statistics<64>
+      %tt = tile.copy_row_statistics %stats, %row_statistics pitch(%pitch) : !tile.row_statistics<64>
       tile.wait %tt : !tile.token<copy>
       tile.apply_mask %s at(%k0, %j) transposed : !tile.frag<128x64, 8> {
       ^bb0(%k: i32, %q: i32):
@@ -56,7 +56,7 @@ tile.kernel @keys(%dk: !tile.ptr<bf16>, %dk_row: i64, %statistics: !tile.ptr<f32
       %tdq = tile.mma_atb %dQ, %dS_tile, %K : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
       %tdk = tile.mma_ab %dK, %p, %Q : !tile.frag<128x128, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.shared<64x128xbf16, swizzled>
       tile.wait %tdq : !tile.token<product>
-      tile.add_global %dq_sum, %dQ left(%left) through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
+      tile.add_global %dq_accumulator, %dQ left(%left) through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
       tile.wait %tdk : !tile.token<product>
       tile.yield
     }

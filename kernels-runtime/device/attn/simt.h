@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Device functions of SIMT kernels for short sequences.
+#pragma once
+#include "attn/simt_backward.cuh"

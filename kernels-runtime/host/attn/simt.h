@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Host functions of SIMT kernels for short sequences.
+#pragma once
+
+#include "attn/simt_backward.h"
