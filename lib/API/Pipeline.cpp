@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/API/Pipeline.h"
-#include "attn/Conversion/AttnToTile.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Metadata/IR/Metadata.h"
 #include "attn/Dialect/Program/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Schedules/AttnToTile.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 

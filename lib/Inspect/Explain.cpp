@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Inspect/Explain.h"
-#include "attn/Conversion/Schedule.h"
 #include "attn/Inspect/DrawTiles.h"
 #include "attn/Inspect/Support.h"
 #include "attn/Reference/NumberChecks.h"
+#include "attn/Schedules/Schedule.h"
 #include <fmt/format.h>
 
 using namespace attn;

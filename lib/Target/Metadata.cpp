@@ -78,8 +78,6 @@ void Printer::print(CheckSegmentsOp op) {
                "attn::DiagonalChecks<" + std::to_string(claims) + ">{{", "}}");
 }
 
-void Printer::print(WriteSequencesOp op) { printCall("write_sequences", op.getOperands(), ");\n"); }
-
 void Printer::print(ListQueryTilesOp op) {
   printCall("list_query_tiles<" + std::to_string(op.getQTile()) + ">", op.getOperands(), "");
   printNumbers(op.getBody().front(), {"len_q", "len_kv"}, "", "");
@@ -93,8 +91,6 @@ void Printer::print(ListWorkTilesOp op) {
 //===----------------------------------------------------------------------===//
 // Lists
 //===----------------------------------------------------------------------===//
-
-void Printer::print(InitListsOp op) { printCall("init_lists", op->getOperands(), ");\n"); }
 
 void Printer::print(EntryRangeOp op) {
   std::string most = std::to_string(op.getMost()), by = op.getBy() == 1 ? "" : ", " + std::to_string(op.getBy());
@@ -132,8 +128,6 @@ void Printer::print(SelectTilesOp op) {
 //===----------------------------------------------------------------------===//
 // Block maps
 //===----------------------------------------------------------------------===//
-
-void Printer::print(FillBlockBitsOp op) { printCall("fill_block_bits", op->getOperands(), ");\n"); }
 
 void Printer::print(GatherTilesOp op) {
   std::string options =

@@ -56,7 +56,6 @@ private:
   void printOp(mlir::Operation *op);
   template <typename Op> void printAs(Op op);
   template <typename... Ops> bool printAnyOf(mlir::Operation *op);
-  static llvm::StringRef functionOf(mlir::Operation *op);
   void printScalar(mlir::Operation *op);
   void print(tile::AllocOp op);
   void print(tile::ClearOp op);
@@ -132,14 +131,11 @@ private:
   void print(metadata::BatchRowIndexOp op);
   void print(metadata::BoundSegmentsOp op);
   void print(metadata::CheckSegmentsOp op);
-  void print(metadata::WriteSequencesOp op);
   void print(metadata::ListQueryTilesOp op);
   void print(metadata::ListWorkTilesOp op);
   void print(metadata::EntryRangeOp op);
   void print(metadata::LoadRangesOp op);
-  void print(metadata::InitListsOp op);
   void print(metadata::SelectTilesOp op);
-  void print(metadata::FillBlockBitsOp op);
   void print(metadata::GatherTilesOp op);
   void print(metadata::GatheredOp op);
   void print(metadata::CooperativeLoopOp op);

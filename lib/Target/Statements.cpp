@@ -6,7 +6,6 @@
 //
 #include "Printer.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
@@ -64,7 +63,7 @@ template <typename Op> void Printer::printAs(Op op) {
   else if (op->getNumResults() == 1)
     printScalar(op);
   else if (op->getNumResults() == 0 && op->getNumRegions() == 0)
-    printCall(functionOf(op), op->getOperands(), ");\n");
+    printCall(op->getName().stripDialect(), op->getOperands(), ");\n");
   else
     complain(op);
 }
@@ -93,9 +92,6 @@ void Printer::printOp(Operation *op) {
   complain(op);
   line() << "<<UNSUPPORTED " << op->getName() << ">>\n";
 }
-
-/// The function of a header that an op calls.
-StringRef Printer::functionOf(Operation *op) { return op->getName().stripDialect(); }
 
 void Printer::print(scf::YieldOp op) {
   if (isa<scf::IfOp>(op->getParentOp()))

@@ -14,7 +14,7 @@ class Shape:
     """A tensor's dtype ("bf16", "f16", "f32" or "i32"), shape, and strides in elements (None: contiguous), without
     data."""
 
-    __work_tiles__ = ("shape", "dtype", "strides")
+    __slots__ = ("shape", "dtype", "strides")
 
     def __init__(self, shape, dtype, strides=None):
         self.shape, self.dtype = tuple(map(int, shape)), dtype

@@ -86,7 +86,7 @@ class Value:
     Equal texts are equal values; bound arrays are compared by identity. A value without bound arrays can be pickled.
     """
 
-    __work_tiles__ = ("_text", "_bound")
+    __slots__ = ("_text", "_bound")
 
     def __init__(self, text, bound=()):
         object.__setattr__(self, "_text", text)

@@ -11,7 +11,7 @@ from .problem import _Pass, gradient_text
 
 class Pass(_Pass):
     """A pass of a module's text: `name`, of the problem `problem`."""
-    __work_tiles__ = ("name", "problem", "backward")
+    __slots__ = ("name", "problem", "backward")
 
     def __init__(self, text, name, problem, backward):
         super().__init__(text)

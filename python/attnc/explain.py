@@ -52,7 +52,7 @@ class Support(collections.namedtuple("Support", "name target supported reason ne
     """Whether a target has a kernel for a pass: `supported`, else the `reason`, and the text of the `nearest` that has
     one."""
 
-    __work_tiles__ = ()
+    __slots__ = ()
 
     def __bool__(self):
         return self.supported

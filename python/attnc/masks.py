@@ -21,7 +21,7 @@ _FARTHEST, _LONGEST, _BLOCK = 2**30, 2**29, 2**20  # a band or prefix, a chunk o
 class Mask(Value):
     """Which keys a query row sees. Made by the functions of this module, not by its constructor."""
 
-    __work_tiles__ = ()
+    __slots__ = ()
 
     def __and__(self, other):
         return _combined("and", self, other)

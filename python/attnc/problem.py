@@ -41,7 +41,7 @@ def _layout_text(layout):
 class _Pass(Value):
     """What problems and their gradients have in common: a module's text, and which pass of it is meant."""
 
-    __work_tiles__ = ()
+    __slots__ = ()
 
     @property
     def text(self):
@@ -98,7 +98,7 @@ class Problem(_Pass):
     Raises ProblemError. Whatever the dialect's verifier refuses is refused by the first use.
     """
 
-    __work_tiles__ = ("_options", "name")
+    __slots__ = ("_options", "name")
 
     def __init__(self, mask, *, heads, dims, layout="bshd", dtype="bf16", scale=None, score=(), sink=None, dropout=None,
                  outputs="o, lse", expected_seqlen=None, max_seqlen=None, kv_list_capacity=None, segments=None,
@@ -192,7 +192,7 @@ def gradient_text(text, name, *, deterministic=False, dlse=False, requires_grad=
 class Gradient(_Pass):
     """The backward pass of a problem; made by `Problem.gradient`."""
 
-    __work_tiles__ = ("problem", "_options", "name")
+    __slots__ = ("problem", "_options", "name")
 
     def __init__(self, problem, *, deterministic, dlse, requires_grad, partial_kv):
         names = (requires_grad,) if isinstance(requires_grad, str) else tuple(requires_grad)
@@ -231,7 +231,7 @@ class Kernel:
     only shapes are read, or `attnc.Shape`.
     """
 
-    __work_tiles__ = ("_handle", "made_from", "names", "results", "__weakref__")
+    __slots__ = ("_handle", "made_from", "names", "results", "__weakref__")
 
     def __init__(self, handle, made_from):
         self._handle, self.made_from = handle, made_from

@@ -11,7 +11,7 @@ from .errors import ProblemError
 class Score(Value):
     """A score modifier. Made by the functions of this module."""
 
-    __work_tiles__ = ()
+    __slots__ = ()
 
     def __repr__(self):
         return f"attnc.Score({self._text!r})"

@@ -203,7 +203,7 @@ def run_case(c, compiled):
 def rows_of_lists(text, workspace, n):
     """The kernel's schedule, how many query tiles have lists, how many tiles these have, and whether the lists were
     full. At the workspace's end are a row of eight numbers for each query tile, and four numbers
-    (`tile.select_tiles`)."""
+    (`metadata.select_tiles`)."""
     explained = library.explain(text, args.target)
     schedule = re.search(r"^kernel .*?: (#tile.*)$", explained["text"], re.M).group(1)
     words, tile = workspace.view(torch.int32), explained["tile"]["rows"]

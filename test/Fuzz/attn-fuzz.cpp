@@ -8,7 +8,7 @@
 #include "Random.h"
 #include "attn-rt/Driver.h"
 #include "attn/API/RunTensors.h"
-#include "attn/Conversion/Schedule.h"
+#include "attn/Schedules/Schedule.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"

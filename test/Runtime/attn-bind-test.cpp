@@ -5,7 +5,7 @@
 //
 #include "TestHelpers.h"
 #include "attn/API/BuildFitting.h"
-#include "attn/Conversion/Describe.h"
+#include "attn/Schedules/Describe.h"
 
 #include <atomic>
 #include <chrono>

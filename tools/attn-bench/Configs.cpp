@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Configs.h"
-#include "attn/Conversion/Schedule.h"
+#include "attn/Schedules/Schedule.h"
 
 using namespace attn;
 using namespace attn::bench;

@@ -2,7 +2,7 @@
 #include "Tune.h"
 #include "Configs.h"
 #include "Timing.h"
-#include "attn/Conversion/Schedule.h"
+#include "attn/Schedules/Schedule.h"
 #include "llvm/Support/Regex.h"
 #include <atomic>
 #include <fmt/format.h>

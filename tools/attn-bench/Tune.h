@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // attn-bench --tune: every schedule of a problem, compiled and timed. The
-// heuristic of each schedule (lib/Conversion/Schedules) is written from its tables.
+// heuristic of each schedule (lib/Schedules) is written from its tables.
 //
 #ifndef ATTN_TOOLS_ATTN_BENCH_TUNE_H
 #define ATTN_TOOLS_ATTN_BENCH_TUNE_H

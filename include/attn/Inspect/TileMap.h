@@ -6,8 +6,8 @@
 #ifndef ATTN_INSPECT_TILEMAP_H
 #define ATTN_INSPECT_TILEMAP_H
 
-#include "attn/Conversion/KeyWalk.h"
 #include "attn/Reference/Sequences.h"
+#include "attn/Schedules/KeyWalk.h"
 
 namespace attn {
 

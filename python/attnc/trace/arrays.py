@@ -41,7 +41,7 @@ class Hoisted:
     captured: the tensors and NumPy arrays that it is made of; tensors: those of torch. key: another for each object.
     """
 
-    __work_tiles__ = ("name", "axes", "dtype", "exact", "reach", "node", "captured", "tensors", "key", "_cache", "_lock",
+    __slots__ = ("name", "axes", "dtype", "exact", "reach", "node", "captured", "tensors", "key", "_cache", "_lock",
                  "__weakref__")
 
     def __init__(self, name, axes, node, dtype, exact, reach):

@@ -23,7 +23,7 @@ class Several(tuple):
 class Array:
     """An array that can be read at symbols of a traced function: a copy of a NumPy array, list or the like."""
 
-    __work_tiles__ = ("values",)
+    __slots__ = ("values",)
 
     def __init__(self, values):
         import numpy

@@ -24,7 +24,7 @@ _ADVICE = "call attnc.mask or attnc.score outside of torch.compile"
 class InGraph:
     """An array of a traced function in a graph: the key of a `Hoisted`, and tensors in place of its own."""
 
-    __work_tiles__ = ("key", "tensors")
+    __slots__ = ("key", "tensors")
 
     def __init__(self, key, tensors):
         self.key, self.tensors = key, tensors

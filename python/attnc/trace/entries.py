@@ -61,7 +61,7 @@ def torch_entry(tensor, index):
 
 
 class _ById:
-    __work_tiles__ = ("value",)
+    __slots__ = ("value",)
 
     def __init__(self, value):
         self.value = value

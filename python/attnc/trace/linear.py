@@ -17,7 +17,7 @@ def side(*nodes):
 class Linear:
     """const + the sum of factor * atom over `terms`."""
 
-    __work_tiles__ = ("terms", "const")
+    __slots__ = ("terms", "const")
 
     def __init__(self, terms=(), const=0):
         self.terms, self.const = {atom: factor for atom, factor in dict(terms).items() if factor}, const

@@ -17,7 +17,7 @@ class Node:
     deps: which of b, h, q, k, the score s and the distance d = q - k it depends on. size: of its tree.
     """
 
-    __work_tiles__ = ("op", "args", "value", "kind", "shape", "deps", "size", "__weakref__")
+    __slots__ = ("op", "args", "value", "kind", "shape", "deps", "size", "__weakref__")
 
     def __repr__(self):
         if self.op == "const":

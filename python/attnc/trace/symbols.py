@@ -35,7 +35,7 @@ class Symbol:
     """A value of a traced function that depends on b, h, q, k or a score. Python's operators, methods of a torch tensor
     such as `clamp`, `minimum`, `where` and `abs`, and functions of torch and NumPy make symbols of symbols."""
 
-    __work_tiles__ = ("_node",)
+    __slots__ = ("_node",)
     __array_priority__ = 1000
 
     def __init__(self, node):

@@ -15,8 +15,8 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %visits: !tile.ptr<i32>, %list: !tile.ptr<i
   metadata.init_lists %list across(%n) taken(%taken)
   // CHECK: metadata.init_lists %list across(%n) taken(%taken) piece(%rows)
   metadata.init_lists %list across(%n) taken(%taken) piece(%rows)
-  // CHECK: %[[WARP:.*]] = tile.warp_index
-  %warp = tile.warp_index
+  // CHECK: %[[WARP:.*]] = tile.index warp
+  %warp = tile.index warp
   // CHECK: %least, %largest, %none_hidden = metadata.entry_range %ids count(%[[WARP]] of 64) hidden 0
   %least, %largest, %none_hidden = metadata.entry_range %ids count(%warp of 64) hidden 0
   // CHECK: %{{.*}}, %{{.*}}, %{{.*}} = metadata.entry_range %ids count(%rows of 32) by 4{{$}}
@@ -58,7 +58,7 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %visits: !tile.ptr<i32>, %list: !tile.ptr<i
 tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !tile.ptr<i32>, %visits: !tile.ptr<i32>,
                  %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %rows: i32, %words: i32, %n: i32, %blocks: i32, %queue: !tile.queue)
     target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
-  %block = tile.block_index
+  %block = tile.index block
   // CHECK: metadata.fill_block_bits %bits(%rows, %words) from %offsets, %columns(%n) lines(%n) cta(%block of %blocks)
   metadata.fill_block_bits %bits(%rows, %words) from %offsets, %columns(%n) lines(%n) cta(%block of %blocks)
   %row = arith.extsi %n : i32 to i64

@@ -3,7 +3,7 @@
 // Expressions of scores in two domains, numbers and code, each with the derivative by one thing
 // (forward differentiation).
 //
-#include "../Masks/ExpressionDomains.h"
+#include "../Expressions/ExpressionDomains.h"
 #include "llvm/ADT/bit.h"
 #include <cmath>
 

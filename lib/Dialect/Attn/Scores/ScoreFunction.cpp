@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "../Masks/Expression.h"
+#include "../Expressions/Expression.h"
 
 using namespace mlir;
 using namespace attn;

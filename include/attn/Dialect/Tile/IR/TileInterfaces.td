@@ -81,9 +81,13 @@ class Tile_OpOfRole<Dialect dialect, string mnemonic, string role, list<Trait> t
 
 class Tile_ScalarOp<string mnemonic, list<Trait> traits = []>
     : Tile_OpOfRole<Tile_Dialect, mnemonic, "any", !listconcat([Pure], traits), "-">;
-class Tile_ControlOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<Tile_Dialect, mnemonic, "any", traits, "-">;
-class Tile_ProducerOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<Tile_Dialect, mnemonic, "producer", traits, "?">;
-class Tile_ComputeOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<Tile_Dialect, mnemonic, "compute", traits, "?">;
-class Tile_DqStoreOp<string mnemonic, list<Trait> traits = []> : Tile_OpOfRole<Tile_Dialect, mnemonic, "dq_store", traits, "?">;
+class Tile_ControlOp<string mnemonic, list<Trait> traits = []>
+    : Tile_OpOfRole<Tile_Dialect, mnemonic, "any", traits, "-">;
+class Tile_ProducerOp<string mnemonic, list<Trait> traits = []>
+    : Tile_OpOfRole<Tile_Dialect, mnemonic, "producer", traits, "?">;
+class Tile_ComputeOp<string mnemonic, list<Trait> traits = []>
+    : Tile_OpOfRole<Tile_Dialect, mnemonic, "compute", traits, "?">;
+class Tile_DqStoreOp<string mnemonic, list<Trait> traits = []>
+    : Tile_OpOfRole<Tile_Dialect, mnemonic, "dq_store", traits, "?">;
 
 #endif // TILE_INTERFACES

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Schedules: one attribute for each way to build a kernel, with only its own parameters. `attn-choose-schedule` decides
-// which of them computes a problem; lib/Conversion/Schedules says what each can compute and how it is lowered.
+// which of them computes a problem; lib/Schedules says what each can compute and how it is lowered.
 #ifndef TILE_SCHEDULES
 #define TILE_SCHEDULES
 

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A block for each row of bits, as many as there are tiles of 64 queries; if there are more rows than
+// that (of heads), blocks take several turns.
+//
+#include "BlockMapKernels.h"
+#include "Schedules/Common/KernelArguments.h"
+#include "Schedules/Common/KernelBody.h"
+#include "attn/Dialect/Metadata/IR/Metadata.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+class BlockMapKernel : KernelBody {
+public:
+  BlockMapKernel(KernelOp kernel) : KernelBody(kernel) {}
+
+  void build(ProblemOp problem, const MaskOperand &lists) {
+    int64_t heads = lists.heads == OperandHeads::per_head      ? int64_t(problem.getHeads())
+                    : lists.heads == OperandHeads::per_kv_head ? int64_t(problem.getKvHeads())
+                                                               : 1;
+    Index lines = lists.lists->perSequence ? math.mul(arg("batch"), heads) : Index(heads);
+    std::string bits = bitsOf(lists);
+    Value block = IndexOp::block(b, loc);
+    metadata::FillBlockBitsOp::create(b, loc, args[bits], args[bits + "_rows"], args[bits + "_words"], args[lists.name],
+                                      args[lists.lists->columns], args[lists.lists->columns + "_entries"],
+                                      math.value(lines), block, args["blocks"]);
+  }
+};
+
+} // namespace
+
+SmallVector<MaskOperand> attn::wholeMaps(ProblemOp problem, ScheduleInterface schedule) {
+  MaskInterface mask = problem.getMask();
+  SmallVector<MaskOperand> all = mask.operands(), conjuncts, whole;
+  for (MaskInterface part : mask.conjuncts())
+    if (isa<BlockMapMaskAttr>(part))
+      conjuncts.push_back(part.operands().front());
+  for (const MaskOperand &map : distinctOperands(mask))
+    if (map.lists && map.lists->q % schedule.getQueries() == 0 && map.lists->kv % schedule.getKvTile() == 0 &&
+        llvm::count(conjuncts, map) == llvm::count(all, map))
+      whole.push_back(map);
+  return whole;
+}
+
+void attn::writeBlockMaps(Computation computation, ProgramBuilder &program, StringRef target,
+                          ArrayRef<MaskOperand> whole) {
+  ProblemOp problem = computation.problem;
+  Operation *op = computation.getOperation();
+  OpBuilder b(op);
+  auto tiles = AuxiliaryAttr::get(b.getContext(), 64, 64, /*warps=*/target == "cpu" ? 1 : 4, /*blocks=*/12);
+  KernelGrid grid;
+  grid.packed = problem.getQLayout().isPacked();
+  for (const MaskOperand &operand : distinctOperands(problem.getMask()))
+    if (operand.lists && !llvm::is_contained(whole, operand)) {
+      std::string name = freeSymbol(op->getParentOp(), (computation.getName() + "_blocks").str());
+      BlockMapKernel(
+          KernelArguments::ofBlockMap(problem, operand).makeKernel(program, b, op->getLoc(), name, target, grid, tiles))
+          .build(problem, operand);
+    }
+}

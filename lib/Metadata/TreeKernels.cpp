@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A block has a sequence; if there are more than that, blocks take several turns. A sequence that would keep its block
+// busy long after the others is all blocks' together.
+//
+#include "TreeKernels.h"
+#include "Schedules/Common/KernelArguments.h"
+#include "Schedules/Common/SequenceBody.h"
+#include "attn/Dialect/Metadata/IR/Metadata.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::metadata;
+using namespace attn::tile;
+
+namespace {
+
+constexpr int64_t threads = 512; // of a block: with more, kernels lack registers
+constexpr int64_t blocks = 120;  // that run at the same time
+constexpr int64_t runs = 3584;   // in shared memory, of which no GPU from sm_80 on has less than 99 KB for a block
+
+class TreeKernel : SequenceBody {
+public:
+  TreeKernel(ProblemOp problem, KernelOp kernel) : SequenceBody(problem, kernel) {}
+
+  void build(StringRef parents, bool teams) {
+    if (teams)
+      forest = place("tree_runs", TreeRunsType::get(b.getContext(), runs));
+    Index longest = teams ? math.named(longestOfBlock(), "longest") : Index(0);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      batch = enterLoop("b", Value(IndexOp::block(b, loc)), arg("batch"), blocks);
+      findSequence();
+      if (teams)
+        onlyIf(math.le(scope.lenK, longest), [&] { number(parents, Value()); });
+      else
+        number(parents, Value());
+    }
+    if (!teams)
+      return;
+    Value lengths = problem.getKLayout().isPacked() ? args["cu_seqlens_kv"] : args["seqlen_kv"];
+    auto together = CooperativeLoopOp::create(b, loc, args["queue"], lengths, args["batch"], math.value(longest));
+    Block &body = together.getBody().emplaceBlock();
+    Value team = body.addArgument(CooperativeCtasType::get(b.getContext()), loc);
+    batch = Value(body.addArgument(b.getI32Type(), loc));
+    b.setInsertionPointToStart(&body);
+    findSequence();
+    number(parents, team);
+  }
+
+private:
+  /// Of how many keys a sequence may be that one block numbers. A block takes up to 30 ns a key; a team 80 us, and
+  /// little more for ten times as many keys, in which all of it is kept from other sequences (an H200).
+  Index longestOfBlock() {
+    if (!problem.getKLayout().isPacked()) // the same of equal lengths: each is 1 / batch of all
+      return math.select(math.lt(arg("batch"), 3), 4096, math.select(math.lt(arg("batch"), 16), 32768, INT32_MAX));
+    Index total = arg("total_kv");
+    return math.max(math.max(math.floorDiv(total, 16), math.min(math.floorDiv(total, 3), 32768)), 4096);
+  }
+
+  void number(StringRef parents, Value team) {
+    llvm::SmallVector<MaskOperand> made = distinctOperands(problem.getMask());
+    llvm::erase_if(made, [&](const MaskOperand &operand) { return operand.madeOf != parents; });
+    const MaskOperand &node = made[0], &first = made[1], &end = made[2];
+    NumberTreeOp::create(b, loc, args[node.name], args[first.name], args[end.name], args[numberingOf(parents)],
+                         args[parents], startOf(node), math.value(scope.lenQ), startOf(first), math.value(scope.lenK),
+                         forest, team);
+  }
+
+  Value forest; ///< null on a CPU
+};
+
+} // namespace
+
+void attn::writeTrees(Computation computation, ProgramBuilder &program, StringRef target) {
+  ProblemOp problem = computation.problem;
+  Operation *op = computation.getOperation();
+  OpBuilder b(op);
+  bool teams = target != "cpu";
+  KernelGrid grid;
+  grid.packed = problem.getKLayout().isPacked();
+  grid.keys = true;
+  grid.most = blocks;
+  auto schedule = AuxiliaryAttr::get(b.getContext(), 64, 64, /*warps=*/teams ? threads / 32 : 1, /*blocks=*/1);
+  for (const ProblemTensor &array : tensorsOf(problem)) {
+    if (!array.hasParents)
+      continue;
+    std::string name = freeSymbol(op->getParentOp(), (computation.getName() + "_tree").str());
+    KernelOp kernel = KernelArguments::ofTree(problem, array.name, teams)
+                          .makeKernel(program, b, op->getLoc(), name, target, grid, schedule);
+    TreeKernel(problem, kernel).build(array.name, teams);
+  }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// attn.problem, attn.backward and attn.segments -> kernels: their schedules write these.
+//
+#include "Metadata/SegmentsKernel.h"
+#include "Schedules/Common/Rules.h"
+#include "attn/Dialect/Metadata/IR/Metadata.h"
+
+namespace attn {
+#define GEN_PASS_DEF_CONVERTATTNTOTILE
+#include "attn/Schedules/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTilePass> {
+  void runOnOperation() final {
+    ModuleOp module = getOperation();
+    auto written = module->getAttrOfType<TargetAttr>(targetAttrName);
+    if (!written) {
+      module.emitError("expected a target, which attn-choose-schedule writes on a module, got: none");
+      return signalPassFailure();
+    }
+    TargetInfo target = *TargetInfo::get(written.getFamily(), written.getChip());
+    for (BackwardOp backward : llvm::make_early_inc_range(module.getOps<BackwardOp>()))
+      if (failed(convert(backward, target)))
+        return signalPassFailure();
+    for (ProblemOp problem : llvm::make_early_inc_range(module.getOps<ProblemOp>())) {
+      if (problem.isPrivate()) // described for others
+        problem.erase();
+      else if (failed(convert(problem, target)))
+        return signalPassFailure();
+    }
+    for (SegmentsOp segments : llvm::make_early_inc_range(module.getOps<SegmentsOp>())) {
+      ProgramBuilder program(segments, target.name);
+      writeSegments(segments, program, target);
+      program.finish(segments);
+      segments.erase();
+    }
+    module->removeAttr(targetAttrName); // kernels have theirs
+  }
+
+  /// Is this what attn-choose-schedule leaves?
+  static LogicalResult check(Computation of, Attribute schedule, const TargetInfo &target) {
+    Operation *op = of.getOperation();
+    if (!schedule)
+      return op->emitOpError("expected a schedule, which attn-choose-schedule writes, got: none");
+    if (std::optional<std::string> fault = faultOfSchedule(of))
+      return op->emitOpError(*fault);
+    if (Attribute whole = scheduleOf(of, schedule)->complete(of, target, schedule); whole != schedule)
+      return op->emitOpError("expected a schedule as attn-choose-schedule completes it, ")
+             << whole << ", got: " << schedule;
+    if (std::optional<std::string> refusal = refusalOfSchedule(of, target))
+      return op->emitOpError(*refusal);
+    return verifyArrayNames(of);
+  }
+
+  LogicalResult convert(BackwardOp backward, const TargetInfo &target) {
+    Attribute schedule = backward.getScheduleAttr();
+    if (failed(check(backward, schedule, target)))
+      return failure();
+    ProgramBuilder program(backward, target.name);
+    Lowering lowering{program, target, getOperation(), std::nullopt};
+    scheduleOf(backward, schedule)->lower(backward, schedule, lowering);
+    program.finish(backward);
+    backward.erase();
+    return success();
+  }
+
+  LogicalResult convert(ProblemOp problem, const TargetInfo &target) {
+    Attribute schedule = problem.getScheduleAttr();
+    if (failed(check(problem, schedule, target)))
+      return failure();
+    ProgramBuilder program(problem, target.name);
+    SegmentsOp segments = problem.getSegments() ? expandSegments(problem) : SegmentsOp();
+    if (segments)
+      writeSegments(segments, program, target, problem);
+    Lowering lowering{program, target, getOperation(), std::nullopt};
+    scheduleOf(problem, schedule)->lower(problem, schedule, lowering);
+    if (segments && problem.getSinkAttr() && problem.hasLse())
+      writeSinks(problem, program, segments, target.generic());
+    program.finish(problem);
+    if (segments)
+      segments.erase();
+    problem.erase();
+    return success();
+  }
+};
+} // namespace

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `backward_kernels`: gradients on tiles of a grid (docs/Schedules/backward_kernels.md). Sizes are what
+// fits: a thread has 255 registers (240 where roles share them out), for accumulators as wide as a head dim and for two
+// tiles of scores.
+//
+#include "ArrayGradKernels.h"
+#include "BackwardKernel.h"
+#include "Metadata/DerivedArrays.h"
+#include "Schedules/Common/Registry.h"
+#include "Schedules/Common/Rules.h"
+#include "attn/Schedules/KeyWalk.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace attn;
+using namespace attn::tile;
+using HopperSizes = llvm::SmallVector<WarpSpecializedBackwardAttr>; // what to try one after the other
+
+static WarpSpecializedBackwardAttr hopper(ProblemOp problem, int64_t qTile, int64_t kvTile, int64_t warps) {
+  return WarpSpecializedBackwardAttr::get(problem.getContext(), qTile, kvTile, warps, /*blocks=*/1);
+}
+
+// dK and accumulated dQ, of wide heads: all of shared memory is K and V, a tile of dS twice, and Q and dO, twice if
+// there is room. Fewer keys would add to the accumulator more often, which at 64 takes as long as the products.
+static WarpSpecializedBackwardAttr wideKeys(ProblemOp problem, const TargetInfo &target) {
+  int64_t columns = llvm::alignTo(problem.getDimQk(), 64) + llvm::alignTo(problem.getDimV(), 64);
+  auto bytes = [&](int64_t stages) { return 2 * (columns * (128 + 64 * stages) + 2 * 128 * 64); };
+  return hopper(problem, /*q_tile=*/64, /*kv_tile=*/128, /*warps=*/8)
+      .withSingleLoop(true)
+      .withStages(bytes(2) <= target.roomForTiles() ? 2 : 1);
+}
+
+// dK, dV and accumulated dQ, of heads up to 128: what to try one after the other, until registers suffice. Beside a dQ
+// MMA warpgroup consumers have 208 of them, or 216 if it makes 32 columns at a time, which scores that are changed or
+// tested for several runs of packed rows need.
+static HopperSizes narrowKeys(ProblemOp problem, bool drops, bool hasOneRun) {
+  auto config = [&](int64_t qTile, int64_t dqColumns) {
+    return hopper(problem, qTile, /*kv_tile=*/128, /*warps=*/8).withSingleLoop(true).withDqColumns(dqColumns);
+  };
+  bool plain =
+      llvm::all_of(problem.getModifiers(), llvm::IsaPred<AlibiAttr>) && (hasOneRun || !problem.getKLayout().isPacked());
+  if (widthOf(problem) > 64 && plain)
+    return {config(64, 64), config(64, 32), config(64, 0)};
+  if (widthOf(problem) > 64)
+    return {config(64, 32), config(64, 0)};
+  if (drops)
+    return {config(64, 64), config(64, 0)};
+  return {config(128, 32), config(64, 64), config(128, 0), config(64, 0)};
+}
+
+// dV of wide heads, in a kernel of its own: twice the keys need half as much of Q and dO, and dV is all that is
+// accumulated. Query tiles of 128 rows read K from shared memory half as often (d 256: 3332 -> 3024 us at s 16384), and
+// there is room for one of them; what changes scores has no registers beside theirs, and lists are of tiles of 64.
+static HopperSizes valuesOnly(ProblemOp problem, bool drops) {
+  auto config = [&](int64_t qTile, int64_t stages) {
+    return hopper(problem, qTile, /*kv_tile=*/128, /*warps=*/8).withSingleLoop(true).withStages(stages);
+  };
+  bool plain =
+      problem.getModifiers().empty() && !drops && distinctOperands(problem.getMask()).empty() && !mayListTiles(problem);
+  return plain ? HopperSizes{config(128, 1), config(64, 2)} : HopperSizes{config(64, 2)};
+}
+
+// A dQ MMA warpgroup of 32 columns, with four blocks a step or more, is slower by 2 to 3 % for asking; short documents
+// gain more. Beside heads that share keys there are no registers to ask of every mask.
+bool attn::storesDqDirectly(ProblemOp problem, BackwardKernelsAttr kernels) {
+  bool packed = problem.getKLayout().isPacked();
+  WarpSpecializedInterface roles = warpSpecializationOf(kernels.getDkdv());
+  int64_t dqColumns = roles ? roles.getDqColumns() : 0;
+  DqAccumulation order = kernels.getAccumulation();
+  if (!kernels.accumulates() || kernels.getDv() || order == DqAccumulation::unordered ||
+      !(dqColumns >= 64 || (dqColumns && packed)))
+    return false;
+  return someEndInFirstTile(problem.getMask(), /*someAreShort=*/packed && problem.getHeads() == problem.getKvHeads());
+}
+
+namespace {
+/// What the choice of a backward pass knows of it.
+struct Facts {
+  Facts(BackwardOp backward, const TargetInfo &target)
+      : backward(backward), problem(backward.getProblemOp()), target(target), dim(widthOf(problem)),
+        drops(problem.dropoutInForce().has_value()),
+        learns(backward.getRequiresGrad() && problem.getModifiers().size() > 2),
+        reads(!distinctOperands(problem.getMask()).empty()), walk(problem.getMask(), MaskScope()) {}
+
+  /// Why key tiles cannot add to dQ one after the other: they can where those that add before one are known without
+  /// lists, and come soon. (Lists of slots leave out whole sequences, and have those of a sequence in order.)
+  const char *whyNotOrdered() {
+    if (reads)
+      return "arrays of the mask decide which key tiles add to it";
+    if (mayListTiles(problem))
+      return "lists of tiles decide which key tiles add to it";
+    if (!walk.hasOneRun())
+      return "the key tiles that add to it are not contiguous";
+    return walk.beginsWithLongest() ? "later key tiles would wait for the first" : nullptr;
+  }
+
+  /// Why dQ is made by a kernel of its own, whatever registers there are.
+  const char *whySeparate(const char *whyNotOrdered) {
+    // Narrow products of a few rows, or of two key tiles, take less than to accumulate and round dQ in memory, or to
+    // wait.
+    int64_t most = std::max(problem.getMaxSeqlenQ().value_or(4096), problem.getMaxSeqlenKv().value_or(4096));
+    if (!target.specializesWarps)
+      return "the target does not accumulate dQ";
+    if (backward.getDeterministic() && whyNotOrdered)
+      return whyNotOrdered;
+    if (dim <= 64 && most <= (backward.getDeterministic() ? 192 : 64))
+      return "max_seqlen allows two key tiles at most";
+    // A warpgroup's part of dQ has 64 columns or a multiple of that, or all there are.
+    return dim > 128 && sumColumns(problem.getDimQk()) == 192 ? "warpgroups cannot divide its columns" : nullptr;
+  }
+
+  BackwardOp backward;
+  ProblemOp problem;
+  const TargetInfo &target;
+  int64_t dim;
+  bool drops;  ///< random numbers take registers,
+  bool learns; ///< and so do derivatives
+  bool reads;  ///< arrays of the mask
+  KeyWalk walk;
+};
+
+/// Schedules of dK (with dV) and dQ in kernels of their own, on Hopper.
+struct Pair {
+  WarpSpecializedBackwardAttr keys, queries;
+};
+} // namespace
+
+// One loop for wide heads: with two, ptxas runs out of registers at 128, and that of a full tile is as fast with a
+// branch. Elsewhere two loops are quicker, by up to 5 % up to 128 columns, but they may not fit, and where tests read
+// arrays they do not for wide heads, of which neither may one loop (narrower tiles take up to 29 % longer).
+static llvm::SmallVector<Pair> separatePairs(Facts &facts) {
+  ProblemOp problem = facts.problem;
+  int64_t dim = facts.dim, passing = facts.drops ? 32 : 64; // of wide heads
+  bool wide = dim > 128;
+  WarpSpecializedBackwardAttr keys = dim <= 64    ? hopper(problem, 64, 128, 8)
+                                     : dim <= 128 ? hopper(problem, 32, 128, 8)
+                                                  : hopper(problem, passing, 64, 4);
+  WarpSpecializedBackwardAttr queries =
+      dim <= 128 ? hopper(problem, 128, facts.learns ? 32 : 64, 8) : hopper(problem, 64, passing, 4);
+  bool one = wide ? facts.reads : dim > 64 && facts.learns;
+  auto loops = [&](bool ofKeys, bool ofQueries) {
+    return Pair{keys.withSingleLoop(ofKeys), queries.withSingleLoop(ofQueries)};
+  };
+  llvm::SmallVector<Pair> pairs = {loops(one, wide && one)};
+  if (wide && !facts.reads)
+    pairs.append({loops(true, true), loops(true, false), loops(false, true)});
+  else
+    pairs.push_back(loops(!one, wide && one));
+  if (wide)
+    keys = hopper(problem, 32, 64, 4), queries = hopper(problem, 64, 32, 4);
+  pairs.push_back(loops(true, true));
+  return pairs;
+}
+
+static BackwardChoice chooseOnHopper(Facts &facts, int64_t index) {
+  ProblemOp problem = facts.problem;
+  mlir::MLIRContext *context = problem.getContext();
+  bool wide = facts.dim > 128;
+  const char *whyNotOrdered = facts.whyNotOrdered(), *whySeparate = facts.whySeparate(whyNotOrdered);
+  HopperSizes values = valuesOnly(problem, facts.drops);
+  HopperSizes sums = wide ? HopperSizes(values.size(), wideKeys(problem, facts.target))
+                          : narrowKeys(problem, facts.drops, facts.walk.hasOneRun());
+  if (whySeparate)
+    sums.clear();
+  else if (index >= int64_t(sums.size()))
+    whySeparate = "registers do not suffice for accumulation";
+  ScheduleInterface dv =
+      wide ? ScheduleInterface(values[std::min<int64_t>(index, values.size() - 1)]) : ScheduleInterface();
+  llvm::SmallVector<Pair> pairs = separatePairs(facts);
+  int64_t left = std::min<int64_t>(index - int64_t(sums.size()), pairs.size() - 1);
+  BackwardChoice choice;
+  choice.hasFallback = left + 1 < int64_t(pairs.size());
+  choice.isDoubtful =
+      choice.hasFallback && (isCostly(problem) || (facts.dim <= 64 ? !problem.getModifiers().empty() : facts.reads));
+  if (whySeparate) {
+    choice.whySeparate = whySeparate;
+    choice.kernels =
+        BackwardKernelsAttr::get(context, DqAccumulation::separate, pairs[left].keys, dv, pairs[left].queries);
+    return choice;
+  }
+  // In either order nothing is cleared; to wait for the first alone costs less. (Wide ones are cleared beside
+  // products.)
+  DqAccumulation order = whyNotOrdered                       ? DqAccumulation::unordered
+                         : facts.backward.getDeterministic() ? DqAccumulation::ordered
+                         : wide                              ? DqAccumulation::unordered
+                                                             : DqAccumulation::first_stores;
+  choice.kernels = BackwardKernelsAttr::get(context, order, sums[index], dv, ScheduleInterface());
+  return choice;
+}
+
+static BackwardChoice chooseTiled(Facts &facts, int64_t index) {
+  ProblemOp problem = facts.problem;
+  auto tiled = [&](int64_t qTile, int64_t kvTile, int64_t warps) {
+    return TiledBackwardAttr::get(problem.getContext(), qTile, kvTile, warps, /*blocks=*/1);
+  };
+  BackwardChoice choice;
+  TiledBackwardAttr keys, queries, values;
+  if (facts.target.isHost()) {
+    keys = queries = tiled(64, 64, 1);
+  } else {
+    // Four tiles in shared memory, two stationary and two streamed: these have as many rows as registers and shared
+    // memory have room for.
+    int64_t passing = facts.dim <= 64                                    ? 64
+                      : (facts.drops || facts.learns) && facts.dim > 192 ? 16
+                                                                         : 32,
+            limit = facts.target.sharedMemory - 1024;
+    while (passing > 16 && 2 * 2 * (64 + passing) * int64_t(llvm::alignTo(facts.dim, 16) + 8) > limit)
+      passing /= 2;
+    for (; index > 0 && passing > 16; --index)
+      passing /= 2;
+    choice.hasFallback = passing > 16;
+    keys = tiled(passing, 64, 4), queries = tiled(64, passing, 4);
+    if (facts.dim > 128) // a thread has no registers for dK and dV
+      values = keys;
+  }
+  choice.whySeparate = facts.whySeparate(facts.whyNotOrdered());
+  choice.kernels = BackwardKernelsAttr::get(problem.getContext(), DqAccumulation::separate, keys,
+                                            values ? ScheduleInterface(values) : ScheduleInterface(), queries);
+  return choice;
+}
+
+BackwardChoice attn::chooseBackwardKernels(BackwardOp backward, const TargetInfo &target, int64_t index) {
+  Facts facts(backward, target);
+  return target.specializesWarps ? chooseOnHopper(facts, index) : chooseTiled(facts, index);
+}
+
+BackwardChoice attn::backwardKernelsWith(BackwardOp backward, const TargetInfo &target, ScheduleInterface dkdv) {
+  BackwardChoice choice = chooseBackwardKernels(backward, target, /*index=*/0);
+  BackwardKernelsAttr kernels = choice.kernels;
+  choice.kernels = BackwardKernelsAttr::get(kernels.getContext(), kernels.getAccumulation(), dkdv,
+                                            kernels.getDv() ? dkdv : ScheduleInterface(), kernels.getDq());
+  choice.hasFallback = false;
+  return choice;
+}
+
+/// Why a schedule of dK and dV, or of dV alone, does not fit what the kernels do.
+static std::optional<std::string> refusalOfKeys(BackwardKernelsAttr kernels, ScheduleInterface keys,
+                                                const TargetInfo &target) {
+  WarpSpecializedInterface roles = warpSpecializationOf(keys);
+  bool isKnown =
+      target.specializesWarps ? llvm::isa<WarpSpecializedBackwardAttr>(keys) : llvm::isa<TiledBackwardAttr>(keys);
+  if (!isKnown)
+    return withSchedule("expected #tile." +
+                            llvm::Twine(target.specializesWarps ? "warp_specialized_backward" : "tiled_backward") +
+                            " for target `" + target.name + "`, got: ",
+                        keys);
+  if (keys.getKvTile() % (16 * keys.getWarps()) || statisticsTile % keys.getQTile() ||
+      (roles && keys.getKvTile() != 16 * keys.getWarps()))
+    return withSchedule(llvm::formatv("expected a q_tile that divides {0} and a kv_tile {1}, got: ", statisticsTile,
+                                      roles ? "of 16 rows for each warp" : "in multiples of 16 * warps"),
+                        keys);
+  if (!roles || keys != kernels.getDkdv())
+    return std::nullopt;
+  // A warpgroup has 64 rows of dQ, or half of their columns.
+  if (kernels.accumulates() && !roles.getDqColumns() &&
+      (keys.getQTile() % 64 || keys.getWarps() == 12 || keys.getQTile() > 16 * keys.getWarps()))
+    return withSchedule(
+        "expected a q_tile in multiples of 64, 4 or 8 warps, and a warpgroup for each 64 rows, where dQ is "
+        "accumulated, got: ",
+        keys);
+  if (roles.getDqColumns() && !kernels.accumulates())
+    return withSchedule("expected no dq_columns where dQ has a kernel of its own, got: ", keys);
+  if (roles.getDqColumns() && kernels.getDv())
+    return withSchedule("expected no dq_columns where dV has a kernel of its own, got: ", keys);
+  return std::nullopt;
+}
+
+/// The same of a schedule of dQ.
+static std::optional<std::string> refusalOfQueries(ScheduleInterface queries, const TargetInfo &target) {
+  bool isKnown =
+      target.specializesWarps ? llvm::isa<WarpSpecializedBackwardAttr>(queries) : llvm::isa<TiledBackwardAttr>(queries);
+  if (!isKnown || queries.getQTile() % (16 * queries.getWarps()) || statisticsTile % queries.getQTile() ||
+      (target.specializesWarps && queries.getQTile() != 16 * queries.getWarps()))
+    return withSchedule(
+        llvm::formatv("expected for dq #tile.{0} with a q_tile that divides {1}, {2}, got: ",
+                      target.specializesWarps ? "warp_specialized_backward" : "tiled_backward", statisticsTile,
+                      target.specializesWarps ? "of 16 rows for each warp" : "in multiples of 16 * warps"),
+        queries);
+  return std::nullopt;
+}
+
+namespace {
+class BackwardKernelsSchedule : public Schedule {
+public:
+  bool owns(mlir::Attribute schedule) const override {
+    return llvm::isa<BackwardKernelsAttr, TiledBackwardAttr, WarpSpecializedBackwardAttr>(schedule);
+  }
+
+  mlir::Attribute complete(Computation of, const TargetInfo &target, mlir::Attribute schedule) const override {
+    if (llvm::isa<BackwardKernelsAttr>(schedule))
+      return schedule;
+    return backwardKernelsWith(of.backward, target, llvm::cast<ScheduleInterface>(schedule)).kernels;
+  }
+
+  std::optional<std::string> refusal(Computation of, const TargetInfo &target,
+                                     mlir::Attribute schedule) const override {
+    auto kernels = llvm::cast<BackwardKernelsAttr>(schedule);
+    if (int64_t dim = widthOf(of.problem); dim > widestOfTiles)
+      return withSchedule(llvm::formatv("expected #tile.simt_rows for head dims beyond 256, got: dim {0} with ", dim),
+                          schedule);
+    if (kernels.accumulates() && !target.specializesWarps)
+      return withSchedule("expected a separate dQ kernel for target `" + target.name + "`, got: ", schedule);
+    Facts facts(of.backward, target);
+    bool mustBeOrdered = of.backward.getDeterministic(),
+         isUnordered = kernels.getAccumulation() == DqAccumulation::unordered;
+    if (const char *why = facts.whyNotOrdered(); why && kernels.accumulates() && (mustBeOrdered || !isUnordered))
+      return withSchedule(
+          llvm::formatv("expected {0}separate dQ accumulation ({1}), got: ", mustBeOrdered ? "" : "unordered or ", why),
+          schedule);
+    if (of.backward.getDeterministic() && kernels.accumulates() && kernels.getAccumulation() != DqAccumulation::ordered)
+      return withSchedule("expected ordered or separate dQ accumulation in a deterministic pass, got: ", schedule);
+    if (kernels.accumulates() && widthOf(of.problem) > 128 && sumColumns(of.problem.getDimQk()) == 192)
+      return withSchedule("expected a separate dQ kernel where warpgroups cannot divide its columns, got: ", schedule);
+    if (!kernels.getDv() && widthOf(of.problem) > 128 && !target.isHost())
+      return withSchedule("expected a dv kernel of its own for head dims beyond 128, got: ", schedule);
+    for (ScheduleInterface keys : {kernels.getDkdv(), kernels.getDv()})
+      if (keys)
+        if (std::optional<std::string> refusal = refusalOfKeys(kernels, keys, target))
+          return refusal;
+    return kernels.getDq() ? refusalOfQueries(kernels.getDq(), target) : std::nullopt;
+  }
+
+  std::string describe(Computation of, mlir::Attribute schedule) const override {
+    auto kernels = llvm::cast<BackwardKernelsAttr>(schedule);
+    std::string tiles = warpSpecializationOf(kernels.getDkdv()) ? "warp-specialized tiles" : "tiles";
+    if (of.problem.getQLayout().isPacked() || of.problem.getKLayout().isPacked())
+      tiles += " of packed rows";
+    return tiles + (!kernels.accumulates()                                 ? ", separate dQ kernel"
+                    : kernels.getAccumulation() == DqAccumulation::ordered ? ", ordered dQ accumulation"
+                                                                           : ", unordered dQ accumulation");
+  }
+
+  void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
+    auto kernels = llvm::cast<BackwardKernelsAttr>(schedule);
+    if (!lowering.limit)
+      writeDerivedArrays(of, lowering);
+    else if (kernels.getDv() &&
+             kernels.getDv().getKvTile() != kernels.getDkdv().getKvTile()) // which have one list of slots
+      kernels = BackwardKernelsAttr::get(kernels.getContext(), kernels.getAccumulation(), kernels.getDkdv(),
+                                         kernels.getDkdv(), kernels.getDq());
+    writeBackward(of.backward, lowering.program, lowering.target, kernels, lowering.limit);
+    writeArrayGrads(of.backward, lowering.program, lowering.target);
+  }
+};
+} // namespace
+
+const Schedule &attn::backwardKernels() {
+  static const BackwardKernelsSchedule schedule;
+  return schedule;
+}

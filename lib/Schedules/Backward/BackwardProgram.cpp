@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which kernels a backward pass becomes, and which tensors each of them reads and writes.
+//
+#include "BackwardKernel.h"
+#include "Metadata/TileListKernels.h"
+#include "Schedules/Common/KernelArguments.h"
+#include "attn/Schedules/KeyWalk.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const TargetInfo &target,
+                         BackwardKernelsAttr kernels, std::optional<ShortLimit> limit) {
+  ProblemOp problem = backward.getProblemOp();
+  OpBuilder b(backward);
+  Location loc = backward.getLoc();
+  auto module = backward->getParentOfType<ModuleOp>();
+  auto nameOf = [&](StringRef suffix) {
+    return suffix.empty() ? backward.getSymName().str() : freeSymbol(module, backward.getSymName() + suffix);
+  };
+  StringRef generic = target.generic();
+  ScheduleInterface dkdv = kernels.getDkdv();
+  bool accumulates = kernels.accumulates();
+  int64_t dqRows = accumulates ? dkdv.getQTile() : kernels.getDq().getQTile();
+  const LongWorkTiles lists[] = {{0, statisticsTile}, {1, dkdv.getKvTile()}, {2, dqRows}};
+  bool listsWorkTiles = limit && problem.getQLayout().isPacked(); // of dense rows, all sequences are long, or none
+  if (listsWorkTiles)
+    writeWorkTileLists(backward, program, generic, *limit, lists);
+  bool visits = hasTileLists(problem, dkdv);
+  if (visits)
+    writeTileLists(backward, program, generic, dkdv, /*ofKeys=*/true);
+  if (visits && !accumulates)
+    writeTileLists(backward, program, generic, kernels.getDq(), /*ofKeys=*/false);
+  bool alone = storesDqDirectly(problem, kernels);
+  using program::Effect;
+  auto make = [&](StringRef suffix, ArrayRef<TensorUse> tensors, bool keys, bool boxes, ScheduleInterface schedule) {
+    SmallVector<TensorUse> all(tensors);
+    if (listsWorkTiles)
+      all.push_back({workTileLists(true)[keys ? 1 : suffix == "_preprocess" ? 0 : 2].name});
+    auto arguments = KernelArguments::ofBackward(backward, all, boxes, [&](StringRef tensor) {
+      return tensor == "k" || tensor == "v" ? schedule.getKvTile() : schedule.getQTile();
+    });
+    LayoutAttr layout = keys ? problem.getKLayout() : problem.getQLayout();
+    int64_t heads = keys ? problem.getKvHeads() : problem.getHeads();
+    KernelGrid grid = {layout.isPacked(), heads, keys};
+    if (limit)
+      grid.longer = b.getDenseI64ArrayAttr({limit->queries, limit->keys});
+    // Short sequences are another kernel's, and rows of dQ that one key tile sees that tile's.
+    grid.part = limit ? 1 : 0, grid.parts = limit ? 2 : 1;
+    if (alone)
+      grid.partOfDq = {grid.part + (keys ? 0 : 1), grid.parts + 1};
+    return arguments.makeKernel(program, b, loc, nameOf(suffix), boxes ? target.name : generic, grid, schedule);
+  };
+  SmallVector<TensorUse> prepared = {
+      {"o"}, {"lse"}, {"do"}, {"row_statistics", Effect::write}, {"row_statistics_head"}, {"row_statistics_kind"}};
+  if (backward.getDlse())
+    prepared.push_back({"dlse"});
+  DqAccumulation order = kernels.getAccumulation();
+  bool inOrder = accumulates && order != DqAccumulation::unordered; // the first to come writes
+  // The kernel of dV has time to clear, if each of its blocks has a number.
+  bool clears = accumulates && kernels.getDv() && !limit && !inOrder;
+  if (accumulates && !clears)
+    prepared.push_back({inOrder ? "dq_semaphore" : "dq_accumulator", Effect::write});
+  writePreprocess(problem,
+                  make("_preprocess", prepared, false, false,
+                       AuxiliaryAttr::get(b.getContext(), /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4)),
+                  exponentOfProbabilities(problem, target.name));
+  auto gradients = [&](StringRef suffix, GradientResults results, ScheduleInterface schedule) {
+    SmallVector<TensorUse> tensors = {
+        {"q"}, {"k"}, {"do"}, {"row_statistics"}, {"row_statistics_head"}, {"row_statistics_kind"}};
+    auto add = [&](bool wanted, StringRef tensor, Effect effect = Effect::write) {
+      if (wanted)
+        tensors.push_back({tensor, effect});
+    };
+    add(results.dk || results.dq, "v", Effect::read);
+    add(results.dq || results.alone, "dq");
+    add(results.dk, "dk");
+    add(results.dv, "dv");
+    add(results.sums(), "dq_accumulator",
+        inOrder ? Effect::write : Effect::update); // the first in order stores, others add
+    add(results.clears, "dq_accumulator");
+    add(results.isOrdered(), "dq_semaphore", Effect::update);
+    bool ofKeys = !results.dq; // whose lists are of tiles of one size
+    if (visits && (!ofKeys || (schedule.getKvTile() == dkdv.getKvTile() && schedule.getQTile() == dkdv.getQTile())))
+      tensors.push_back({tileLists(ofKeys).list});
+    writeGradients(problem, make(suffix, tensors, /*keys=*/!results.dq, target.specializesWarps, schedule), results);
+  };
+  if (kernels.getDv()) {
+    gradients("_dv", {.dv = true, .clears = clears}, kernels.getDv());
+    gradients("", {.dk = true, .order = order}, dkdv);
+  } else {
+    gradients("", {.dk = true, .dv = true, .order = order, .alone = alone}, dkdv);
+  }
+  if (accumulates) {
+    int64_t blocks = sumColumns(problem.getDimQk()) > 128 ? 3 : 4; // as many as have registers for a row's columns
+    auto schedule = AuxiliaryAttr::get(b.getContext(), dqRows, 16, dqRows / 16, blocks);
+    SmallVector<TensorUse> tensors = {{"dq", Effect::write}, {"dq_accumulator"}, {"row_statistics_head"}};
+    if (inOrder)
+      tensors.push_back({"dq_semaphore"});
+    RoundedSums sums = {sumFragmentColumns(problem, dkdv), addsFromRegisters(problem, dkdv, order, !kernels.getDv()),
+                        clears, alone};
+    writePostprocess(problem, make("_postprocess", tensors, false, false, schedule), sums);
+  } else {
+    gradients("_dq", {.dq = true}, kernels.getDq());
+  }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "BackwardWalk.h"
+#include "Metadata/TileListKernels.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+BackwardWalk::BackwardWalk(ProblemOp problem, KernelOp kernel, GradientResults results)
+    : BackwardBody(problem, kernel), schedule(kernel.getSchedule()), results(results), ofKeys(kernel.getKeys()),
+      reduces(kernel.isPersistent() && kernel.getRoles().getDqColumns()),
+      lists(kernel.getArg(tileLists(kernel.getKeys()).list)) {}
+
+bool BackwardWalk::onlyModifierHasSmall() {
+  SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
+  return modifiers.size() == 1 && modifiers.front().smallBelow(scaleOfProducts(), errorOfScores()) > 0;
+}
+
+void BackwardWalk::findWalk() {
+  findArrays();
+  walk.emplace(problem.getMask(), scope);
+  allTests = walk->numbers();
+}
+
+SmallVector<KeyRun> BackwardWalk::findRuns(Index first, Index rows, int64_t most) {
+  Interval own = {first, math.add(first, rows)};
+  SmallVector<KeyRun> runs;
+  if (lists) {
+    int64_t tileRows = ofKeys ? schedule.getKvTile() : schedule.getQTile();
+    ListedWalk listed =
+        listedWalk(*walk, ofKeys, kernelIsPacked() ? slot.number : math.floorDiv(slot.first, tileRows), tileRows);
+    runs = listed.runs, tileAt = listed.tileAt;
+  } else {
+    runs = ofKeys ? walk->queryRuns(math, own, schedule.getQTile()) : walk->runs(math, own, schedule.getKvTile());
+  }
+  // Last queries first: where later keys have later queries, each tile then comes to its first one while the tile
+  // before is two or more further.
+  if (results.isOrdered()) {
+    assert(!lists && "lists of tiles have an order of their own (BackwardKernelsSchedule)");
+    Index tiles = math.named(math.ceilDiv(lenQ, schedule.getQTile()), "query_tiles");
+    runs = mirrored(math, runs, tiles);
+    tileAt = [=, this](Index j) { return math.sub(math.sub(tiles, 1), j); };
+  }
+  if (results.sums()) // keys behind the last one would join dQ
+    testAll(runs, math.lt(rows, most));
+  return runs;
+}
+
+SmallVector<Value> BackwardWalk::findOwnBounds(ArrayRef<KeyRun> runs) {
+  constexpr int64_t rows = 64;
+  bool narrow = schedule.getQTile() <= rows; // else they see something of each
+  // Packed rows and turns leave no registers for the bounds then, and what asks where scores are gets slower.
+  bool modified = !problem.getModifiers().empty() &&
+                  (kernelIsPacked() || results.order == DqAccumulation::ordered || !onlyModifierHasSmall());
+  if (!reduces || !narrow || modified || !sparesRegisters() || lists || runs.size() != 1 || !walk->hidesKeys() ||
+      !walk->hasOneRun())
+    return {};
+  Index before = math.mul(Index(Value(IndexOp::create(b, loc, IndexKind::warpgroup))), rows),
+        count = math.sub(slot.rows, before);
+  SmallVector<KeyRun> own = findRuns(math.add(slot.first, before), math.min(count, rows), rows);
+  const KeyRun &all = runs.front();
+  if (own.size() != 1 || own.front().tests != all.tests)
+    return {};
+  SmallVector<Index> &bounds = own.front().bounds;
+  bounds.front() = math.clamp(bounds.front(), all.bounds.front(), all.bounds.back());
+  bounds.back() =
+      math.select(math.lt(0, count), math.clamp(bounds.back(), bounds.front(), all.bounds.back()), bounds.front());
+  return llvm::map_to_vector(bounds, [&](Index bound) { return math.value(bound); });
+}
+
+void BackwardWalk::testAll(MutableArrayRef<KeyRun> runs, Cond cond) {
+  for (KeyRun &run : runs) {
+    size_t i = llvm::find_if(run.tests, [](auto &tests) { return tests.empty(); }) - run.tests.begin();
+    if (i == run.tests.size())
+      continue;
+    if (i + 1 == run.tests.size() && i == 0) { // nothing is tested yet
+      run.bounds.insert(run.bounds.begin(), run.bounds.front());
+      run.tests.insert(run.tests.begin(), allTests);
+      ++i;
+    }
+    if (i > 0)
+      run.bounds[i] = math.select(cond, run.bounds[i + 1], run.bounds[i]);
+    else
+      run.bounds[i + 1] = math.select(cond, run.bounds[i], run.bounds[i + 1]);
+  }
+}
+
+Cond BackwardWalk::adds(Index other, Index tile) {
+  Index first = math.mul(other, schedule.getKvTile());
+  Interval keys = {first, math.min(math.add(first, schedule.getKvTile()), scope.lenK)};
+  IntervalList tiles = llvm::map_to_vector(walk->queryRuns(math, keys, schedule.getQTile()), [](const KeyRun &run) {
+    return Interval{run.bounds.front(), run.bounds.back()};
+  });
+  return contains(math, tiles, tile);
+}
+
+Cond BackwardWalk::seesFirstKeyTileOnly(Index tile, Index q0) {
+  Interval queries = {q0, math.min(math.add(q0, schedule.getQTile()), lenQ)};
+  SmallVector<KeyRun> runs = walk->runs(math, queries, schedule.getKvTile());
+  Cond alone = adds(0, tile);
+  for (const KeyRun &run : runs)
+    alone = math.logicalAnd(math.le(run.bounds.back(), 1), alone);
+  return alone;
+}

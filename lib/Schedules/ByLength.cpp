@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `by_length`: short sequences of a batch have one schedule, long ones another (docs/Schedules/by_length.md).
+//
+#include "Metadata/DerivedArrays.h"
+#include "Schedules/Backward/ArrayGradKernels.h"
+#include "Schedules/Backward/BackwardKernel.h"
+#include "Schedules/Common/Registry.h"
+#include "Schedules/Common/Rules.h"
+#include "Schedules/Short/SequenceKernel.h"
+#include "Schedules/Short/ShortBackward.h"
+
+using namespace attn;
+using namespace attn::tile;
+
+// Measured on an H200 (docs/Schedules/by_length.md). A turn of a block of one warp takes a sixteenth of what the other
+// kernels take for a tile of 128 rows and keys, a pair of a row and a key on SIMT tiles a thousandth: so there may be
+// four turns over rows and four over keys, or a thousand pairs. Beyond 64 rows the others are ahead in any case.
+static ShortLimit shortLimit(ProblemOp problem, ScheduleInterface schedule) {
+  if (auto tiles = llvm::dyn_cast<CtaPerSequenceAttr>(schedule)) {
+    int64_t queries = tiles.getFragmentRows() / schedule.getPackHeads(), keys = llvm::alignTo(schedule.getKvTile(), 16);
+    return {std::clamp<int64_t>(4 * queries, 16, std::max<int64_t>(64, queries)),
+            std::clamp<int64_t>(4 * keys / kvHeadsOf(problem, schedule), 16, 128)};
+  }
+  return problem.expectedKeys().value_or(1) <= 128 ? ShortLimit{8, 128} : ShortLimit{4, 1023};
+}
+
+// What does not fit a tile is on SIMT tiles, where a pair takes 0.13 ns and the other kernels 60 ns a sequence and
+// head.
+static ShortLimit shortLimit(BackwardOp backward, ScheduleInterface schedule) {
+  ProblemOp problem = backward.getProblemOp();
+  if (warpSpecializationOf(schedule))
+    return {schedule.getQTile(), keysOfAll(schedule)};
+  if (llvm::isa<CtaPerSequenceAttr>(schedule))
+    return {std::max<int64_t>(schedule.getQueries(), 16),
+            std::max<int64_t>(schedule.getKvTile() / kvHeadsOf(problem, schedule), 16)};
+  return {8, 64};
+}
+
+namespace {
+class ByLengthSchedule : public Schedule {
+public:
+  bool owns(mlir::Attribute schedule) const override { return llvm::isa<ByLengthAttr>(schedule); }
+
+  mlir::Attribute complete(Computation of, const TargetInfo &target, mlir::Attribute schedule) const override {
+    auto both = llvm::cast<ByLengthAttr>(schedule);
+    auto part = [&](mlir::Attribute one) {
+      const Schedule *owner = scheduleOf(of, one);
+      return owner ? owner->complete(of, target, one) : one;
+    };
+    mlir::Attribute forShort = part(both.getShortSequences());
+    if (auto completed = llvm::dyn_cast<ByLengthAttr>(forShort)) // kernels for long sequences are given
+      forShort = completed.getShortSequences();
+    return ByLengthAttr::get(both.getContext(), llvm::cast<ScheduleInterface>(forShort), part(both.getLongSequences()));
+  }
+
+  std::optional<std::string> refusal(Computation of, const TargetInfo &target,
+                                     mlir::Attribute schedule) const override {
+    auto both = llvm::cast<ByLengthAttr>(schedule);
+    bool packed = of.problem.getQLayout().isPacked() && of.problem.getKLayout().isPacked();
+    if (!packed && !warpSpecializationOf(both.getShortSequences())) // which computes dense sequences, too
+      return withSchedule("expected packed rows and keys for schedules by length, got: ", schedule);
+    for (mlir::Attribute one : {mlir::Attribute(both.getShortSequences()), both.getLongSequences()}) {
+      const Schedule *owner = scheduleOf(of, one);
+      if (!owner)
+        return withSchedule("expected schedules of this pass, got: ", one);
+      if (std::optional<std::string> refusal = owner->refusal(of, target, one))
+        return refusal;
+    }
+    return std::nullopt;
+  }
+
+  std::string describe(Computation of, mlir::Attribute schedule) const override {
+    auto both = llvm::cast<ByLengthAttr>(schedule);
+    auto part = [&](mlir::Attribute one) { // which may be given, and belong to the other pass
+      const Schedule *owner = scheduleOf(of, one);
+      return owner ? owner->describe(of, one) : withSchedule("", one);
+    };
+    return part(both.getShortSequences()) + " for short sequences, " + part(both.getLongSequences()) + " for long ones";
+  }
+};
+
+class ByLengthForward : public ByLengthSchedule {
+public:
+  mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &why) const override {
+    if (!mayBeLonger(of.problem))
+      return {};
+    std::string how;
+    areSequencesShort(of.problem, why);
+    auto forShort = llvm::cast<ScheduleInterface>(chooseForShort(of.problem, target, how));
+    why += ", and " + how + "; without max_seqlen some sequences may be longer";
+    return ByLengthAttr::get(of.problem.getContext(), forShort, chooseTiles(of.problem, target));
+  }
+
+  void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
+    auto both = llvm::cast<ByLengthAttr>(schedule);
+    writeDerivedArrays(of, lowering);
+    lowering.limit = shortLimit(of.problem, both.getShortSequences());
+    scheduleOf(of, both.getLongSequences())->lower(of, both.getLongSequences(), lowering);
+    scheduleOf(of, both.getShortSequences())->lower(of, both.getShortSequences(), lowering);
+  }
+};
+
+class ByLengthBackward : public ByLengthSchedule {
+public:
+  void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
+    auto both = llvm::cast<ByLengthAttr>(schedule);
+    auto kernels = llvm::cast<BackwardKernelsAttr>(both.getLongSequences());
+    writeDerivedArrays(of, lowering);
+    lowering.limit = shortLimit(of.backward, both.getShortSequences());
+    lowering.classesOfDq = storesDqDirectly(of.problem, kernels) ? 3 : 2;
+    scheduleOf(of, both.getShortSequences())->lower(of, both.getShortSequences(), lowering);
+    scheduleOf(of, kernels)->lower(of, kernels, lowering);
+  }
+};
+} // namespace
+
+const Schedule &attn::byLengthForward() {
+  static const ByLengthForward schedule;
+  return schedule;
+}
+
+const Schedule &attn::byLengthBackward() {
+  static const ByLengthBackward schedule;
+  return schedule;
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What bodies of kernels are written with: arguments by their names, index
+// arithmetic, and where the rows of tensors lie.
+//
+#ifndef ATTN_LIB_SCHEDULES_KERNELBODY_H
+#define ATTN_LIB_SCHEDULES_KERNELBODY_H
+
+#include "attn/Schedules/AttnToTile.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace attn {
+
+/// Of any kernel.
+class KernelBody {
+protected:
+  /// Writes at the end of `kernel`, whose arguments are `KernelArguments`.
+  KernelBody(tile::KernelOp kernel)
+      : b(mlir::OpBuilder::atBlockEnd(&kernel.getBody().front())), loc(kernel.getLoc()), math(b, loc) {
+    for (auto [name, arg] :
+         llvm::zip(kernel.getArgNames().getAsValueRange<mlir::StringAttr>(), kernel.getBody().getArguments()))
+      args[name] = arg;
+  }
+
+  //===------------------------------------------------------------------===//
+  // Arithmetic
+  //===------------------------------------------------------------------===//
+
+  Index arg(llvm::StringRef name) { return Index(args[name]); }
+  Index div(Index a, Index d) {
+    if (d.isConstant())
+      return math.floorDiv(a, d.getNumber());
+    return mlir::Value(mlir::arith::DivUIOp::create(b, loc, math.value(a), math.value(d)));
+  }
+  Index rem(Index a, Index d) {
+    return mlir::Value(mlir::arith::RemUIOp::create(b, loc, math.value(a), math.value(d)));
+  }
+  /// Of two numbers that are not known yet.
+  Index times(Index a, Index c) { return mul(math.value(a), math.value(c)); }
+  mlir::Value wide(Index a) { return mlir::arith::ExtSIOp::create(b, loc, b.getI64Type(), math.value(a)); }
+  mlir::Value wide(int64_t a) { return mlir::arith::ConstantIntOp::create(b, loc, a, 64); }
+  mlir::Value mul(mlir::Value a, mlir::Value c) { return mlir::arith::MulIOp::create(b, loc, a, c); }
+  mlir::Value add(mlir::Value a, mlir::Value c) { return mlir::arith::AddIOp::create(b, loc, a, c); }
+
+  //===------------------------------------------------------------------===//
+  // Loops and branches
+  //===------------------------------------------------------------------===//
+
+  /// Code from here on is in a loop, for (i = from; i < end; i += step), of which this is `i`.
+  Index enterLoop(llvm::StringRef name, Index from, Index end, Index step) {
+    auto turns = mlir::scf::ForOp::create(b, loc, math.value(from), math.value(end), math.value(step));
+    turns.getInductionVar().setLoc(mlir::NameLoc::get(b.getStringAttr(name), loc));
+    b.setInsertionPointToStart(turns.getBody());
+    return mlir::Value(turns.getInductionVar());
+  }
+  /// Only what `body` writes is.
+  void loop(llvm::StringRef name, Index from, Index end, Index step, llvm::function_ref<void(Index)> body) {
+    mlir::OpBuilder::InsertionGuard guard(b);
+    body(enterLoop(name, from, end, step));
+  }
+  void onlyIf(Cond condition, llvm::function_ref<void()> body) {
+    auto branch = mlir::scf::IfOp::create(b, loc, math.value(condition));
+    mlir::OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    body();
+  }
+
+  mlir::OpBuilder b;
+  mlir::Location loc;
+  IndexMath math;
+  llvm::StringMap<mlir::Value> args;
+};
+
+/// Of a kernel on the tensors of a problem.
+class ProblemBody : protected KernelBody {
+protected:
+  ProblemBody(ProblemOp problem, tile::KernelOp kernel) : KernelBody(kernel), problem(problem) {}
+
+  /// Of queries, or of keys.
+  LayoutAttr layoutOf(bool keys) { return keys ? problem.getKLayout() : problem.getQLayout(); }
+  /// Of a packed side, the array that says where sequences begin.
+  mlir::Value startsOf(bool keys) {
+    return args[std::string(layoutOf(keys).getPadded() ? "padded_offsets_" : "cu_seqlens_") + (keys ? "kv" : "q")];
+  }
+  /// Tokens of all sequences of a packed side, positions of each of a dense one.
+  Index extentOf(bool keys) {
+    if (layoutOf(keys).isPacked())
+      return arg(keys ? "total_kv" : "total_q");
+    return arg(keys ? "seqlen_kv" : "seqlen_q");
+  }
+  /// Tiles of `rows` of these: the slots of all sequences, or the tiles of each.
+  Index tilesOf(bool keys, int64_t rows) {
+    return layoutOf(keys).isPacked() ? workTileCount(extentOf(keys), rows) : math.ceilDiv(extentOf(keys), rows);
+  }
+  /// Tiles of `rows` rows that the grid of a packed problem has (rt::GridRule).
+  Index slots(int64_t rows) { return workTileCount(arg("total_q"), rows); }
+  Index workTileCount(Index total, int64_t rows) {
+    return math.add(math.add(math.floorDiv(total, rows), arg("batch")), 2);
+  }
+  /// The slot of a sequence's first tile, by its first row among all tokens.
+  Index firstWorkTile(Index firstRow, Index batch, int64_t rows) {
+    return math.add(math.add(math.floorDiv(firstRow, rows), batch), 1);
+  }
+
+  //===------------------------------------------------------------------===//
+  // Addresses
+  //===------------------------------------------------------------------===//
+
+  /// The row `row` (of the sequence, or of all tokens when packed) of a head.
+  mlir::Value rowPointer(llvm::StringRef tensor, Index row, Index batch, Index head) {
+    mlir::Value offset = mul(wide(head), args[(tensor + "_head").str()]);
+    if (!row.is(0))
+      offset = add(mul(wide(row), args[(tensor + "_row").str()]), offset);
+    if (mlir::Value stride = args.lookup((tensor + "_batch").str()))
+      offset = add(mul(wide(batch), stride), offset);
+    mlir::Location named = mlir::NameLoc::get(b.getStringAttr(tensor + "_rows"), loc);
+    return tile::AdvanceOp::create(b, named, args[tensor], offset);
+  }
+
+  /// Likewise of lse or its gradient.
+  mlir::Value statisticPointer(llvm::StringRef tensor, Index row, Index batch, Index head) {
+    mlir::Value offset = add(mul(wide(head), args[(tensor + "_head").str()]), wide(row));
+    if (mlir::Value stride = args.lookup((tensor + "_batch").str()))
+      offset = add(mul(wide(batch), stride), offset);
+    return tile::AdvanceOp::create(b, loc, args[tensor], offset);
+  }
+  mlir::Value lsePointer(Index row, Index batch, Index head) { return statisticPointer("lse", row, batch, head); }
+
+  /// Rows of q's tensor, of all sequences: what `partial_o`, `partial_max`, `partial_sum` and `dq_accumulator` have for
+  /// each head.
+  Index rowsInAll() { return problem.getQLayout().isPacked() ? arg("total_q") : times(arg("batch"), arg("seqlen_q")); }
+
+  /// Which of them is a row (of the sequence, or of all tokens when packed)?
+  Index rowInAll(Index row, Index batch) {
+    return problem.getQLayout().isPacked() ? row : math.add(times(batch, arg("seqlen_q")), row);
+  }
+
+  /// The same row among the results of parts: a contiguous [splits, heads, rows, width].
+  mlir::Value partialPointer(llvm::StringRef tensor, int64_t width, Index split, Index row, Index batch, Index head) {
+    mlir::Value heads = add(mul(wide(split), wide(int64_t(problem.getHeads()))), wide(head));
+    mlir::Value offset = add(mul(heads, wide(rowsInAll())), wide(rowInAll(row, batch)));
+    mlir::Location named = mlir::NameLoc::get(b.getStringAttr(tensor + "_rows"), loc);
+    return tile::AdvanceOp::create(b, named, args[tensor], mul(offset, wide(width)));
+  }
+
+  ProblemOp problem;
+};
+
+} // namespace attn
+
+#endif // ATTN_LIB_SCHEDULES_KERNELBODY_H

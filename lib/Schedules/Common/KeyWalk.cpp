@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Schedules/KeyWalk.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace attn;
+
+// Launching two more kernels takes as long as attending to some hundred keys.
+bool attn::mayListTiles(ProblemOp problem) {
+  return problem.expectedKeys().value_or(INT32_MAX) > 1024 && leavesTilesOut(problem.getMask());
+}
+
+bool attn::hasTileLists(ProblemOp problem, tile::ScheduleInterface schedule) {
+  return !llvm::isa<tile::SimtRowsAttr, tile::SplitKvAttr>(schedule) && schedule.getQueries() % 16 == 0 &&
+         mayListTiles(problem);
+}
+
+KeyWalk::KeyWalk(MaskInterface mask, MaskScope scope) : mask(mask), scope(scope) {
+  // Whether rows are intervals, and whether they have a lower end, does not
+  // depend on the numbers one asks with.
+  Index any = Index::position(1);
+  MaskScope probe{any, any, any, any, [](unsigned, Index) { return Index::runtime(1); }};
+  IndexMath math;
+  unsigned first = 0;
+  for (MaskInterface conjunct : mask.conjuncts()) {
+    auto rows = conjunct.rowIntervals(math, probe.ofChild(first), any);
+    bool single = rows && rows->size() == 1;
+    (single ? intervals : others).push_back({conjunct, scope.ofChild(first)});
+    lower |= single && !rows->front().lo.is(0);
+    hides |= !isa<FullMaskAttr>(conjunct);
+    first += conjunct.operands().size();
+  }
+}
+
+Interval KeyWalk::row(IndexMath &math, Index q) {
+  Interval row = {0, scope.lenK};
+  for (Conjunct &c : intervals) {
+    // Its ends need not be cut off: `hi` starts at lenK, and keys are never negative.
+    Interval i = c.mask.rowIntervals(math, c.scope.uncut(), q)->front();
+    row = {row.lo.is(0) ? i.lo
+           : i.lo.is(0) ? row.lo
+                        : math.max(row.lo, i.lo),
+           i.hi == scope.lenK ? row.hi : math.min(i.hi, row.hi)};
+  }
+  return row;
+}
+
+static constexpr int64_t probeLength = 1 << 20; // long beside any window
+
+/// A sequence to ask a mask about ahead of all lengths.
+static MaskScope probeScope() {
+  MaskScope probe;
+  probe.lenQ = probe.lenK = Index::position(probeLength);
+  probe.load = [](unsigned, Index) { return Index::runtime(1); };
+  return probe;
+}
+
+bool attn::someEndInFirstTile(MaskInterface mask, bool someAreShort) {
+  IndexMath math;
+  auto keysOf = [&](int64_t q) {
+    return mask.keyRanges(math, probeScope(), {Index::position(q), Index::position(q + 64)}).some;
+  };
+  IntervalList later = keysOf(probeLength / 2), first = keysOf(0);
+  if (later.size() != 1 || first.size() != 1)
+    return false;
+  return someAreShort || (later.front().lo.is(0) && countOf(first) <= 128 && countOf(first) < countOf(later));
+}
+
+unsigned attn::comparesOf(MaskInterface mask) {
+  unsigned compares = 0;
+  for (MaskInterface child : mask.children())
+    compares += comparesOf(child);
+  if (compares)
+    return compares;
+  IndexMath math;
+  MaskScope scope = probeScope();
+  for (const Interval &keys : mask.rowIntervals(math, scope, Index::position(probeLength / 2)).value_or(IntervalList()))
+    compares += (keys.lo.getNumber() > 0) + (keys.hi.getNumber() < probeLength);
+  return std::max(compares, 1u);
+}
+
+bool attn::dividesRows(MaskInterface mask) {
+  auto chunk = llvm::dyn_cast<ChunkMaskAttr>(mask);
+  return chunk ? !llvm::isPowerOf2_64(chunk.getLength()) : llvm::any_of(mask.children(), dividesRows);
+}
+
+bool attn::showsIntervals(MaskInterface mask) {
+  auto children = mask.children();
+  if (!children.empty())
+    return llvm::all_of(children, showsIntervals);
+  IndexMath math;
+  return mask.rowIntervals(math, probeScope(), Index::position(0)).has_value();
+}
+
+int64_t KeyWalk::keysOf(int64_t q) { return countKeys(mask, probeScope(), q); }
+
+/// The queries of some keys' walk.
+static IntervalList queriesOf(MaskInterface mask, int64_t firstKey) {
+  IndexMath math;
+  Interval keys = {Index::position(firstKey), Index::position(firstKey + 128)};
+  return mask.queryRanges(math, probeScope(), keys).some;
+}
+
+bool KeyWalk::hasOneRun() { return queriesOf(mask, probeLength / 2).size() == 1; }
+
+bool KeyWalk::beginsWithLongest() {
+  return countOf(queriesOf(mask, 0)) > 4 * countOf(queriesOf(mask, probeLength / 2));
+}
+
+bool KeyWalk::growsWithRows() { return keysOf(probeLength - 1) > keysOf(probeLength / 2) * 5 / 4; }
+
+bool KeyWalk::isShort(int64_t most) { return hasOneRun() && !beginsWithLongest() && keysOf(probeLength - 1) <= most; }
+
+bool KeyWalk::slides() {
+  IndexMath math;
+  auto lastOf = [&](int64_t q) {
+    IntervalList keys = mask.keyRanges(math, probeScope(), {Index::position(q), Index::position(q + 1)}).some;
+    return keys.empty() ? 0 : keys.back().hi.getNumber();
+  };
+  return lastOf(probeLength / 2) != lastOf(probeLength / 2 + 1);
+}
+
+bool KeyWalk::isLocal() { return keysOf(probeLength - 1) < probeLength / 8; }
+
+llvm::SmallVector<Cond> KeyWalk::tests(IndexMath &math, Index q, Index k) {
+  llvm::SmallVector<Cond> tests;
+  Interval visible = row(math, q);
+  if (lower)
+    tests.push_back(math.le(visible.lo, k));
+  tests.push_back(math.lt(k, visible.hi));
+  for (Conjunct &c : others)
+    tests.push_back(c.mask.emitKeep(math, c.scope, q, k));
+  return tests;
+}
+
+KeyWalk::Tests KeyWalk::numbers(bool withLower) {
+  Tests numbers;
+  for (int64_t test = lower && !withLower, n = (lower ? 2 : 1) + others.size(); test < n; ++test)
+    numbers.push_back(test);
+  return numbers;
+}
+
+llvm::SmallVector<KeyRun> KeyWalk::runs(IndexMath &math, Interval queries, int64_t kvTile) {
+  // Behind a full tile of a single run no key lies before any row's first one.
+  queries = {queries.lo.atLeast(0), queries.hi.atLeast(0)};
+  return runsOf(math, mask.keyRanges(math, scope, queries), kvTile, numbers(/*withLower=*/false), std::nullopt);
+}
+
+llvm::SmallVector<KeyRun> KeyWalk::queryRuns(IndexMath &math, Interval keys, int64_t qTile) {
+  keys = {keys.lo.atLeast(0), keys.hi.atLeast(0)};
+  return runsOf(math, mask.queryRanges(math, scope, keys), qTile, numbers(/*withLower=*/true), scope.lenQ);
+}
+
+llvm::SmallVector<KeyRun> KeyWalk::runsOf(IndexMath &math, const TileRanges &ranges, int64_t tile, const Tests &last,
+                                          std::optional<Index> whole) {
+  const Tests every = numbers(/*withLower=*/true);
+
+  // Each run has at most one stretch of full tiles: that of the interval of
+  // `all` with its place, counted from the end. Others would be as right but are
+  // rarely there, and every stretch is one more loop.
+  size_t skipped = ranges.some.size() - std::min(ranges.some.size(), ranges.all.size());
+  llvm::SmallVector<KeyRun> runs;
+  Index cursor = 0; // first tile not yet visited
+  for (auto [i, some] : llvm::enumerate(ranges.some)) {
+    KeyRun run;
+    Index begin = math.floorDiv(some.lo, tile), end = math.ceilDiv(some.hi, tile);
+    if (!runs.empty())
+      begin = math.max(begin, cursor);
+    Cond live = some.lo.is(0) ? Cond::of(true) : math.lt(some.lo, some.hi);
+    end = math.select(live, end, begin); // an empty interval has no tile, not the one it lies in
+    if (!runs.empty())
+      end = math.max(begin, end);
+    begin = math.named(begin, "begin");
+    end = math.named(end, "end");
+
+    run.bounds.push_back(begin);
+    auto extend = [&](Index to, llvm::ArrayRef<int64_t> tests) {
+      if (to == run.bounds.back())
+        return;
+      run.bounds.push_back(to);
+      run.tests.emplace_back(tests);
+    };
+    bool single = ranges.some.size() == 1;
+    bool hasFull = i >= skipped && !ranges.all.empty();
+    if (hasFull) {
+      const Interval &all = ranges.all[ranges.all.size() - (ranges.some.size() - i)];
+      bool open = whole && all.hi == *whole && some.hi == *whole;
+      Index from = math.ceilDiv(all.lo, tile), to = open ? end : math.floorDiv(all.hi, tile);
+      if (!(from == begin))
+        from = math.min(math.max(from, begin), end);
+      if (!open)
+        to = math.min(from.is(0) ? to : math.max(to, from), end);
+      extend(math.named(from, "full_begin"), every);
+      extend(open ? end : math.named(to, "full_end"), {});
+    }
+    extend(end, hasFull && single ? last : every);
+    if (run.tests.empty())
+      continue;
+    // NOTE: empty intervals stand anywhere, so they must not move the cursor.
+    if (i + 1 < ranges.some.size())
+      cursor = math.select(live, end, cursor);
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+Index attn::countTiles(IndexMath &math, llvm::ArrayRef<KeyRun> runs) {
+  Index count = 0;
+  for (const KeyRun &run : runs)
+    count = math.add(count, math.sub(run.bounds.back(), run.bounds.front()));
+  return count;
+}
+
+void attn::cutTiles(IndexMath &math, llvm::MutableArrayRef<KeyRun> runs, Index from, Index to) {
+  Index before = 0; // tiles of the runs before
+  for (KeyRun &run : runs) {
+    Index begin = run.bounds.front(), count = math.sub(run.bounds.back(), begin);
+    auto within = [&](Index tile) {
+      tile = math.sub(tile, before);
+      return math.add(begin, runs.size() == 1 ? tile : math.clamp(tile, 0, count));
+    };
+    Index first = math.named(within(from), "begin"), behind = math.named(within(to), "end");
+    for (Index &bound : llvm::drop_end(llvm::drop_begin(run.bounds)))
+      bound = math.clamp(bound, first, behind);
+    run.bounds.front() = first;
+    run.bounds.back() = behind;
+    before = math.add(before, count);
+  }
+}
+
+llvm::SmallVector<KeyRun> attn::mirrored(IndexMath &math, llvm::ArrayRef<KeyRun> runs, Index tiles) {
+  llvm::SmallVector<KeyRun> reversed;
+  for (const KeyRun &run : llvm::reverse(runs)) {
+    KeyRun &other = reversed.emplace_back();
+    for (Index bound : llvm::reverse(run.bounds))
+      other.bounds.push_back(math.sub(tiles, bound));
+    other.tests.assign(run.tests.rbegin(), run.tests.rend());
+  }
+  return reversed;
+}
+
+Interval attn::hullOf(IndexMath &math, llvm::ArrayRef<KeyRun> runs) {
+  Interval hull = {0, 0};
+  if (runs.empty())
+    return hull;
+  auto any = [&](const KeyRun &run) { return math.lt(run.bounds.front(), run.bounds.back()); };
+  hull = {runs.back().bounds.front(), runs.front().bounds.back()};
+  for (const KeyRun &run : llvm::reverse(runs.drop_back()))
+    hull.lo = math.select(any(run), run.bounds.front(), hull.lo);
+  for (const KeyRun &run : runs.drop_front())
+    hull.hi = math.select(any(run), run.bounds.back(), hull.hi);
+  return hull;
+}
+
+std::optional<Interval> attn::fullOf(llvm::ArrayRef<KeyRun> runs) {
+  if (runs.size() == 1)
+    for (auto [segment, tests] : llvm::enumerate(runs.front().tests))
+      if (tests.empty())
+        return Interval{runs.front().bounds[segment], runs.front().bounds[segment + 1]};
+  return std::nullopt;
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "ProblemExtents.h"
+#include "attn/Dialect/Program/IR/PlainData.h"
+#include "attn/Schedules/Describe.h"
+
+using namespace attn;
+using rt::Extent;
+using Axis = ProblemTensor::Axis;
+
+static Extent sizeNamed(llvm::StringRef name) { return Extent::symbol(std::string_view(name)); }
+
+Extent ProblemExtents::rows(bool keys) const {
+  bool packed = keys ? fixed.packedKv : fixed.packedQ;
+  return sizeNamed(keys ? (packed ? "total_kv" : "seqlen_kv") : (packed ? "total_q" : "seqlen_q"));
+}
+
+Extent attn::tilesOfRows(bool packed, const Extent &batch, const Extent &rows, int64_t tile) {
+  return packed ? floorDiv(rows, tile) + batch + 2 : batch * ceilDiv(rows, tile);
+}
+
+Extent ProblemExtents::tilesOf(bool keys, int64_t tile) const {
+  return tilesOfRows(keys ? fixed.packedKv : fixed.packedQ, sizeNamed("batch"), rows(keys), tile);
+}
+
+Extent ProblemExtents::extentOf(Axis axis, const ProblemTensor &tensor) const {
+  auto entries = [](const std::string &name) { return sizeNamed(name + "_entries"); };
+  switch (axis) {
+  case ProblemTensor::Batch:
+    return sizeNamed("batch");
+  case ProblemTensor::BatchPlusOne:
+    return sizeNamed("batch") + 1;
+  case ProblemTensor::RowsQ:
+    return rows(false);
+  case ProblemTensor::RowsKv:
+    return rows(true);
+  case ProblemTensor::Heads:
+    return fixed.heads;
+  case ProblemTensor::KvHeads:
+    return fixed.kvHeads;
+  case ProblemTensor::DimQk:
+    return fixed.dimQk;
+  case ProblemTensor::DimV:
+    return fixed.dimV;
+  case ProblemTensor::TokensQ:
+    return sizeNamed("tokens_q");
+  case ProblemTensor::TokensKv:
+    return sizeNamed("tokens_kv");
+  case ProblemTensor::Segments:
+    return fixed.segments;
+  case ProblemTensor::SegmentsPlusOne:
+    return fixed.segments + 1;
+  case ProblemTensor::Slots:
+    return tilesOf(false, fixed.qTile);
+  case ProblemTensor::One:
+    return 1;
+  case ProblemTensor::Table:
+    return tensor.entries;
+  case ProblemTensor::Entries:
+    return entries(tensor.name);
+  case ProblemTensor::EntriesPlusOne: // as many, but one at least
+    return max(entries(tensor.name), 1);
+  case ProblemTensor::Lead:
+  case ProblemTensor::LeadEnd:
+    break;
+  }
+  llvm_unreachable("covered");
+}
+
+std::vector<Extent> ProblemExtents::of(const ProblemTensor &tensor) const {
+  std::vector<Extent> extents;
+  for (Axis axis : llvm::ArrayRef(tensor.axes).drop_front(tensor.isLed()))
+    extents.push_back(extentOf(axis, tensor));
+  return extents;
+}
+
+/// The caller's tensors, as a program has them.
+static std::vector<rt::Program::Tensor> describe(llvm::ArrayRef<ProblemTensor> tensors, const ProblemExtents &extents,
+                                                 rt::Dtype data) {
+  using Tensor = rt::Program::Tensor;
+  const Tensor::Role roles[] = {Tensor::Role::Operand, Tensor::Role::Result,
+                                Tensor::Role::Array};                // as ProblemTensor::Role
+  const rt::Dtype dtypes[] = {data, rt::Dtype::F32, rt::Dtype::I32}; // as ProblemTensor::Element
+  std::vector<Tensor> list;
+  for (const ProblemTensor &tensor : tensors) {
+    Tensor::Lead lead = !tensor.isLed()                ? Tensor::Lead::None
+                        : tensor.axes[0] == Axis::Lead ? Tensor::Lead::All
+                                                       : Tensor::Lead::Last;
+    std::vector<int> strided;
+    for (int axis : {tensor.batchAxis, tensor.rowAxis, tensor.headAxis})
+      if (axis >= 0 && (axis != tensor.rowAxis || tensor.element == ProblemTensor::Data))
+        strided.push_back(axis);
+    llvm::sort(strided);
+    list.push_back(
+        {tensor.name, roles[tensor.role], dtypes[tensor.element], lead, extents.of(tensor), std::move(strided)});
+  }
+  return list;
+}
+
+/// What the arrays among the tensors have to hold.
+static std::vector<rt::Program::ArrayCheck> checksOf(llvm::ArrayRef<ProblemTensor> tensors,
+                                                     const ProblemExtents &extents) {
+  using Check = rt::Program::ArrayCheck;
+  auto numberOf = [&](const llvm::Twine &name) {
+    std::string own = name.str();
+    const ProblemTensor *found = llvm::find_if(tensors, [&](const ProblemTensor &t) { return t.name == own; });
+    bool isThere = found != tensors.end() && found->role == ProblemTensor::Array; // in results there is nothing yet
+    return isThere ? int(found - tensors.begin()) : -1;
+  };
+  auto isResult = [&](llvm::StringRef name) { return llvm::any_of(tensors, [&](auto &t) { return t.name == name; }); };
+  std::vector<Check> checks;
+  for (const ProblemTensor &tensor : tensors)
+    if (tensor.lists)
+      checks.push_back({.kind = Check::Kind::Blocks,
+                        .arrays = {numberOf(tensor.name), numberOf(tensor.lists->lists->columns)},
+                        .rows = ceilDiv(extents.rows(true), tensor.lists->lists->kv),
+                        .line = sizeNamed(tensor.name + "_entries"),
+                        .tile = tensor.lists->lists->kv});
+  for (bool keys : {false, true}) {
+    llvm::StringRef side = keys ? "kv" : "q";
+    int cu = numberOf("cu_seqlens_" + side), padded = numberOf("padded_offsets_" + side);
+    if (cu < 0)
+      continue; // dense, or found on the device
+    checks.push_back({.kind = Check::Kind::Offsets,
+                      .arrays = {cu, padded},
+                      .rows = extents.rows(keys),
+                      .isWritten = !keys || isResult("dk")});
+    if (int tiles = numberOf("tiles_" + side); tiles >= 0)
+      checks.push_back({.kind = Check::Kind::Tiles,
+                        .arrays = {tiles, numberOf("tile_count"), padded < 0 ? cu : padded},
+                        .rows = extents.rows(keys),
+                        .tile = extents.fixed.qTile});
+  }
+  int cu = numberOf("cu_seqlens_kv");
+  for (const ProblemTensor &tensor : tensors)
+    if (tensor.hasParents && (cu >= 0 || !extents.fixed.packedKv)) // of segments nobody knows yet where they begin
+      checks.push_back({.kind = Check::Kind::Parents,
+                        .arrays = {numberOf(tensor.name), cu, numberOf("padded_offsets_kv")},
+                        .rows = extents.rows(true)});
+  return checks;
+}
+
+static rt::Program signatureOf(llvm::ArrayRef<ProblemTensor> tensors, const ProblemExtents &extents, rt::Dtype data) {
+  rt::Program program;
+  program.tensors = describe(tensors, extents, data);
+  program.checks = checksOf(tensors, extents);
+  program.maxExtent = extents.fixed.longest;
+  if (extents.fixed.segments) {
+    Extent rows = sizeNamed("id_rows");
+    program.sizes = {{"batch", rows * Extent(extents.fixed.segments)},
+                     {"total_q", rows * sizeNamed("tokens_q")},
+                     {"total_kv", rows * sizeNamed("tokens_kv")}};
+  }
+  return program;
+}
+
+rt::Program attn::signatureOf(Computation computation) {
+  return ::signatureOf(tensorsOf(computation), {FixedSizes::of(computation)}, dtypeOf(computation.problem.getDtype()));
+}
+
+rt::Program attn::signatureOf(SegmentsOp segments) {
+  ProblemExtents extents{FixedSizes::of(segments)};
+  extents.fixed.packedQ = extents.fixed.packedKv = true;
+  return ::signatureOf(tensorsOf(segments), extents, rt::Dtype::F16);
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Extents of a problem's tensors as expressions over the sizes of a call: `batch`, `seqlen_q` or `total_q`
+// (packed), `seqlen_kv` or `total_kv`, `tokens_q`, `tokens_kv` and `id_rows` (ids), `<array>_entries`, `splits`.
+//
+#ifndef ATTN_LIB_SCHEDULES_PROBLEMEXTENTS_H
+#define ATTN_LIB_SCHEDULES_PROBLEMEXTENTS_H
+
+#include "attn-rt/Extent.h"
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
+
+namespace attn {
+
+/// Tiles of `tile` rows, as a launch numbers them: packed sequences have slots, with one for padding before the first
+/// and one behind the last.
+rt::Extent tilesOfRows(bool packed, const rt::Extent &batch, const rt::Extent &rows, int64_t tile);
+
+struct ProblemExtents {
+  FixedSizes fixed;
+  /// Rows and keys of the tiles of which there are lists: of query tiles, and of key tiles.
+  struct ListedTiles {
+    int64_t queries = 0, keys = 0;
+  } listed[2] = {};
+
+  /// Rows of queries or keys, of a dense sequence or of all packed ones.
+  rt::Extent rows(bool keys) const;
+  /// Tiles of one side, of one head.
+  rt::Extent tilesOf(bool keys, int64_t tile) const;
+  rt::Extent extentOf(ProblemTensor::Axis axis, const ProblemTensor &tensor) const;
+  /// Without leading dimensions.
+  std::vector<rt::Extent> of(const ProblemTensor &tensor) const;
+};
+
+} // namespace attn
+
+#endif // ATTN_LIB_SCHEDULES_PROBLEMEXTENTS_H

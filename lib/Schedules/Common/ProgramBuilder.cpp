@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "ProgramBuilder.h"
+#include "KernelArguments.h"
+#include "attn/Dialect/Program/IR/PlainData.h"
+#include "attn/Schedules/AttnToTile.h"
+#include "attn/Schedules/Describe.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::program;
+using rt::Extent;
+
+static Extent sizeNamed(StringRef name) { return Extent::symbol(std::string_view(name)); }
+
+ProgramBuilder::ProgramBuilder(Operation *op, StringRef name, StringRef target)
+    : b(op), loc(op->getLoc()), isHost(target == "cpu") {
+  def = DefOp::create(b, loc, freeSymbol(op->getParentOp(), (name + "_program").str()));
+  b.setInsertionPointToStart(&def.getBody().emplaceBlock());
+}
+
+ProgramBuilder::ProgramBuilder(Computation computation, StringRef target)
+    : ProgramBuilder(computation.getOperation(), computation.getName(), target) {
+  extents.fixed = FixedSizes::of(computation);
+  data = dtypeOf(computation.problem.getDtype());
+  workspace = workspaceOf(computation);
+  addSignature(signatureOf(computation));
+}
+
+ProgramBuilder::ProgramBuilder(SegmentsOp segments, StringRef target)
+    : ProgramBuilder(segments, segments.getSymName(), target) {
+  addSignature(signatureOf(segments));
+}
+
+void ProgramBuilder::addSize(StringRef name, const Extent &value) {
+  SizeOp::create(b, loc, name, ExtentAttr::get(b.getContext(), value));
+}
+
+static ArrayAttr arrayOf(MLIRContext *context, llvm::ArrayRef<Extent> extents) {
+  return ArrayAttr::get(context, llvm::map_to_vector(extents, [&](const Extent &extent) -> Attribute {
+                          return ExtentAttr::get(context, extent);
+                        }));
+}
+
+static Type elementOf(rt::Dtype dtype, OpBuilder &b) {
+  switch (dtype) {
+  case rt::Dtype::BF16:
+    return b.getBF16Type();
+  case rt::Dtype::F16:
+    return b.getF16Type();
+  case rt::Dtype::F32:
+    return b.getF32Type();
+  case rt::Dtype::I32:
+    return b.getI32Type();
+  }
+  llvm_unreachable("covered");
+}
+
+void ProgramBuilder::addSignature(const rt::Program &signature) {
+  for (const rt::Program::Size &size : signature.sizes)
+    addSize(size.name, size.value);
+  for (const rt::Program::Tensor &tensor : signature.tensors)
+    values[tensor.name] =
+        TensorOp::create(b, loc, ValueType::get(context()), tensor.name, Role(tensor.role), elementOf(tensor.dtype, b),
+                         Lead(tensor.lead), arrayOf(context(), tensor.extents),
+                         SmallVector<int64_t>(tensor.strided.begin(), tensor.strided.end()));
+}
+
+Value ProgramBuilder::tensor(StringRef name) {
+  Value &value = values[name];
+  if (value)
+    return value;
+  auto found = llvm::find_if(workspace, [&](const WorkspaceBuffer &buffer) { return buffer.name == name; });
+  assert(found != workspace.end() && "a kernel's tensor is the caller's or of the workspace");
+  const rt::Dtype dtypes[] = {data, rt::Dtype::F32, rt::Dtype::I32}; // as ProblemTensor::Element
+  return value = BufferOp::create(b, loc, ValueType::get(context()), name, elementOf(dtypes[found->element], b),
+                                  arrayOf(context(), found->shape(extents)), IntegerAttr());
+}
+
+//===--------------------------------------------------------------------===//
+// Launches
+//===--------------------------------------------------------------------===//
+
+/// How many blocks of work a launch has; `most`: if they go along a loop.
+Extent ProgramBuilder::blocksOf(tile::KernelOp kernel, const KernelGrid &grid, int64_t most) const {
+  if (grid.cluster) // one for each row of ids, or one of the whole batch
+    return grid.ofIds ? sizeNamed("id_rows") : Extent(1);
+  Extent batch = sizeNamed("batch");
+  if (grid.longer) { // sequences that are so long: of a dense batch all or none
+    Extent queries = floorDiv(extents.rows(false), grid.longer[0] + 1),
+           keys = floorDiv(extents.rows(true), grid.longer[1] + 1);
+    batch = grid.packed ? min(batch, queries + keys) : batch * min(1, queries + keys);
+  }
+  if (grid.tiles) {
+    // A packed batch of 0 sequences has padding to write, as one of 1 has.
+    Extent units = Extent(grid.heads) * (grid.packed ? max(batch, 1) : batch) * Extent(grid.tiles.getInt());
+    tile::ScheduleInterface schedule = kernel.getSchedule();
+    return ceilDiv(units, llvm::isa<tile::SimtRowsAttr>(schedule) ? schedule.getWarps() : 1);
+  }
+  int64_t tile = grid.keys ? kernel.getSchedule().getKvTile() : kernel.getSchedule().getQueries();
+  Extent blocks = Extent(grid.heads) * tilesOfRows(grid.packed, batch, extents.rows(grid.keys), tile);
+  if (llvm::isa<tile::SplitKvAttr>(kernel.getSchedule()))
+    blocks = blocks * sizeNamed("splits");
+  return most ? min(blocks, most) : blocks;
+}
+
+/// The size `splits`, of a kernel whose schedule says how many there are, or leaves it to the launch.
+void ProgramBuilder::addSplits(tile::KernelOp kernel, const KernelGrid &grid) {
+  if (int64_t given = llvm::cast<tile::SplitKvAttr>(kernel.getSchedule()).getSplits())
+    return addSize("splits", given);
+  int64_t tile = kernel.getSchedule().getQueries();
+  Extent batch = sizeNamed("batch");
+  // NOTE: a packed grid has slots to spare; what is filled are those that hold rows. Lengths lie on the device.
+  Extent tiles = Extent(grid.heads) * (grid.packed ? floorDiv(extents.rows(false), tile) + batch
+                                                   : batch * ceilDiv(extents.rows(false), tile));
+  Extent keys = extents.fixed.packedKv ? floorDiv(extents.rows(true), max(batch, 1)) : extents.rows(true);
+  Extent atOnce = sizeNamed("multiprocessors") * (isHost ? Extent(1) : Extent(kernel.getSchedule().getBlocks()));
+  addSize("splits", Extent::of(Extent::Op::Splits, {tiles, keys, atOnce}));
+}
+
+static GridUnit unitOf(const KernelGrid &grid) {
+  return grid.cluster ? GridUnit::clusters
+         : grid.tiles ? GridUnit::sequence_tiles
+         : grid.keys  ? GridUnit::kv_tiles
+                      : GridUnit::query_tiles;
+}
+
+void ProgramBuilder::launch(tile::KernelOp kernel, const KernelArguments &arguments, const KernelGrid &grid) {
+  if (llvm::isa<tile::SplitKvAttr>(kernel.getSchedule()))
+    addSplits(kernel, grid);
+  SmallVector<Value> tensors;
+  SmallVector<Attribute> list;
+  bool listed = false;
+  for (const KernelArgument &argument : arguments.list) {
+    if (argument.axisFromEnd) {
+      ArrayAttr extents = TensorInfo::of(tensor(argument.tensor)).extents;
+      auto extent = cast<ExtentAttr>(extents[extents.size() - argument.axisFromEnd]);
+      list.push_back(ArgumentAttr::get(b.getContext(), ArgumentKind::size, Effect::none, 0, 1, false, {}, extent));
+      continue;
+    }
+    ArgumentAttr launched = argument.launched;
+    if (!argument.tensor.empty()) {
+      tensors.push_back(tensor(argument.tensor));
+      bool isResult = TensorInfo::of(tensors.back()).role == Role::result;
+      auto [part, parts] = argument.tensor == "dq" && grid.partOfDq ? *grid.partOfDq : std::pair(grid.part, grid.parts);
+      if (isResult && launched.getEffect() == Effect::write && parts != 1)
+        launched = ArgumentAttr::get(b.getContext(), launched.getKind(), Effect::write, part, parts, false, {}, {});
+      listed |= grid.longer && llvm::any_of(workTileLists(true),
+                                            [&](const WorkTileList &slots) { return argument.tensor == slots.name; });
+    }
+    list.push_back(launched);
+  }
+  int64_t most = listed && !kernel.isPersistent() ? ctasOfListedWorkTiles : grid.most;
+  LaunchOp::create(b, kernel.getLoc(), kernel.getSymName(), unitOf(grid),
+                   ExtentAttr::get(b.getContext(), blocksOf(kernel, grid, most)), tensors, b.getArrayAttr(list));
+}
+
+void ProgramBuilder::finish(Operation *before) {
+  auto launches = llvm::to_vector(def.getOps<LaunchOp>());
+  auto accesses = [](LaunchOp launch, Value tensor) {
+    return llvm::any_of(accessesOf(launch), [&](const TensorAccess &use) {
+      return use.tensor == tensor && use.argument.getKind() == ArgumentKind::pointer;
+    });
+  };
+  for (auto [number, launch] : llvm::enumerate(launches)) {
+    auto kernel = SymbolTable::lookupNearestSymbolFrom<tile::KernelOp>(def, launch.getKernelAttr());
+    if (kernel.getLonger()) // of some sequences; the others' results are other launches'
+      continue;
+    SmallVector<Attribute> list(launch.getArguments().getValue());
+    for (auto [tensor, argument, i] : accessesOf(launch)) {
+      if (argument.getEffect() != Effect::write)
+        continue;
+      // A kernel of key tiles writes some rows of queries, and the kernel of queries after it the others.
+      auto isQueries = [&](LaunchOp other) { return other.getUnit() != GridUnit::kv_tiles && accesses(other, tensor); };
+      bool earlier =
+          llvm::any_of(ArrayRef(launches).take_front(number), [&](LaunchOp other) { return accesses(other, tensor); });
+      bool later =
+          launch.getUnit() == GridUnit::kv_tiles && llvm::any_of(ArrayRef(launches).drop_front(number + 1), isQueries);
+      if (!earlier && !later)
+        list[i] = ArgumentAttr::get(b.getContext(), argument.getKind(), Effect::write, argument.getPart(),
+                                    argument.getParts(), true, {}, {});
+    }
+    launch.setArgumentsAttr(b.getArrayAttr(list));
+  }
+  def->moveBefore(before);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// All schedules. A new one adds a line here and one in ChooseSchedule.cpp.
+//
+#ifndef ATTN_LIB_SCHEDULES_SCHEDULES_REGISTRY_H
+#define ATTN_LIB_SCHEDULES_SCHEDULES_REGISTRY_H
+
+#include "attn/Schedules/Schedule.h"
+
+namespace attn {
+
+const Schedule &byLengthForward();
+const Schedule &simtRowsForward();
+const Schedule &ctaPerSequenceForward();
+const Schedule &splitKv();
+const Schedule &singlePass();
+const Schedule &warpSpecialized();
+const Schedule &tiled();
+
+const Schedule &byLengthBackward();
+const Schedule &simtRowsBackward();
+const Schedule &ctaPerSequenceBackward();
+const Schedule &shortBackwardOnHopper();
+const Schedule &backwardKernels();
+
+} // namespace attn
+
+#endif // ATTN_LIB_SCHEDULES_SCHEDULES_REGISTRY_H

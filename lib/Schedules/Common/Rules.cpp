@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Rules.h"
+#include "attn/Schedules/KeyWalk.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace attn;
+using namespace attn::tile;
+
+std::string attn::lengthsOf(ProblemOp problem) {
+  return llvm::formatv("{0}({1}, {2}) and heads({3}, {4})", problem.getMaxSeqlenQ() ? "max_seqlen" : "expected_seqlen",
+                       *problem.expectedQueries(), *problem.expectedKeys(), problem.getHeads(), problem.getKvHeads());
+}
+
+bool attn::readsBy(ProblemOp problem, ScoreOperand::Axis axis) {
+  return llvm::any_of(scoreOperands(problem), [=](const ScoreOperand &array) { return array.has(axis); });
+}
+
+bool attn::isCostly(ProblemOp problem) {
+  int64_t dim = widthOf(problem);
+  unsigned many = dim > 64 && dim <= 128 ? 4 : 6; // these lose nothing by one loop; others pingpong, or up to 9 %
+  return comparesOf(problem.getMask()) >= many || problem.getModifiers().size() > 1 ||
+         readsBy(problem, ScoreOperand::Key) || readsBy(problem, ScoreOperand::Table);
+}
+
+int64_t attn::expectedKeysOf(ProblemOp problem) {
+  int64_t expected = mayBeLonger(problem) ? 4096 : problem.getExpectedSeqlenKv().value_or(4096);
+  return std::min<int64_t>(expected, problem.getMaxSeqlenKv().value_or(expected));
+}
+
+bool attn::hasFewQueries(ProblemOp problem) {
+  return problem.getExpectedSeqlenQ() && areFew(*problem.getExpectedSeqlenQ(), *problem.getExpectedSeqlenKv());
+}
+
+int64_t attn::headsToPack(ProblemOp problem, int64_t rows) {
+  if (dependsOnHead(problem.getMask())) // tests of a tile are of one head
+    return 1;
+  int64_t queries = *problem.getExpectedSeqlenQ(), group = groupOf(problem), best = 1;
+  auto tiles = [&](int64_t heads) { return group / heads * int64_t(llvm::divideCeil(queries, rows / heads)); };
+  for (int64_t heads = 2; heads <= std::min(group, rows); ++heads)
+    if (group % heads == 0 && tiles(heads) < tiles(best))
+      best = heads;
+  return best;
+}
+
+int64_t attn::kvHeadsToPack(ProblemOp problem, int64_t rows, int64_t keys) {
+  int64_t most = dependsOnHead(problem.getMask()) || !problem.getModifiers().empty() ? 1 : 16 / std::max(rows, keys);
+  for (; most > 1; --most)
+    if (problem.getKvHeads() % most == 0 && llvm::isPowerOf2_64(most))
+      return most;
+  return 1;
+}
+
+// Measured on an H200 (docs/Schedules/cta_per_sequence.md).
+bool attn::fillsTiles(ProblemOp problem, int64_t least) {
+  int64_t rows = int64_t(problem.expectedQueries().value_or(1)) * groupOf(problem);
+  int64_t keys = problem.expectedKeys().value_or(1);
+  return rows > 4 || (rows >= least && kvHeadsToPack(problem, rows, keys) * std::max(rows, keys) > 8);
+}
+
+int64_t attn::blocksOf(int64_t warps, int64_t registers, int64_t bytes) {
+  int64_t allWarps = 65536 / (32 * registers) / 4 * 4, most = bytes ? 228 * 1024 / (bytes + 1024) : 32;
+  return std::clamp<int64_t>(allWarps / warps, 1, std::clamp<int64_t>(most, 1, 32));
+}
+
+// Measured on an H200 (docs/Schedules/trials/short-sequences.md): a sequence's time is 0.03 ns for each pair of a row
+// and a key with a CTA or a warp of its own, and 28 ns for each tile of 128 keys in a grid of tiles, however few of its
+// rows are there; neither is less than reading takes. Beyond the first tile that is what tiles come close to as well,
+// unless rows are so few that one group of lanes has them all. Head dims beyond 256 have no tiles in any case.
+bool attn::areSequencesShort(ProblemOp problem, std::string &why) {
+  auto judged = [&](bool isShort) {
+    why = lengthsOf(problem) + (isShort ? ": short sequences" : ": long sequences");
+    return isShort;
+  };
+  if (problem.getTiles()) {
+    why = "the order of tiles is given";
+    return false;
+  }
+  if (widthOf(problem) > widestOfTiles) {
+    why = noTiles;
+    return true;
+  }
+  std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
+  if (!queries) {
+    why = nothingSaid;
+    return false;
+  }
+  int64_t rows = *queries * groupOf(problem); // that read the same keys
+  if (rows > 64)                              // five or six warps, whose tile has all keys
+    return judged(rows <= 96 && *keys <= 96 && widthOf(problem) <= 128);
+  return judged(*keys <= 128 ? rows <= 64 : *keys < 1024 && rows <= 4);
+}
+
+bool attn::mayBeLonger(ProblemOp problem) {
+  std::string why;
+  return areSequencesShort(problem, why) && !problem.getMaxSeqlenQ() && problem.getQLayout().isPacked() &&
+         problem.getKLayout().isPacked() && widthOf(problem) <= widestOfTiles;
+}
+
+mlir::Attribute attn::chooseForShort(ProblemOp problem, const TargetInfo &target, std::string &why) {
+  auto simt = [&](const char *reason) {
+    why = reason;
+    return simtRowsFor(problem, target);
+  };
+  if (widthOf(problem) > widestOfTiles)
+    return simt(""); // the reason why sequences count as short
+  if (problem.expectedKeys().value_or(1) > 128)
+    return simt("too many keys for one CTA per sequence");
+  if (!fillsTiles(problem, 3))
+    return simt(fewRows);
+  why = enoughRows;
+  return ctaPerSequenceFor(problem, target);
+}
+
+std::optional<int64_t> attn::tilesOfEachSequence(ProblemOp problem, ScheduleInterface schedule) {
+  constexpr int64_t most = 2;
+  if (!problem.getQLayout().isPacked() || !problem.getMaxSeqlenQ() || problem.getTiles() || isPerSequence(schedule) ||
+      llvm::isa<SplitKvAttr>(schedule) || schedule.getPackHeads() != 1 || hasTileLists(problem, schedule))
+    return std::nullopt;
+  int64_t tiles = llvm::divideCeil(std::max<int64_t>(*problem.getMaxSeqlenQ(), 1), schedule.getQueries());
+  if (tiles > most)
+    return std::nullopt;
+  return llvm::isa<SinglePassAttr>(schedule) ? 1 : tiles;
+}
+
+bool attn::mayHaveSinglePass(ProblemOp problem) {
+  return problem.getQLayout().isPacked() && problem.getKLayout().isPacked() && problem.getModifiers().empty() &&
+         !problem.dropoutInForce();
+}
+
+std::string attn::withSchedule(const llvm::Twine &text, mlir::Attribute schedule) {
+  std::string whole = text.str();
+  llvm::raw_string_ostream(whole) << schedule;
+  return whole;
+}
+
+std::optional<std::string> attn::refusalOfPackedHeads(ProblemOp problem, ScheduleInterface schedule) {
+  int64_t group = groupOf(problem), pack = schedule.getPackHeads();
+  if (group % pack)
+    return withSchedule(llvm::formatv("expected pack_heads to divide the {0} query heads of a kv head, got: ", group),
+                        schedule);
+  if (pack != 1 && dependsOnHead(problem.getMask()))
+    return withSchedule("expected pack_heads = 1 with a mask that differs between heads, got: ", schedule);
+  return std::nullopt;
+}
+
+std::optional<std::string> attn::refusalOfTiles(ProblemOp problem, ScheduleInterface schedule) {
+  if (std::optional<int64_t> listed = problem.getTiles(); listed && *listed != schedule.getQueries())
+    return withSchedule(llvm::formatv("expected tiles({0}), the queries of a tile of the schedule in force (or another "
+                                      "schedule), got: tiles({1}) with ",
+                                      schedule.getQueries(), *listed),
+                        schedule);
+  if (std::optional<std::string> refusal = refusalOfPackedHeads(problem, schedule))
+    return refusal;
+  if (int64_t dim = widthOf(problem); dim > widestOfTiles)
+    return withSchedule(llvm::formatv("expected #tile.simt_rows for head dims beyond 256, got: dim {0} with ", dim),
+                        schedule);
+  return std::nullopt;
+}
+
+std::optional<std::string> attn::refusalOfRegisters(ProblemOp problem, WarpSpecializedInterface schedule,
+                                                    int64_t keys) {
+  int64_t wide = std::max<int64_t>(keys, problem.getDimV()), atLaunch = schedule.getRegistersAtLaunch();
+  if (wide / 2 + 30 <= atLaunch)
+    return std::nullopt;
+  return withSchedule(
+      llvm::formatv("expected at most {0} keys a tile and columns of v, since a thread is launched with {1} "
+                    "registers, got: {2} with ",
+                    (atLaunch - 30) * 2, atLaunch, wide),
+      schedule);
+}
+
+std::string attn::describeTiles(ProblemOp problem, ScheduleInterface schedule) {
+  std::string text = warpSpecializationOf(schedule) ? "warp-specialized tiles" : "tiles";
+  if (problem.getQLayout().isPacked() || problem.getKLayout().isPacked())
+    text += tilesOfEachSequence(problem, schedule) ? " of each sequence" : " of packed rows";
+  if (llvm::isa<SplitKvAttr>(schedule))
+    text += ", split-KV";
+  if (schedule.getPackHeads() > 1)
+    text += ", " + std::to_string(schedule.getPackHeads()) + " query heads packed";
+  return text;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Lowering of forward schedules on tiles: what kernels read in place of arrays, lists of tiles, and the kernel.
+//
+#include "ForwardKernel.h"
+#include "Metadata/BlockMapKernels.h"
+#include "Metadata/DerivedArrays.h"
+#include "Metadata/TileListKernels.h"
+#include "Schedules/Common/Rules.h"
+#include "attn/Schedules/KeyWalk.h"
+
+using namespace attn;
+using namespace attn::tile;
+
+KernelOp attn::lowerTiles(ProblemOp problem, ScheduleInterface schedule, Lowering &lowering) {
+  const TargetInfo &target = lowering.target;
+  mlir::OpBuilder b(problem);
+  bool lists = hasTileLists(problem, schedule);
+  llvm::SmallVector<MaskOperand> whole;
+  if (!lowering.limit) { // otherwise the short sequences' kernel reads what is made, too
+    if (lists)
+      whole = wholeMaps(problem, schedule);
+    writeDerivedArrays(problem, lowering, whole);
+  }
+  if (lists)
+    writeTileLists(problem, lowering.program, target.generic(), schedule, /*ofKeys=*/false, whole);
+  KernelGrid grid = {problem.getQLayout().isPacked(), int64_t(problem.getHeads()) / schedule.getPackHeads()};
+  if (std::optional<ShortLimit> limit = lowering.limit) {
+    writeWorkTileLists(problem, lowering.program, target.generic(), *limit, LongWorkTiles{0, schedule.getQueries()});
+    grid.longer = b.getDenseI64ArrayAttr({limit->queries, limit->keys});
+    grid.part = 1, grid.parts = 2;
+  }
+  if (std::optional<int64_t> tiles = tilesOfEachSequence(problem, schedule))
+    grid.tiles = b.getI64IntegerAttr(*tiles);
+  bool boxes = bool(warpSpecializationOf(schedule));
+  KernelOp kernel =
+      KernelArguments::ofForward(problem, schedule, boxes, lists, /*slots=*/lowering.limit.has_value(), whole)
+          .makeKernel(lowering.program, b, problem.getLoc(), problem.getSymName(), target.name, grid, schedule);
+  writeForward(problem, kernel, schedule);
+  return kernel;
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Lowering of schedules that have a CTA or a warp for each sequence.
+//
+#include "Metadata/DerivedArrays.h"
+#include "Schedules/Common/Rules.h"
+#include "SequenceKernel.h"
+#include "ShortBackward.h"
+
+using namespace attn;
+using namespace attn::tile;
+
+/// The kernel's name; where no other kernel comes before it, what the mask's arrays are made into is written first.
+static std::string beginPerSequence(Computation computation, Lowering &lowering) {
+  std::string name = computation.getName().str();
+  if (lowering.limit)
+    return freeSymbol(lowering.module, name + "_short");
+  writeDerivedArrays(computation, lowering);
+  return name;
+}
+
+void attn::lowerPerSequence(ProblemOp problem, ScheduleInterface schedule, Lowering &lowering) {
+  std::string name = beginPerSequence(problem, lowering);
+  mlir::OpBuilder b(problem);
+  KernelGrid grid = sequenceGrid(problem, schedule);
+  grid.parts = lowering.limit ? 2 : 1;
+  KernelOp kernel =
+      KernelArguments::ofForward(problem, schedule, /*boxes=*/false)
+          .makeKernel(lowering.program, b, problem.getLoc(), name, lowering.target.generic(), grid, schedule);
+  writeSequenceKernel(problem, kernel, schedule, lowering.limit);
+}
+
+void attn::lowerSequences(BackwardOp backward, ScheduleInterface schedule, Lowering &lowering) {
+  std::string name = beginPerSequence(backward, lowering);
+  if (warpSpecializationOf(schedule))
+    writeSinglePassBackward(backward, lowering.program, name, schedule, *lowering.limit, lowering.classesOfDq);
+  else
+    writeSequenceBackward(backward, lowering.program, name, lowering.target.generic(), schedule, lowering.limit,
+                          lowering.classesOfDq);
+}

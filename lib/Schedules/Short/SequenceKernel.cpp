@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Where sequences are a few rows long, time is that of reading them. A warp owns rows of
+// one sequence, each of its groups of lanes a head of them; nobody waits for anybody. Where
+// rows are enough for matrix units, a block owns a tile of them (`by_sequence`). How long
+// sequences are expected to be says how many warps or blocks one gets; longer ones are as
+// right, each then takes several turns.
+//
+#include "SequenceKernel.h"
+#include "Schedules/Common/ForwardBody.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+/// Heads, or groups of packed heads, that a warp has side by side.
+static int64_t slotsOf(ScheduleInterface schedule) {
+  auto simt = dyn_cast<SimtRowsAttr>(schedule);
+  return simt ? 32 / simt.getLanes() : 1;
+}
+
+int64_t attn::headLoopOf(ScheduleInterface schedule) {
+  auto tiles = dyn_cast<CtaPerSequenceAttr>(schedule);
+  return tiles ? tiles.getHeadLoop() : 1;
+}
+
+int64_t attn::kvHeadsOf(ProblemOp problem, ScheduleInterface schedule) {
+  return std::max<int64_t>(1, schedule.getPackHeads() * problem.getKvHeads() / problem.getHeads());
+}
+
+KernelGrid attn::sequenceGrid(ProblemOp problem, ScheduleInterface schedule) {
+  int64_t heads = problem.getHeads() / schedule.getPackHeads();
+  // More than this are of no use to fill a chip, and warps without rows are not free.
+  int64_t tiles =
+      std::min<int64_t>(llvm::divideCeil(problem.expectedQueries().value_or(1), schedule.getQueries()), 256);
+  KernelGrid grid;
+  grid.packed = problem.getQLayout().isPacked();
+  grid.heads = llvm::divideCeil(heads, slotsOf(schedule) * headLoopOf(schedule));
+  grid.tiles = Builder(problem.getContext()).getI64IntegerAttr(tiles);
+  return grid;
+}
+
+namespace {
+
+class SequenceKernel : ForwardBody {
+public:
+  SequenceKernel(ProblemOp problem, KernelOp kernel, ScheduleInterface schedule, std::optional<ShortLimit> limit)
+      : ForwardBody(problem, kernel, schedule), limit(limit), groups(kernel.getHeads()), tiles(*kernel.getTiles()),
+        kvHeads(kvHeadsOf(problem, schedule)), tensorCores(dyn_cast<CtaPerSequenceAttr>(schedule)) {}
+
+  void build() {
+    declarePlaces();
+    findUnit();
+    // Padding has to be written where there are no sequences, too.
+    sequences = problem.getQLayout().isPacked() ? math.named(math.max(arg("batch"), 1), "sequences") : arg("batch");
+    auto exists = scf::IfOp::create(b, loc, math.value(math.lt(batch, sequences))); // the last block may have more
+    b.setInsertionPoint(exists.thenBlock(), exists.thenBlock()->begin());
+    lenQ = args.contains("seqlen_q") ? arg("seqlen_q") : Index(0);
+    findKeys();
+    findRows();
+    Index end = extent;
+    if (limit) // others are another kernel's
+      end = math.named(math.select(limit->holds(math, lenQ, scope.lenK), extent, 0), "end");
+    if (headLoopOf(schedule) == 1)
+      return attendAll(end);
+    if (problem.getQLayout().isPacked())
+      findPadding();
+    // Blocks that run at the same time have heads that lie side by side.
+    h = enterLoop("head", h, int64_t(problem.getHeads()), groups * schedule.getPackHeads());
+    findKvHead();
+    attendAll(end);
+  }
+
+private:
+  /// Lanes of a group that has a row.
+  int64_t lanesOf() { return tensorCores ? 32 : cast<SimtRowsAttr>(schedule).getLanes(); }
+  int64_t parts() { return tensorCores ? tensorCores.getColumnParts() : 0; }
+
+  /// To all rows up to `end`, and what there is of padding.
+  void attendAll(Index end) {
+    findArrays();
+    keys = keyPointer("k"), values = keyPointer("v");
+    Index step = tiles * schedule.getQueries();
+    loop("q0", math.mul(tile, schedule.getQueries()), end, step, [&](Index first) {
+      q0 = first;
+      attend();
+    });
+    if (problem.getQLayout().isPacked())
+      storePadding();
+  }
+
+  void declarePlaces() {
+    int64_t rows = schedule.getQTile(), keys = schedule.getKvTile(), warps = schedule.getWarps();
+    MLIRContext *context = b.getContext();
+    Type f32 = b.getF32Type(), dtype = problem.getDtype();
+    if (tensorCores) {
+      int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
+      int64_t count = std::max<int64_t>(parts(), 1), fragment = tensorCores.getFragmentRows();
+      Q = shared("Q", rows, colsQk);
+      K = shared("K", keys, colsQk);
+      V = shared("V", keys, colsV);
+      s = place("s", FragType::get(context, fragment, keys, warps));
+      acc = place("acc", FragType::get(context, fragment, colsV / count, warps));
+      row = place("row", SoftmaxStateType::get(context, fragment, warps));
+      return;
+    }
+    int64_t lanes = lanesOf();
+    Q = place("Q", SimtTileType::get(context, rows, problem.getDimQk(), f32, lanes));
+    K = place("K", SimtTileType::get(context, keys, problem.getDimQk(), dtype, lanes));
+    V = place("V", SimtTileType::get(context, keys, problem.getDimV(), dtype, lanes));
+    s = place("s", SimtScoresType::get(context, rows, keys, lanes));
+    acc = place("acc", SimtTileType::get(context, rows, problem.getDimV(), f32, lanes));
+    row = place("row", SimtSoftmaxStateType::get(context, rows, lanes));
+  }
+
+  /// Warps, or blocks, that read the same keys follow each other, and so do those that read the same rows.
+  void findUnit() {
+    Index unit = !tensorCores ? Index(Value(IndexOp::create(b, loc, IndexKind::global_warp)))
+                              : Index(Value(IndexOp::block(b, loc)));
+    tile = tiles == 1 ? Index(0) : math.named(math.rem(unit, tiles), "tile");
+    Index rest = math.floorDiv(unit, tiles);
+    Index group = groups == 1 ? Index(0) : math.rem(rest, groups);
+    batch = math.named(math.floorDiv(rest, groups), "b");
+    Index head = group;
+    if (int64_t slots = slotsOf(schedule); slots > 1) {
+      Value slot = IndexOp::laneGroup(b, loc, lanesOf());
+      head = math.add(math.mul(group, slots), slot);
+      if (gridHeads() % slots) { // slots without a head read one and write nothing
+        live = math.lt(head, gridHeads());
+        head = math.min(head, gridHeads() - 1);
+      }
+    }
+    h = math.named(firstHead(head), "h");
+  }
+
+  /// Where the sequence's rows begin, and how many are to be written.
+  void findRows() {
+    extent = lenQ;
+    LayoutAttr layout = problem.getQLayout();
+    if (!layout.isPacked())
+      return;
+    first = math.named(load(startsOf(/*keys=*/false), batch), "first");
+    firstQuery = first;
+    if (layout.getPadded())
+      extent = math.named(math.sub(load(args["padded_offsets_q"], math.min(math.add(batch, 1), arg("batch"))), first),
+                          "extent");
+  }
+
+  void attend() {
+    origin = perRow(math.value(q0), math.value(h), "at");
+    draws = findDropoutState(schedule.getPackHeads() != 1);
+    Index queries = schedule.getQueries();
+    Index rows = math.named(math.min(math.sub(lenQ, q0), queries), "rows");
+    Index writeRows = extent == lenQ ? rows : math.named(math.min(math.sub(extent, q0), queries), "write_rows");
+    Index row0 = math.named(math.add(first, q0), "row0");
+    if (parts())
+      return attendInParts(row0, rows, writeRows);
+    ClearOp::create(b, loc, acc);
+    ClearOp::create(b, loc, row);
+    if (extent == lenQ) {
+      walkKeys(row0, rows);
+    } else { // rows of padding see nothing
+      OpBuilder::InsertionGuard guard(b);
+      auto sees = scf::IfOp::create(b, loc, math.value(math.lt(0, rows)));
+      b.setInsertionPoint(sees.thenBlock(), sees.thenBlock()->begin());
+      walkKeys(row0, rows);
+    }
+    findSink();
+    addSink(acc, row);
+    NormalizeOp::create(b, loc, acc, row);
+    scaleKept(acc);
+    Value live = rowsToDo(rows), written = rowsToDo(writeRows);
+    StoreOp::create(b, loc, rowPointer("o", row0, batch, h), strideOf("o"), acc, live, written, problem.getDimV());
+    if (problem.hasLse())
+      StoreLseOp::create(b, loc, lsePointer(row0, batch, h), /*sum=*/Value(), lseStride(), row, live, written);
+  }
+
+  //===------------------------------------------------------------------===//
+  // Keys that are expected to be one tile
+  //===------------------------------------------------------------------===//
+
+  /// Q, K and V are under way together. If all keys are there and finite, nothing but P is between two products: no
+  /// state is carried, nothing guarded. Else they are walked, a few at a time.
+  void attendInParts(Index row0, Index rows, Index writeRows) {
+    Value keysThere = math.value(math.mul(scope.lenK, kvHeads));
+    Value tokens[] = {copyOnce(Q, rowPointer("q", row0, batch, h), strideOf("q"), rowsToDo(rows), problem.getDimQk()),
+                      copyOnce(K, keys, strideOfKeys("k"), keysThere, problem.getDimQk()),
+                      copyOnce(V, values, strideOfKeys("v"), keysThere, problem.getDimV())};
+    Cond finite = Cond::of(WaitFiniteOp::create(b, loc, V, tokens).getFinite());
+    if (problem.scaleOrDefault() < 0)
+      ScaleOp::create(b, loc, Q, /*factor=*/llvm::APFloat(-1.0));
+    ClearOp::create(b, loc, row);
+    Cond some = math.logicalAnd(math.lt(0, rows), math.lt(0, scope.lenK));
+    Cond fits = math.logicalAnd(math.logicalAnd(finite, math.le(scope.lenK, schedule.getKvTile() / kvHeads)), some);
+    auto whole = scf::IfOp::create(b, loc, math.value(fits), /*withElseRegion=*/true);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPoint(whole.thenBlock(), whole.thenBlock()->begin());
+      attendToAll(row0, rows, writeRows);
+      b.setInsertionPoint(whole.elseBlock(), whole.elseBlock()->begin());
+      attendInSteps(row0, rows, writeRows);
+    }
+    if (problem.hasLse())
+      StoreLseOp::create(b, loc, lsePointer(row0, batch, h), /*sum=*/Value(), lseStride(), row, rowsToDo(rows),
+                         rowsToDo(writeRows));
+    BarrierOp::create(b, loc, /*warp=*/false); // places are the next rows'
+  }
+
+  void attendToAll(Index row0, Index rows, Index writeRows) {
+    auto product = MmaAbtOp::create(b, loc, s, Q, K, /*negated=*/false, /*recomputed=*/false);
+    WaitOp::create(b, loc, product.getToken());
+    double scale = modifyScores(product, 0);
+    KeyWalk walk(problem.getMask(), scope);
+    Value column0 = pairs(kvHeads, math.value(0), math.value(0));
+    auto keep = ApplyMaskOp::create(b, loc, s, origin, column0);
+    buildTests(walk, keep.getBody());
+    if (problem.getSinkAttr()) { // the first of all keys, while there is nothing to rescale
+      ClearOp::create(b, loc, acc);
+      findSink();
+      addSink(acc, row);
+    }
+    OnlineSoftmaxOp::create(b, loc, s, row, b.getF64FloatAttr(scale), /*repaired=*/UnitAttr());
+    ReduceRowSumsOp::create(b, loc, row);
+    drop(s, origin, column0, draws, /*scaled=*/false);
+    auto scores = cast<FragType>(s.getType());
+    Value P = place("P", RegisterOperandType::get(b.getContext(), scores.getRows(), scores.getCols(),
+                                                  problem.getDtype(), scores.getWarps()));
+    ConvertOp::create(b, loc, P, s);
+    int64_t width = cast<FragType>(acc.getType()).getCols();
+    for (int64_t column = 0; column < width * parts();
+         column += width) { // no loop: the GPU's compiler would find too few registers
+      ClearOp::create(b, loc, acc);
+      WaitOp::create(b, loc,
+                     MmaAbOp::create(b, loc, acc, P, columnsOf(V, column), /*guarded=*/false, Value()).getToken());
+      NormalizeOp::create(b, loc, acc, row, /*repaired=*/false, /*reduced=*/true);
+      storePart(row0, rows, writeRows, column);
+    }
+  }
+
+  void attendInSteps(Index row0, Index rows, Index writeRows) {
+    int64_t step = std::min<int64_t>(16, schedule.getKvTile());
+    auto few = [&](Value tile) { return partOf(tile, step, cast<SharedType>(tile.getType()).getCols(), Value()); };
+    auto all = std::tuple(K, V, s);
+    K = few(K), V = few(V);
+    FragType scores = cast<FragType>(s.getType());
+    s = place("s", FragType::get(b.getContext(), scores.getRows(), step, scores.getWarps()));
+    auto make = [&](Index column) {
+      ClearOp::create(b, loc, acc);
+      ClearOp::create(b, loc, row);
+      onlyIf(math.lt(0, rows), [&] { walkTiles({q0, math.add(q0, rows)}, step, column); });
+      findSink();
+      addSink(acc, row);
+      NormalizeOp::create(b, loc, acc, row);
+      storePart(row0, rows, writeRows, column);
+    };
+    int64_t width = cast<FragType>(acc.getType()).getCols();
+    parts() == 1 ? make(0) : loop("column", 0, width * parts(), width, make);
+    std::tie(K, V, s) = all;
+  }
+
+  Value columnsOf(Value tile, Index first) {
+    SharedType type = cast<SharedType>(tile.getType());
+    int64_t width = cast<FragType>(acc.getType()).getCols();
+    if (width == type.getCols())
+      return tile;
+    return partOf(tile, type.getRows(), width, math.value(first));
+  }
+  void storePart(Index row0, Index rows, Index writeRows, Index column) {
+    scaleKept(acc);
+    Value to = rowPointer("o", row0, batch, h);
+    if (!column.is(0))
+      to = AdvanceOp::create(b, loc, to, wide(column));
+    StoreOp::create(b, loc, to, strideOf("o"), acc, rowsToDo(rows), rowsToDo(writeRows),
+                    int64_t(problem.getDimV()) / parts());
+  }
+
+  //===------------------------------------------------------------------===//
+  // The walk over keys
+  //===------------------------------------------------------------------===//
+
+  /// Rows of the SIMT tile for so many queries; none in a slot without a head.
+  Value rowsToDo(Index queries) {
+    Index rows = math.mul(queries, schedule.getPackHeads());
+    return math.value(live ? math.select(*live, rows, 0) : rows);
+  }
+  Value strideOfKeys(StringRef tensor) {
+    return pairs(kvHeads, args[(tensor + "_row").str()], args[(tensor + "_head").str()]);
+  }
+  Value lseStride() { return perRow(wide(int64_t(1)), args["lse_head"]); }
+
+  void walkKeys(Index row0, Index rows) {
+    if (Value copied = bring(Q, rowPointer("q", row0, batch, h), strideOf("q"), rowsToDo(rows), problem.getDimQk())) {
+      WaitOp::create(b, loc, copied);
+      if (problem.scaleOrDefault() < 0)
+        ScaleOp::create(b, loc, Q, /*factor=*/llvm::APFloat(-1.0));
+    }
+    walkTiles({q0, math.add(q0, rows)}, schedule.getKvTile(), 0);
+  }
+
+  /// In tiles of `columns` keys of all kv heads, for the results' columns from `part` on.
+  void walkTiles(Interval queries, int64_t columns, Index part) {
+    KeyWalk walk(problem.getMask(), scope);
+    int64_t keysOfTile = columns / kvHeads;
+    SmallVector<KeyRun> runs = walk.runs(math, queries, keysOfTile);
+    if (kvHeads > 1) // which never see all that is in a tile
+      for (KeyRun &run : runs)
+        for (SmallVector<int64_t> &tests : run.tests)
+          tests = walk.numbers();
+    if (parts()) // registers are few, and code that hardly ever runs
+      for (KeyRun &run : runs)
+        run.bounds = {run.bounds.front(), run.bounds.back()}, run.tests = {walk.numbers()};
+    KvLoopOp loop = createLoop(runs);
+    if (!loop)
+      return;
+    loop.setOneBody(parts() && runs.size() > 1);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&loop.getBody().front());
+    Index k0 = math.named(math.mul(Index(loop.getTile()), keysOfTile), "k0");
+    Value left = math.value(math.mul(math.sub(scope.lenK, k0), kvHeads));
+    auto fetch = [&](Value place, StringRef tensor, Value base, int64_t dim) {
+      Value from = AdvanceOp::create(b, loc, base, mul(wide(k0), args[(tensor + "_row").str()]));
+      return bring(place, from, strideOfKeys(tensor), left, dim);
+    };
+    Value copied = fetch(K, "k", keys, problem.getDimQk());
+    if (copied)
+      WaitOp::create(b, loc, copied);
+    else
+      fetch(V, "v", values, problem.getDimV()); // both under way before anything is computed
+    bool negated = !tensorCores && problem.scaleOrDefault() < 0;
+    WaitOp::create(b, loc, MmaAbtOp::create(b, loc, s, Q, K, negated, /*recomputed=*/false).getToken());
+    double scale = modifyScores(loop, k0);
+    Value column0 = pairs(kvHeads, math.value(k0), math.value(0));
+    auto keep = ApplyMaskOp::create(b, loc, s, origin, column0);
+    OnlineSoftmaxOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), /*rising=*/UnitAttr(),
+                            /*repaired=*/UnitAttr());
+    drop(s, origin, column0, draws, /*scaled=*/false);
+    if (copied)
+      WaitOp::create(b, loc, fetch(V, "v", values, problem.getDimV()));
+    Value read = !tensorCores ? V : columnsOf(V, part);
+    WaitOp::create(b, loc, MmaAbOp::create(b, loc, acc, s, read, /*guarded=*/true, Value()).getToken());
+    YieldOp::create(b, loc, ValueRange());
+    buildTests(walk, keep.getBody());
+  }
+
+  /// Asks for rows; the token of those that are not for registers.
+  Value bring(Value place, Value from, Value stride, Value rows, int64_t dim) {
+    if (tensorCores)
+      return CopyAsyncOp::create(b, loc, place, from, stride, rows, dim, Value());
+    LoadRowsOp::create(b, loc, place, from, stride, rows, /*dim=*/IntegerAttr());
+    return {};
+  }
+
+  /// Where the first sequence begins, and where the last one's rows end.
+  void findPadding() {
+    bool padded = problem.getQLayout().getPadded();
+    Value offsets = args[padded ? "padded_offsets_q" : "cu_seqlens_q"];
+    if (padded)
+      beginAll = math.named(load(offsets, 0), "begin_all");
+    endAll = math.named(load(offsets, arg("batch")), "end_all");
+  }
+
+  /// Rows before the first and behind the last sequence, of which there may be many: shared
+  /// out among all warps of these heads.
+  void storePadding() {
+    if (!endAll)
+      findPadding();
+    int64_t warps = tensorCores ? schedule.getWarps() : 1, lanes = lanesOf();
+    Index own = math.add(math.mul(batch, tiles), tile), step = math.mul(sequences, tiles * warps);
+    if (warps > 1) // of this block
+      own = math.add(math.mul(own, warps), rem(Value(IndexOp::create(b, loc, IndexKind::global_warp)), warps));
+    auto pad = [&](Index begin, Index end) {
+      Value from = math.value(math.add(begin, own)), to = math.value(end), by = math.value(step);
+      StorePaddingOp::create(b, loc, rowPointer("o", 0, batch, h), strideOf("o"), from, to, by, problem.getDimV(),
+                             lanes);
+      if (problem.hasLse())
+        StorePaddingOp::create(b, loc, lsePointer(0, batch, h), lseStride(), from, to, by, 1, lanes);
+    };
+    if (beginAll)
+      pad(0, *beginAll);
+    pad(*endAll, arg("total_q"));
+  }
+
+  std::optional<ShortLimit> limit; ///< none: of all sequences
+  int64_t groups;                  ///< of heads, one a warp or block
+  int64_t tiles;                   ///< warps or blocks that share the rows of a sequence
+  int64_t kvHeads;                 ///< side by side in a tile
+  CtaPerSequenceAttr tensorCores;  ///< null: rows are dealt to lanes
+  Value Q, K, V, acc, row;
+  Value keys, values;       ///< the sequence's first
+  std::optional<Cond> live; ///< does the slot have a head?
+  Index sequences = 0;      ///< that warps are for
+  Index tile = 0;           ///< number of the warp among those of its sequence and heads
+  Index first = 0;          ///< the sequence's first row in its tensor
+  Index extent = 0;         ///< its rows, padding behind them included
+  Index q0 = 0;             ///< this turn's first row
+  std::optional<Index> beginAll,
+      endAll; ///< of the rows of sequences, once they are known; the first if there is padding
+};
+
+} // namespace
+
+void attn::writeSequenceKernel(ProblemOp problem, KernelOp kernel, ScheduleInterface schedule,
+                               std::optional<ShortLimit> limit) {
+  SequenceKernel(problem, kernel, schedule, limit).build();
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `single_pass_backward` and `stationary_q_backward`: gradients of sequences that a CTA has as a whole, on Hopper.
+// Measured on an H100 (docs/Schedules/trials/short-sequences.md).
+//
+#include "ShortBackward.h"
+#include "Schedules/Common/Registry.h"
+#include "Schedules/Common/Rules.h"
+#include "SequenceKernel.h"
+#include "attn/Schedules/KeyWalk.h"
+
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+struct Lengths {
+  int64_t queries, keys;
+};
+} // namespace
+
+int64_t attn::keysOfAll(ScheduleInterface schedule) {
+  auto stationary = llvm::dyn_cast<StationaryQBackwardAttr>(schedule);
+  return schedule.getKvTile() * (stationary ? int64_t(stationary.getKvTiles()) : 1);
+}
+
+int64_t attn::bytesOfStationaryQ(ProblemOp problem, StationaryQBackwardAttr schedule, bool outputs) {
+  constexpr int64_t chunk = 64; // columns that a TMA box has; tiles of P and dS have one
+  int64_t ofQk = llvm::alignTo(problem.getDimQk(), chunk), ofV = llvm::alignTo(problem.getDimV(), chunk),
+          rows = schedule.getQTile();
+  return 2 * ((ofQk + ofV) * (schedule.getQStages() * rows + schedule.getStages() * schedule.getKvTile()) +
+              (outputs ? ofV * rows : 0) + 2 * chunk * rows);
+}
+
+bool attn::loadsOutputs(ProblemOp problem, ScheduleInterface schedule) {
+  if (problem.dropoutInForce() &&
+      dividesRows(problem.getMask())) // 160 and 176 rows of 64 columns have no register for one more ring
+    return false;
+  auto stationary = llvm::cast<StationaryQBackwardAttr>(schedule);
+  return bytesOfStationaryQ(problem, stationary, /*outputs=*/true) <=
+         TargetInfo::get("sm_90a")->roomForTiles() / stationary.getBlocks();
+}
+
+/// May a CTA have all pairs of a sequence? Where both sides are packed or both dense, nothing modifies scores, masks
+/// have no lists of blocks, each head has keys of its own, and results have registers: for dims to 128.
+static bool isPossible(ProblemOp problem) {
+  bool lists =
+      llvm::any_of(problem.getMask().operands(), [](const MaskOperand &array) { return array.lists.has_value(); });
+  return problem.getQLayout().isPacked() == problem.getKLayout().isPacked() && problem.getModifiers().empty() &&
+         !lists && problem.getHeads() == problem.getKvHeads() && widthOf(problem) <= 128;
+}
+
+/// To draw random numbers takes registers that other masks' tests have.
+static bool isPlain(MaskInterface mask) {
+  auto causal = llvm::dyn_cast<CausalMaskAttr>(mask);
+  return llvm::isa<FullMaskAttr>(mask) || (causal && causal.getDiagonal() == Diagonal::top_left);
+}
+
+/// More than 64 rows and keys, in a tile that these fill, or, where no max_seqlen says that all do, the largest. Second
+/// stages for all pay where shared memory has room for them.
+static ScheduleInterface chooseSinglePass(ProblemOp problem, Lengths lengths, const TargetInfo &target) {
+  constexpr int64_t most = 128;
+  if (!problem.getMaxSeqlenQ())
+    lengths = {most, most};
+  int64_t qTile = llvm::alignTo(lengths.queries, 16), kvTile = llvm::alignTo(lengths.keys, 16); // from 80 on
+  if (problem.dropoutInForce() &&
+      (!isPlain(problem.getMask()) || (widthOf(problem) > 96 && std::max(qTile, kvTile) > 112)))
+    return {};
+  auto bytes = [&](int64_t stages, int64_t qStages) {
+    int64_t ofQk = llvm::alignTo(problem.getDimQk(), 64) * (qTile * qStages + kvTile * stages),
+            ofV = llvm::alignTo(problem.getDimV(), 64) * (qTile + kvTile) * stages;
+    return 2 * (ofQk + ofV + 2 * qTile * most);
+  };
+  return SinglePassBackwardAttr::get(problem.getContext(), qTile, kvTile, /*warps=*/8, /*blocks=*/1,
+                                     bytes(2, 2) <= target.roomForTiles() ? 2 : 1, /*q_stages=*/2);
+}
+
+/// Have warpgroups registers for so many stationary rows? For wide heads random numbers and tests of masks of many
+/// parts leave none, if not each then both. With two blocks of rows a division is as much as many parts.
+static bool fits(ProblemOp problem, int64_t rows) {
+  int64_t dim = widthOf(problem);
+  bool draws = problem.dropoutInForce().has_value(),
+       isSimple = !hasManyTests(problem.getMask()) && !(rows > 192 && dividesRows(problem.getMask()));
+  return dim <= 96 || rows <= 144 || (dim <= 112 ? isSimple || !draws : isSimple && !draws);
+}
+
+/// More than 128 rows or keys: K/V tiles are of 64 keys, or of 48 where these fill better.
+static ScheduleInterface chooseStationaryQ(ProblemOp problem, Lengths lengths, const TargetInfo &target) {
+  constexpr int64_t least = 144, mostOfThree = 192, most = 256;
+  int64_t longer = std::max(lengths.queries, lengths.keys);
+  if (!problem.getMaxSeqlenQ())
+    lengths = longer > mostOfThree ? Lengths{most, most} : Lengths{mostOfThree, mostOfThree};
+  int64_t qTile = std::max<int64_t>(llvm::alignTo(lengths.queries, 16), least);
+  int64_t kvTile = lengths.keys <= 144 && llvm::alignTo(lengths.keys, 48) < llvm::alignTo(lengths.keys, 64) ? 48 : 64;
+  bool three = qTile <= mostOfThree;
+  if (three && widthOf(problem) > 64 &&
+      (qTile > least || kvTile > 48)) // between them ptxas finds fewer registers, and it would win little
+    qTile = mostOfThree;
+  if (!fits(problem, qTile))
+    return {};
+  int64_t tiles = llvm::divideCeil(lengths.keys, kvTile);
+  auto schedule =
+      StationaryQBackwardAttr::get(problem.getContext(), qTile, kvTile, tiles, /*warps=*/three ? 12 : 8, /*blocks=*/1);
+  // What the next sequence needs is loaded ahead of it where there is room: O first, then rows, and as many keys as a
+  // sequence has.
+  const std::pair<int64_t, int64_t> slots[] = {{tiles, 2}, {tiles, 1}, {2, 1}, {1, 1}};
+  for (auto [stages, qStages] : slots)
+    if (auto early = schedule.withStages(stages).withQStages(qStages); loadsOutputs(problem, early))
+      return early;
+  bool two = bytesOfStationaryQ(problem, schedule.withStages(2), /*outputs=*/false) <= target.roomForTiles();
+  return schedule.withStages(two ? 2 : 1);
+}
+
+ScheduleInterface attn::chooseShortOnHopper(BackwardOp backward, const TargetInfo &target) {
+  ProblemOp problem = backward.getProblemOp();
+  MaskInterface mask = problem.getMask();
+  if (!target.specializesWarps || !problem.expectedQueries() || !isPossible(problem) || !mask.operands().empty() ||
+      !showsIntervals(mask) || isCostly(problem))
+    return {};
+  Lengths lengths = {*problem.expectedQueries(), *problem.expectedKeys()};
+  // Dense rows that a CTA of five warps has leave little to win.
+  int64_t least = widthOf(problem) <= 64 && !problem.getQLayout().isPacked() ? 80 : 64;
+  int64_t longer = std::max(lengths.queries, lengths.keys);
+  if (std::min(lengths.queries, lengths.keys) <= least || longer > 256)
+    return {};
+  return longer > 128 ? chooseStationaryQ(problem, lengths, target) : chooseSinglePass(problem, lengths, target);
+}
+
+namespace {
+/// Both attributes: they differ in what stays in a CTA.
+class ShortBackwardOnHopper : public Schedule {
+public:
+  bool owns(mlir::Attribute schedule) const override {
+    return llvm::isa<SinglePassBackwardAttr, StationaryQBackwardAttr>(schedule);
+  }
+
+  mlir::Attribute complete(Computation of, const TargetInfo &target, mlir::Attribute schedule) const override {
+    BackwardChoice longOnes = chooseBackwardKernels(of.backward, target, /*index=*/0);
+    return ByLengthAttr::get(schedule.getContext(), llvm::cast<ScheduleInterface>(schedule), longOnes.kernels);
+  }
+
+  std::optional<std::string> refusal(Computation of, const TargetInfo &target,
+                                     mlir::Attribute schedule) const override {
+    if (std::optional<std::string> refusal = refusalOfSequences(of.backward, schedule))
+      return refusal;
+    if (target.specializesWarps && isPossible(of.problem))
+      return std::nullopt;
+    return withSchedule(
+        "expected target `sm_90a`, rows and keys both packed or both dense, as many kv heads as heads, dims to "
+        "128, no score modifiers and no block maps for a single pass over short sequences, got: ",
+        schedule);
+  }
+
+  std::string describe(Computation, mlir::Attribute schedule) const override {
+    return llvm::isa<SinglePassBackwardAttr>(schedule) ? "one CTA per sequence, single pass"
+                                                       : "one CTA per sequence, Q stationary";
+  }
+
+  void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
+    lowerSequences(of.backward, llvm::cast<ScheduleInterface>(schedule), lowering);
+  }
+};
+} // namespace
+
+const Schedule &attn::shortBackwardOnHopper() {
+  static const ShortBackwardOnHopper schedule;
+  return schedule;
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The kernel behind one that shares out keys. It knows neither masks nor
+// sequences: each row of q's tensor has, in each part, a maximum that says whether
+// there is anything to merge, padding rows too.
+//
+#include "CombineKernel.h"
+#include "Schedules/Common/KernelBody.h"
+#include "Schedules/Forward/ForwardKernel.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+// A warp for each row, which waits for memory three times and computes next to nothing:
+// with sixteen rows a warp, merging took longer than what was merged.
+ScheduleInterface attn::mergeSchedule(MLIRContext *context) {
+  return AuxiliaryAttr::get(context, /*q_tile=*/4, /*kv_tile=*/16, /*warps=*/4, /*blocks=*/4);
+}
+
+namespace {
+class CombineKernel : ProblemBody {
+public:
+  CombineKernel(ProblemOp problem, KernelOp kernel, double scale)
+      : ProblemBody(problem, kernel), packed(kernel.getPacked()), rowsInTile(kernel.getSchedule().getQTile()),
+        scale(scale) {}
+
+  void build() {
+    Index block = Value(IndexOp::block(b, loc));
+    Index extent = extentOf(/*keys=*/false);
+    // Of a packed grid's slots, those behind the last row find none.
+    Index tiles = math.named(tilesOf(/*keys=*/false, rowsInTile), "tiles");
+    Index row = math.named(math.mul(rem(block, tiles), rowsInTile), "row0"), head = div(block, tiles), batch = 0;
+    if (!packed) {
+      batch = math.named(div(head, problem.getHeads()), "b");
+      head = rem(head, problem.getHeads());
+    }
+    head = math.named(head, "h");
+    Index rows = math.named(math.min(math.sub(extent, row), rowsInTile), "rows");
+    Value o = rowPointer("o", row, batch, head), lse = problem.hasLse() ? lsePointer(row, batch, head) : Value();
+    Value partialO = partialPointer("partial_o", problem.getDimV(), 0, row, batch, head);
+    Value partialMax = partialPointer("partial_max", 1, 0, row, batch, head);
+    Value partialSum = partialPointer("partial_sum", 1, 0, row, batch, head);
+    Value pitch = mul(wide(rowsInAll()), wide(int64_t(problem.getHeads())));
+    CombineOp::create(b, loc, o, args["o_row"], lse, partialO, partialMax, partialSum, args["splits"], pitch,
+                      math.value(rows), problem.getDimV(), APFloat(scale));
+  }
+
+private:
+  bool packed;
+  int64_t rowsInTile;
+  double scale;
+};
+} // namespace
+
+void attn::writeCombine(ProblemOp problem, KernelOp kernel, double scale) {
+  CombineKernel(problem, kernel, scale).build();
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The kernel that combines the results of splits.
+//
+#ifndef ATTN_LIB_SCHEDULES_COMBINEKERNEL_H
+#define ATTN_LIB_SCHEDULES_COMBINEKERNEL_H
+
+#include "attn/Schedules/AttnToTile.h"
+
+namespace attn {
+
+/// Where the schedule shares keys out: writes the body of the kernel that follows, and
+/// merges the parts of each row.
+void writeCombine(ProblemOp problem, tile::KernelOp kernel, double scale);
+
+/// The sizes of that kernel.
+tile::ScheduleInterface mergeSchedule(mlir::MLIRContext *context);
+
+} // namespace attn
+
+#endif // ATTN_LIB_SCHEDULES_COMBINEKERNEL_H

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `split_kv`: keys of a query tile shared out among CTAs (docs/Schedules/split_kv.md).
+//
+#include "CombineKernel.h"
+#include "Schedules/Common/Registry.h"
+#include "Schedules/Common/Rules.h"
+#include "Schedules/Forward/ForwardKernel.h"
+
+using namespace attn;
+using namespace attn::tile;
+
+static ScheduleInterface withPackHeads(ScheduleInterface schedule, int64_t heads) {
+  if (auto tiled = llvm::dyn_cast<TiledAttr>(schedule))
+    return tiled.withPackHeads(heads);
+  return llvm::cast<WarpSpecializedAttr>(schedule).withPackHeads(heads);
+}
+
+namespace {
+class SplitKvSchedule : public Schedule {
+public:
+  bool owns(mlir::Attribute schedule) const override { return llvm::isa<SplitKvAttr>(schedule); }
+
+  // Merging costs a second kernel and float32 results in between, so it is for those who say that queries are few and
+  // keys are many.
+  mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &why) const override {
+    if (!hasFewQueries(of.problem))
+      return {};
+    why = lengthsOf(of.problem) + ": with few queries and many keys, query tiles alone leave most multiprocessors idle";
+    std::string ignored;
+    auto tiles = llvm::cast<ScheduleInterface>(inner(target).choose(of, target, ignored));
+    return SplitKvAttr::get(of.problem.getContext(), /*splits=*/0,
+                            withPackHeads(tiles, headsToPack(of.problem, tiles.getQTile())));
+  }
+
+  mlir::Attribute complete(Computation of, const TargetInfo &target, mlir::Attribute schedule) const override {
+    auto split = llvm::cast<SplitKvAttr>(schedule);
+    if (!inner(target).owns(split.getOf()))
+      return schedule; // refused
+    auto tiles = llvm::cast<ScheduleInterface>(inner(target).complete(of, target, split.getOf()));
+    return SplitKvAttr::get(split.getContext(), split.getSplits(), tiles);
+  }
+
+  std::optional<std::string> refusal(Computation of, const TargetInfo &target,
+                                     mlir::Attribute schedule) const override {
+    return scheduleOf(of, llvm::cast<SplitKvAttr>(schedule).getOf())
+        ->refusal(of, target, llvm::cast<SplitKvAttr>(schedule).getOf());
+  }
+
+  mlir::Attribute fallback(Computation of, mlir::Attribute schedule) const override {
+    auto split = llvm::cast<SplitKvAttr>(schedule);
+    mlir::Attribute less = scheduleOf(of, split.getOf())->fallback(of, split.getOf());
+    return less ? SplitKvAttr::get(split.getContext(), split.getSplits(), llvm::cast<ScheduleInterface>(less))
+                : SplitKvAttr();
+  }
+
+  void addCandidates(Computation of, const TargetInfo &target, std::vector<mlir::Attribute> &all) const override {
+    std::string why;
+    auto chosen = llvm::dyn_cast_or_null<SplitKvAttr>(choose(of, target, why));
+    if (!chosen)
+      return;
+    std::vector<mlir::Attribute> tiles;
+    inner(target).addCandidates(of, target, tiles);
+    for (mlir::Attribute one : tiles) {
+      auto schedule = llvm::cast<ScheduleInterface>(one);
+      int64_t pack = std::min(schedule.getQTile(), chosen.getPackHeads());
+      all.push_back(SplitKvAttr::get(chosen.getContext(), chosen.getSplits(), withPackHeads(schedule, pack)));
+    }
+  }
+
+  std::string describe(Computation of, mlir::Attribute schedule) const override {
+    return describeTiles(of.problem, llvm::cast<SplitKvAttr>(schedule));
+  }
+
+  void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
+    ProblemOp problem = of.problem;
+    KernelOp kernel = lowerTiles(problem, llvm::cast<SplitKvAttr>(schedule), lowering);
+    mlir::OpBuilder b(problem);
+    std::string name = freeSymbol(lowering.module, problem.getSymName() + "_combine");
+    KernelGrid grid = {problem.getQLayout().isPacked(), int64_t(problem.getHeads())};
+    KernelOp merge = KernelArguments::ofCombine(problem).makeKernel(lowering.program, b, problem.getLoc(), name,
+                                                                    lowering.target.generic(), grid,
+                                                                    mergeSchedule(problem.getContext()));
+    writeCombine(problem, merge, kernel.getSoftmaxScale());
+  }
+
+private:
+  /// The schedule whose keys are split.
+  static const Schedule &inner(const TargetInfo &target) {
+    return target.specializesWarps ? warpSpecialized() : tiled();
+  }
+};
+} // namespace
+
+const Schedule &attn::splitKv() {
+  static const SplitKvSchedule schedule;
+  return schedule;
+}
