@@ -180,7 +180,7 @@ def masks_page():
     made = [line for line in read(metadata) if line["peer"] == "env"][-1]
     ahead = [[line["case"].removeprefix("metadata, "),
               *(f'{next((us for name, us in line["kernels_us"].items() if name.endswith(end)), 0):.1f}'
-                for end in ("_blocks", "_tree", "_ranges", "_visits", "_kv_tile_lists")),
+                for end in ("_blocks", "_tree", "_ranges", ("_visits", "_kv_tile_lists"))),
               f'{line["ahead_us"]:.1f}', f'{line["visited_tiles"] / line["query_tiles"]:.0f}',
               f'{line["workspace_bytes"] / 1e6:.2f}',
               f'{(64 * line["query_tiles"] + 8 * line["visited_tiles"]) / 1e6:.2f}']

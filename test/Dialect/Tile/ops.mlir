@@ -144,7 +144,7 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
   // GENERIC: "tile.store_lse"
   tile.store_lse %lse, %5 rows(%f#3, %f#4) : !tile.ptr<f32>, !tile.softmax_state<128, 4>
   // CHECK: tile.store_padding %o stride(%q_row) rows(%write_rows) dim 128 : !tile.ptr<bf16>
-  // GENERIC: "tile.store_padding"({{.*}}) <{dim = 128 : i64}>
+  // GENERIC: "tile.store_padding"({{.*}}) <{dim = 128 : i64,
   tile.store_padding %o stride(%q_row) rows(%f#4) dim 128 : !tile.ptr<bf16>
 }
 

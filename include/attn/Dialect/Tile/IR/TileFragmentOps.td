@@ -105,7 +105,8 @@ def Tile_OnlineSoftmaxOp : Tile_ComputeOp<"online_softmax"> {
     ```mlir
     tile.online_softmax %s, %row, %acc scale 8.838835e-02
         : !tile.frag<128x64, 4>, !tile.softmax_state<128, 4>, !tile.frag<128x128, 4>
-    tile.online_softmax %s, %row scale 8.838835e-02 repaired : !tile.frag<128x128, 8>, !tile.softmax_state<128, 8>
+    tile.online_softmax %all, %all_rows scale 8.838835e-02 repaired
+        : !tile.frag<128x128, 8>, !tile.softmax_state<128, 8>
     ```
   }];
   let hasVerifier = 1;
