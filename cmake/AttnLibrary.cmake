@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# attn_library(NAME sources... [SMALL] DEPENDS targets... LINK libraries...): one room of lib/. SMALL: compiled for size,
+# attn_library(NAME sources... [SMALL] DEPENDS targets... LINK libraries...): one directory of lib/. SMALL: compiled for size,
 # where time does not matter.
-# All rooms share one precompiled header: MLIR's and the dialects' take most of a compile. A file includes what it
+# All of them share one precompiled header: MLIR's and the dialects' take most of a compile. A file includes what it
 # names all the same.
 function(attn_library name)
   cmake_parse_arguments(ARG "SMALL" "" "DEPENDS;LINK" ${ARGN})

@@ -24,7 +24,7 @@ trap 'rm -f "$scratch"' EXIT
 {
   echo "$banner"
   generate dialect-doc Dialect/Attn/IR/AttnOps.td -dialect=attn
-  generate attr-interface-docs Dialect/Attn/IR/AttnInterfaces.td | sed 's/^# AttributeInterface definitions/## Attribute interfaces/; s/^## MaskI/### MaskI/'
+  generate attr-interface-docs Dialect/Attn/IR/AttnInterfaces.td | sed 's/^# AttributeInterface definitions/## Attribute interfaces/; s/^## \(MaskI\|ScoreModifierI\)/### \1/'
 } > "$out/Attn.md"
 {
   echo "$banner"
@@ -42,7 +42,7 @@ trap 'rm -f "$scratch"' EXIT
 } > "$out/Program.md"
 {
   printf '%s\n\n# Passes\n' "$banner"
-  for file in Dialect/Attn/Transforms Conversion Dialect/Program/Transforms Dialect/Tile/Transforms; do
-    if [ -f "$attn/$file/Passes.td" ]; then generate pass-doc "$file/Passes.td"; fi
+  for file in Dialect/Attn/Transforms Schedules Dialect/Program/Transforms Dialect/Tile/Transforms; do
+    generate pass-doc "$file/Passes.td"
   done
 } > "$out/Passes.md"

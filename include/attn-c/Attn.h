@@ -202,7 +202,7 @@ ATTN_API int attnInferShapes(const attnKernel *kernel, attnTensor *tensors, int6
  * 0 for most forward passes. Passes with split-KV (`expected_seqlen(1, 32768)`, say), `segments(64)`, KV-tile lists
  * (masks with arrays of positions) or size classes (packed, `expected_seqlen(8)`) need some. Gradients need 8 bytes *
  * heads * round_up(seqlen, 128) for each sequence (packed: for 128 rows more), and with dQ accumulation 4 bytes for
- * each element of dQ.
+ * each row and column of dQ, with head dims rounded up to 32 or a multiple of 64, and 4 bytes for each 64 rows.
  */
 ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_t *bytes);
 ATTN_API int attnWorkspaceSizeFor(const attnKernel *kernel, const attnTensor *tensors, int multiprocessors,

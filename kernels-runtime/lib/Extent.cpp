@@ -135,7 +135,7 @@ void Extent::collect(Op op, std::vector<std::string> &names) const {
 void Extent::collectSymbols(std::vector<std::string> &names) const { collect(Op::Symbol, names); }
 void Extent::collectTables(std::vector<std::string> &names) const { collect(Op::Lookup, names); }
 
-std::string Extent::arrayGradSize() const {
+std::string Extent::definedSize() const {
   bool isOf = (op() == Op::Add || op() == Op::Max) && operands()[1].constant() == 1;
   const Extent &size = isOf ? operands()[0] : *this;
   return size.op() == Op::Symbol ? size.node->name : "";

@@ -87,7 +87,7 @@ public:
       if (Status made = addShape(tensor.extents); !made)
         return made;
       for (const Extent &extent : tensor.extents)
-        code.shapes.back().known.push_back(numberOf(extent.arrayGradSize()));
+        code.shapes.back().known.push_back(numberOf(extent.definedSize()));
       if (tensor.lead != Lead::None)
         code.shapes.back().lead = numberOf(nameOfLead(tensor));
     }
@@ -129,7 +129,7 @@ private:
       if (tensor.lead != Lead::None)
         give(nameOfLead(tensor));
       for (const Extent &extent : tensor.extents)
-        give(extent.arrayGradSize());
+        give(extent.definedSize());
     }
   }
 

@@ -90,7 +90,7 @@ Status ProgramCode::Binder::launch(const Program::Step &step, const StepCode &ow
   if (bound.blocks > INT32_MAX)
     return Error{fmt::format("expected at most 2^31 - 1 blocks, got: {}", bound.blocks), {}, {}};
   if (bound.blocks > step.mostBlocks)
-    return Error{fmt::format("expected at most 2^31 - 1 warps of a streaming kernel, got: {}",
+    return Error{fmt::format("expected at most 2^31 - 1 warps of a SIMT-rows kernel, got: {}",
                              bound.blocks * (int64_t(INT32_MAX) / step.mostBlocks)),
                  {},
                  {}};

@@ -25,8 +25,9 @@ static int64_t powerOf2Ceil(int64_t a) {
 
 std::string ExpectedLengths::str() const { return fmt::format("expected_seqlen({}, {})", queries, keys); }
 
-// Strips differ by each row; tiles of a sequence's own by 8, and from 64 on by 16; what has more than 96 is a look's,
-// whose tiles have one of three sizes. Of more, it is for who compiles to find them too many.
+// Rounds a length, so that few programs are compiled. SIMT rows have a size for each length to 4, `cta_per_sequence`
+// for each multiple of 8, above 64 of 16, and single-pass schedules for 128, 192 and 256. Longer lengths are powers of
+// two.
 static int64_t roundLength(int64_t length) {
   if (length <= 4)
     return length;
@@ -34,21 +35,21 @@ static int64_t roundLength(int64_t length) {
     return alignTo(length, length <= 64 ? 8 : 16);
   if (length <= 256)
     return length <= 128 ? 128 : length <= 192 ? 192 : 256;
-  return length > 512 && length < manyKeys ? manyKeys - 1 : powerOf2Ceil(length); // strips end there
+  return length > 512 && length < manyKeys ? manyKeys - 1 : powerOf2Ceil(length); // SIMT rows end there
 }
 
-// Of packed rows there is an average. If that is a whole number, sequences are alike, as a rule. Else many are longer:
-// lengths that have room for half as much again cover three quarters where lengths are random, and cost a seventh at
-// most (forward, sequences of 17 in tiles of 32) where a few long ones made the average.
+// Packed calls show only the mean length. If it is an integer, sequences are taken to have equal lengths. Otherwise
+// they are taken to have 1.5 times the mean, rounded up to a power of two: with random lengths this covers 3/4 of the
+// sequences. It costs at most 1/7 of the time where a few long ones raised the mean (forward, 17 rows in tiles of 32).
 static int64_t lengthOfMost(int64_t rows, int64_t batch) {
   if (rows % batch == 0)
     return roundLength(rows / batch);
   return powerOf2Ceil(divideCeil(3 * rows, 2 * batch));
 }
 
-// A tile or two of queries on many keys: how many keys these are, no program asks. Measured on an H100
-// (docs/Schedules/trials/split_kv.md): where a chip has fewer multiprocessors than there are tiles, parts of keys and
-// the kernel that merges them pay if heads of a group share a tile.
+// Few queries, one or two tiles, on many keys. The number of keys is not part of the program, so decoding compiles
+// once. Measured on an H100 (docs/Schedules/trials/split_kv.md): with more tiles than multiprocessors, split-KV and its
+// combine kernel pay if the heads of a group share a tile.
 static std::optional<ExpectedLengths> lengthsOfFewQueries(const Rule &rule, const Sizes &sizes) {
   constexpr int64_t manyTiles = 128, rowsOfTile = 128;
   int64_t queries = rule.packedQ ? lengthOfMost(sizes.rowsQ, sizes.batch) : roundLength(sizes.rowsQ);
@@ -61,18 +62,19 @@ static std::optional<ExpectedLengths> lengthsOfFewQueries(const Rule &rule, cons
   return ExpectedLengths{queries, manyKeys};
 }
 
-// Where a row or two read the same keys (up to four of more than 128 keys), a warp walks them alone, 0.4 us a key
-// forward, however few others there are. Measured on an H100 (docs/Schedules/by_length.md): until some 65,000 of
-// them read at the bandwidth of memory, a tile of the sequence's own is faster from nine keys on. Of more than 128 keys
-// tiles are, but for many sequences of narrow heads. Wide heads have nothing else, and gradients tiles of more keys.
-static std::optional<ExpectedLengths> withoutFewWalks(const Rule &rule, int64_t work, ExpectedLengths lengths) {
-  constexpr int64_t manyWalks = 65536, manyLongWalks = 16384;
+// SIMT rows: one warp goes over the keys of its rows, 0.4 us a key forward, however few warps there are. Measured on an
+// H100 (docs/Schedules/by_length.md): below about 65,000 (sequence, head) pairs, where SIMT rows do not reach the
+// bandwidth of memory, one CTA per sequence is faster from nine keys on; one or two rows count as four, which selects
+// it. Above 128 keys tiles are faster, except for many sequences with narrow heads. Head dims beyond 256 have no other
+// schedule, and backward passes have tiles above 128 keys.
+static std::optional<ExpectedLengths> avoidSimtRows(const Rule &rule, int64_t work, ExpectedLengths lengths) {
+  constexpr int64_t manySimtRows = 65536, manyLongSimtRows = 16384;
   int64_t dim = std::max(rule.dimQk, rule.dimV), rows = lengths.queries * rule.group();
   if (dim > widestOfTiles || rows > 4 || (lengths.keys > 128 && rule.backward))
     return lengths;
   if (lengths.keys > 128)
-    return dim <= 64 && work >= manyLongWalks ? std::optional(lengths) : std::nullopt;
-  if (rows > 2 || lengths.keys <= 8 || (rule.source == Source::Sizes && work >= manyWalks))
+    return dim <= 64 && work >= manyLongSimtRows ? std::optional(lengths) : std::nullopt;
+  if (rows > 2 || lengths.keys <= 8 || (rule.source == Source::Sizes && work >= manySimtRows))
     return lengths;
   return ExpectedLengths{divideCeil(4, rule.group()), lengths.keys};
 }
@@ -94,7 +96,7 @@ static std::optional<ExpectedLengths> lengthsOfDense(const Rule &rule, const Siz
         sizes.rowsQ <
             sizes.rowsKv; // as keys do when tokens are generated: a program for each eight of them would be many
     int64_t keys = grows ? powerOf2Ceil(sizes.rowsKv) : roundLength(sizes.rowsKv);
-    if (std::optional<ExpectedLengths> lengths = withoutFewWalks(rule, work, {roundLength(sizes.rowsQ), keys}))
+    if (std::optional<ExpectedLengths> lengths = avoidSimtRows(rule, work, {roundLength(sizes.rowsQ), keys}))
       return lengths;
   }
   if (rule.backward || longest > longestOfTiles)
@@ -106,8 +108,8 @@ static std::optional<ExpectedLengths> lengthsOfDense(const Rule &rule, const Siz
 std::optional<ExpectedLengths> Rule::expectedFor(int64_t batch, int64_t rowsQ, int64_t rowsKv) const {
   const Rule &rule = *this;
   const Sizes sizes = {batch, rowsQ, rowsKv};
-  // A kernel more and a list of slots take what tiles take for some 500 sequences and heads; dense lengths need no
-  // list.
+  // The second kernel and its list of work tiles cost as much as the kernels on tiles for about 500 (sequence, head)
+  // pairs; dense lengths need no list.
   constexpr int64_t leastPacked = 512, longestPacked = 64;
   if (rule.source == Source::Nothing || sizes.batch < 1 || sizes.rowsQ < 1 || sizes.rowsKv < 1)
     return std::nullopt;
@@ -122,5 +124,5 @@ std::optional<ExpectedLengths> Rule::expectedFor(int64_t batch, int64_t rowsQ, i
   int64_t work = sizes.batch * rule.heads;
   if (work < leastPacked || lengths.queries > longestPacked || lengths.keys >= manyKeys)
     return std::nullopt;
-  return withoutFewWalks(rule, work, lengths);
+  return avoidSimtRows(rule, work, lengths);
 }

@@ -200,7 +200,7 @@ bool attn::isWorthKernels(const Program &special, const Program &plain, const Pr
   auto hasTilesOf = [&](const Program &other) {
     return special.qTile == other.qTile && special.kvTile == other.kvTile;
   };
-  if (special.streams || special.isSplit() || (addsUp(plain) && !addsUp(special)))
+  if (special.hasShortKernel || special.isSplit() || (addsUp(plain) && !addsUp(special)))
     return true;
   return !hasTilesOf(plain) && !hasTilesOf(first);
 }
@@ -283,7 +283,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
       ChosenSchedule chosen = chooseSchedule(pass, target.info(), fallback);
       program.isDoubtful = !target.isHost() && chosen.isDoubtful;
       program.hasFallback = !target.isHost() && chosen.hasFallback;
-      program.streams = isa<tile::ByLengthAttr>(chosen.schedule) || tile::isPerSequence(chosen.schedule);
+      program.hasShortKernel = isa<tile::ByLengthAttr>(chosen.schedule) || tile::isPerSequence(chosen.schedule);
       program.schedule = describeSchedule(pass, chosen.schedule) + "; " + chosen.why;
       setSchedule(pass, chosen); // so that lowering does not choose again
     }

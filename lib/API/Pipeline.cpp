@@ -17,7 +17,7 @@ void attn::registerDialects(DialectRegistry &registry) {
 
 void attn::registerPasses() {
   registerAttnPasses();
-  registerConversionPasses();
+  registerSchedulesPasses();
   tile::registerTilePasses();
   program::registerProgramPasses();
   PassPipelineRegistration<PipelineOptions>("attn-pipeline", "from problems to kernels that can be printed",

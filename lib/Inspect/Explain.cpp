@@ -125,7 +125,7 @@ rt::Result<Explanation> attn::explain(Compilation &compilation, mlir::ModuleOp m
   result.kvTile = request.tile ? request.tile->keys : kernel.getKvTile();
   if (!request.tile)
     result.config = printed(kernel);
-  result.forLongOnes = llvm::isa<tile::ByLengthAttr>(chosen.schedule);
+  result.describesLongSequences = llvm::isa<tile::ByLengthAttr>(chosen.schedule);
   reference::Sequences sequences(problem, arrays->first, sizes);
   bool lists = !tile::isPerSequence(kernel) && hasTileLists(problem, kernel);
   auto mapOf = [&](int64_t sequence, int64_t head) {

@@ -61,7 +61,7 @@ std::string Explanation::text() const {
      << " rows x " << kvTile << " keys";
   if (!config.empty())
     os << ": " << config;
-  if (forLongOnes)
+  if (describesLongSequences)
     os << ";\n          short sequences have a kernel of their own, which map and counts leave out";
   os << "\nmap       of sequence " << sequence << " as head " << head << " sees it: " << seqlenQ << " queries down, "
      << seqlenKv << " keys across";

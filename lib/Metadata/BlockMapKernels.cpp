@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A block for each row of bits, as many as there are tiles of 64 queries; if there are more rows than
-// that (of heads), blocks take several turns.
+// One CTA for each row of bits, at most as many as tiles of 64 queries; with more rows (of heads), CTAs loop in
+// grid-stride order.
 //
 #include "BlockMapKernels.h"
 #include "Schedules/Common/KernelArguments.h"

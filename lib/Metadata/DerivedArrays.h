@@ -2,17 +2,17 @@
 //
 // Kernels that derive arrays from a mask's arrays: bits of block maps, numbers of trees' nodes.
 //
-#ifndef ATTN_LIB_SCHEDULES_DERIVEDARRAYS_H
-#define ATTN_LIB_SCHEDULES_DERIVEDARRAYS_H
+#ifndef ATTN_LIB_METADATA_DERIVEDARRAYS_H
+#define ATTN_LIB_METADATA_DERIVEDARRAYS_H
 
 #include "Schedules/Common/Rules.h"
 
 namespace attn {
 
-/// Writes the kernels of all arrays that the mask's kernels read in place of the caller's. `whole`: block maps whose
-/// lists they read as they are.
+/// Writes the kernels of all arrays that kernels with the mask read instead of the caller's. `whole`: block maps that
+/// are read as lists.
 void writeDerivedArrays(Computation computation, Lowering &lowering, llvm::ArrayRef<MaskOperand> whole = {});
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_DERIVEDARRAYS_H
+#endif // ATTN_LIB_METADATA_DERIVEDARRAYS_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// attn.segments -> tile.kernel: count, bound, select, check, write. Which tokens see
-// each other enters as arithmetic on what is counted.
+// attn.segments -> tile.kernel: count, bound, select, check, write. The rule of which tokens see each other enters as
+// arithmetic on counts.
 //
 #include "SegmentsKernel.h"
 #include "Schedules/Common/KernelArguments.h"
@@ -52,7 +52,7 @@ private:
     return TokensOp::create(b, named, arg("ids"), row, arg("tokens"), arg("positions"), arg("position_rows"));
   }
 
-  /// A region on `count` integers.
+  /// Fills a region on `count` integers.
   void write(Region &region, unsigned count,
              llvm::function_ref<SmallVector<Index>(IndexMath &, ArrayRef<Index>)> what) {
     OpBuilder::InsertionGuard guard(b);
@@ -67,7 +67,8 @@ private:
     YieldOp::create(b, loc, values);
   }
 
-  /// Of (count, lowest, highest position) of q and of kv: who sees something.
+  /// From (count, lowest position, highest position) of q and of kv: bounds on the positions of tokens that see, or are
+  /// seen by, any other, and the shift of the diagonal.
   SmallVector<Index> bounds(IndexMath &math, ArrayRef<Index> of) {
     Index highQ = of[2], lowKv = of[4], shift = 0;
     switch (rule.family) {
@@ -82,19 +83,19 @@ private:
     return {math.sub(lowKv, shift), math.add(highQ, shift), shift};
   }
 
-  /// Of (queries, keys, shift) of a segment: where its diagonals are.
+  /// From (queries, keys, shift) of a segment: the offsets of its diagonals by index and by position.
   SmallVector<Index> claims(IndexMath &math, ArrayRef<Index> of) {
     Index diagonal = rule.family == SegmentRule::BottomRight ? math.sub(of[1], of[0]) : Index(0), shift = of[2];
     SmallVector<Index> pairs;
     auto claim = [&](int64_t by) { pairs.append({math.add(diagonal, by), math.add(shift, by)}); };
     if (rule.family != SegmentRule::Padding || rule.right)
       claim(rule.right.value_or(0));
-    if (rule.left) // keys up to here are those before the window
+    if (rule.left) // the last key before the window
       claim(-*rule.left - 1);
     return pairs;
   }
 
-  /// Of a sequence: how many keys some of its queries see.
+  /// From (queries, keys) of a sequence: the number of keys that any of its queries sees.
   SmallVector<Index> cost(IndexMath &math, ArrayRef<Index> of) {
     MaskScope scope;
     scope.lenQ = of[0], scope.lenK = of[1];
@@ -109,7 +110,7 @@ private:
   Value table, row, q, kv;
 };
 
-/// A block has some tokens of all rows, for one head.
+/// A CTA has some tokens of all rows of ids, for one head.
 class SinksKernel : ProblemBody {
 public:
   SinksKernel(ProblemOp problem, KernelOp kernel)
@@ -150,7 +151,7 @@ void attn::writeSinks(ProblemOp problem, ProgramBuilder &program, SegmentsOp seg
 
 void attn::writeSegments(SegmentsOp op, ProgramBuilder &program, const TargetInfo &target, ProblemOp problem) {
   OpBuilder b(op);
-  // Sizes of tiles are those of the tiles it lists.
+  // Tile sizes are those of the tiles that the kernel lists.
   auto schedule = AuxiliaryAttr::get(b.getContext(), op.getTiles().value_or(128), 128, /*warps=*/16, /*blocks=*/1);
   KernelGrid grid;
   grid.cluster = b.getI64IntegerAttr(target.cluster);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ATTN_LIB_SCHEDULES_SEGMENTSKERNEL_H
-#define ATTN_LIB_SCHEDULES_SEGMENTSKERNEL_H
+#ifndef ATTN_LIB_METADATA_SEGMENTSKERNEL_H
+#define ATTN_LIB_METADATA_SEGMENTSKERNEL_H
 
 #include "Schedules/Common/ProgramBuilder.h"
 #include "attn/Schedules/AttnToTile.h"
 
 namespace attn {
 
-/// Writes the op's kernel. A cluster has as many blocks as there can be, since one block reads memory at a small part
-/// of its bandwidth.
+/// Writes the op's kernel, on a cluster of the largest size, since one CTA reaches only a small part of the memory
+/// bandwidth.
 void writeSegments(SegmentsOp op, ProgramBuilder &program, const TargetInfo &target, ProblemOp problem = {});
 
-/// The kernel behind attention over an op's sequences that gives its due to tokens that see the sink alone. `problem`
-/// is over the arrays of `segments`, and has a sink and lse.
+/// Writes the kernel that stores the LSE of tokens that see only the sink, after attention over the op's sequences.
+/// `problem` is over the arrays of `segments`, and has a sink and LSE.
 void writeSinks(ProblemOp problem, ProgramBuilder &program, SegmentsOp segments, llvm::StringRef target);
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_SEGMENTSKERNEL_H
+#endif // ATTN_LIB_METADATA_SEGMENTSKERNEL_H

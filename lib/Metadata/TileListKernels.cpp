@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two kernels. The first leaves the least and the largest entry of each tile of the side that is walked along, and of
-// each 32 of these, a group. The second does the same for a tile's own entries, goes along the runs that affine parts
-// of the mask leave, and asks the mask of each of their groups, and of the tiles of those that are not empty
-// (`tileTruth`): what it knows of values it computes there, as code.
+// Two kernels. The first stores the least and the largest array entry of each tile of the listed side, and of each
+// group of 32 tiles. The second does the same for a tile's own entries, loops over the runs that the affine parts of
+// the mask leave, and evaluates the mask (`tileTruth`) on each group of tiles, and on each tile of groups that may be
+// visible. Range conditions are computed as generated code.
 //
 #include "TileListKernels.h"
 #include "Schedules/Common/KernelArguments.h"
@@ -17,10 +17,10 @@ using namespace attn::tile;
 
 namespace {
 
-/// Blocks of the first kernel, which go along all groups, or all numbers of tiles.
+/// CTAs of the first kernel, which loop over all groups, or over all tile numbers.
 constexpr int64_t blocksOfRanges = 1024, blocksOfNumbers = 64;
 
-/// Tiles of one side have lists of tiles of the other.
+/// The kernels for lists of one side's tiles.
 class TileListKernel : SequenceBody {
 public:
   TileListKernel(ProblemOp problem, KernelOp kernel, bool ofKeys)
@@ -28,12 +28,12 @@ public:
         names(tileLists(ofKeys)), own(rangedArrays(problem.getMask(), shapeOf(ofKeys))),
         others(rangedArrays(problem.getMask(), shapeOf(!ofKeys))) {}
 
-  /// Of each tile of the other side, and of groups, which may be of several sequences. Warps share the tiles of a
-  /// group.
+  /// Stores the ranges of each tile of the other side and of groups, which may span sequences. Warps share the tiles of
+  /// a group.
   void buildRanges() {
     Value first = IndexOp::block(b, loc);
     Index across = this->across();
-    if (others.empty()) { // nothing but numbers of tiles
+    if (others.empty()) { // only tile numbers
       Value piece = math.value(enterLoop("slice", first, math.ceilDiv(across, 512), blocksOfNumbers));
       InitListsOp::create(b, loc, args[names.list], args[names.taken], math.value(across), piece);
       return;
@@ -50,7 +50,7 @@ public:
     loop("i", warp, count, int64_t(schedule.getWarps()),
          [&](Index i) { buildRangesOf(math.named(math.add(from, i), "tile")); });
     BarrierOp::create(b, loc, /*warp=*/false);
-    // Least and largest take turns, and warps share them.
+    // Values alternate between least and largest, and warps share them.
     loop("value", warp, int64_t(2 * others.size()), int64_t(schedule.getWarps()), [&](Index value) {
       Value entries = AdvanceOp::create(b, loc, args[names.ranges], add(rangesAt(from), wide(value)));
       auto range =
@@ -75,20 +75,20 @@ private:
   static OperandShape shapeOf(bool keys) { return keys ? OperandShape::PerKey : OperandShape::PerQuery; }
   int64_t tileOf(bool keys) { return keys ? schedule.getKvTile() : schedule.getQTile(); }
 
-  /// Tiles of the other side that one sequence may have, and one more.
+  /// The most tiles of the other side that a sequence may have, plus one.
   Index across() { return math.named(math.add(math.ceilDiv(extentOf(!ofKeys), tileOf(!ofKeys)), 1), "across"); }
 
-  /// Some positions of a sequence, and their tile's number in it, or of packed ones its slot.
+  /// Positions of a tile, and its index in its sequence, or its work tile if packed.
   struct Tile {
     Index number = 0, position = 0, count = 0;
   };
-  /// Tiles of all sequences, but not of all heads.
+  /// Tiles of all sequences, of one head.
   Index tilesOfAll(bool keys) {
     Index tiles = tilesOf(keys, tileOf(keys));
     return layoutOf(keys).isPacked() ? tiles : times(arg("batch"), tiles);
   }
-  /// Behind it, the sequence is known. `forRows`: slots are numbered as those who attend number them, by where rows of
-  /// packed sequences lie with their padding. Else by prefix sums, which ascend whatever the order of padded offsets.
+  /// Finds a tile and sets its sequence. `forRows`: packed tiles are numbered as in the attention kernels, by padded
+  /// offsets; otherwise by prefix sums, which ascend whatever the order of padded offsets.
   Tile findTile(bool keys, Index number, bool forRows) {
     Tile tile;
     StringRef side = keys ? "kv" : "q";
@@ -105,7 +105,7 @@ private:
       Index extent = extentOf(keys), tiles = math.named(math.ceilDiv(extent, size), "tiles");
       batch = math.named(div(number, tiles), "b");
       tile.number = rem(number, tiles);
-      if (forRows && !keys) // the last ones, that may see most, begin first
+      if (forRows && !keys) // the last rows, which may see most, come first
         tile.number = math.sub(math.sub(tiles, 1), tile.number);
       tile.number = math.named(tile.number, "tile");
       tile.position = math.named(math.mul(tile.number, size), keys ? "k0" : "q0");
@@ -126,13 +126,13 @@ private:
     };
     onlyIf(math.lt(0, tile.count), [&] {
       findSequence();
-      SmallVector<EntryRangeOp> ranges; // all are read before one is written
+      SmallVector<EntryRangeOp> ranges; // all loads precede all stores
       for (const MaskOperand &array : others)
         ranges.push_back(entriesOf(array, tile.position, tile.count, tileOf(!ofKeys)));
       for (auto [i, range] : llvm::enumerate(ranges))
         leave(i, [&](int64_t value) { return range->getResult(value); });
     });
-    if (!layoutOf(!ofKeys).isPacked()) // each tile has some positions
+    if (!layoutOf(!ofKeys).isPacked()) // no tile is empty
       return;
     onlyIf(math.le(tile.count, 0), [&] {
       const int64_t ofNone[] = {INT32_MAX, INT32_MIN, 1};
@@ -147,25 +147,25 @@ private:
                                 array.hidden ? b.getI32IntegerAttr(*array.hidden) : IntegerAttr());
   }
 
-  /// Which of a tile's values the least (0) or largest (1) entry of an array is, or whether none hides (2).
+  /// The index, among a tile's values, of the least (0) or largest (1) entry of an array, or of whether none hides (2).
   int64_t valueOf(int64_t array, int64_t value) {
     if (value < 2)
       return 2 * array + value;
     return 2 * others.size() + llvm::count_if(ArrayRef(others).take_front(array),
                                               [](const MaskOperand &o) { return o.hidden.has_value(); });
   }
-  /// Where a head's values are of tiles, and behind all tiles' of groups.
+  /// The first value of a head's tiles; those of groups follow those of all tiles.
   Value startOfRanges(bool ofGroups) {
     int64_t line = ofGroups ? valuesOfRanges(others) : 0;
     Value number = heads == 1 ? wide(line) : add(mul(wide(h), wide(linesOfRanges(others))), wide(line));
     return mul(number, wide(math.mul(math.ceilDiv(tilesOfAll(!ofKeys), 4 * group),
-                                     4 * group))); // four groups are looked at together
+                                     4 * group))); // four groups are read together
   }
   Value rangesAt(Index number) { return add(startOfRanges(false), mul(wide(number), wide(valuesOfRanges(others)))); }
   Value rangesOfGroupAt(Index number) {
     return add(startOfRanges(true), mul(wide(number), wide(int64_t(2 * others.size()))));
   }
-  /// What was left of a tile, or of a group.
+  /// Loads the stored ranges of a tile, or of a group.
   SmallVector<Index> rangesOf(Index number, bool ofGroup) {
     if (others.empty())
       return {};
@@ -191,7 +191,7 @@ private:
       ranges.push_back({Value(range.getLeast()), Value(range.getLargest()), math.lt(0, Index(range.getWhole()))});
     }
     int64_t tile = tileOf(!ofKeys);
-    firstListed = layoutOf(!ofKeys).isPacked() // as the ranges' slots are numbered
+    firstListed = layoutOf(!ofKeys).isPacked() // numbered like the stored ranges
                       ? firstWorkTile(load(args[ofKeys ? "cu_seqlens_q" : "cu_seqlens_kv"], batch), batch, tile)
                       : times(batch, tilesOf(!ofKeys, tile));
     firstListed = math.named(firstListed, "first_tile");
@@ -226,7 +226,7 @@ private:
   }
 
   using RangeOfOthers = llvm::function_ref<EntryRange(int64_t array)>;
-  /// `blocks`: of lists of blocks number so many. `mask`: the problem's, or a part of it.
+  /// Evaluates a mask on a tile. `blocks`: the truth of the i-th block map. `mask`: the problem's, or a part of it.
   TileTruth truthOf(Interval at, Interval other, ArrayRef<EntryRange> ranges, RangeOfOthers ofOthers,
                     llvm::function_ref<TileTruth(int64_t)> blocks, MaskInterface mask) {
     MaskScope known = scope;
@@ -249,12 +249,12 @@ private:
     Index length = ofKeys ? scope.lenQ : scope.lenK;
     Index first = math.named(math.mul(j, size), ofKeys ? "q0" : "k0"), behind = math.add(first, size);
     TileTruth truth = truthOfTile(at, j, {first, math.min(behind, length)}, ranges, problem.getMask());
-    if (ofKeys) // rows behind the last weigh nothing
+    if (ofKeys) // rows beyond the last have probability 0
       return truth;
     return {truth.some, math.logicalAnd(truth.all, math.le(behind, length))};
   }
 
-  /// The same where nothing but arrays is a question.
+  /// The same for a tile on which only array conditions are open.
   TileTruth truthInside(Interval at, Index j, ArrayRef<EntryRange> ranges) {
     Index first = math.mul(j, tileOf(!ofKeys));
     return truthOfTile(at, j, {first, math.add(first, tileOf(!ofKeys))}, ranges, ofArrays());
@@ -273,7 +273,7 @@ private:
     return truthOf(at, other, ranges, ofOthers, ofBlocks, mask);
   }
 
-  /// The conjuncts that read arrays, and whether all pairs are visible under the others.
+  /// The conjunction of the conjuncts that read arrays.
   MaskInterface ofArrays() {
     SmallVector<MaskInterface> parts;
     for (MaskInterface part : problem.getMask().conjuncts())
@@ -289,16 +289,16 @@ private:
     return all;
   }
 
-  /// Whether something may be visible in those of its tiles that are the sequence's, and what is settled: all that is
-  /// known of arrays is known of the whole group, so nothing wrong is said. If the mask is there what one block map
-  /// says, or if all is visible, nobody needs to look at its tiles.
+  /// Whether some tile of the group that belongs to the sequence may be visible, and whether the group is settled.
+  /// Array ranges hold for the whole group, so the answer is conservative. A group is settled if all is visible or one
+  /// block map alone decides: then its tiles need no evaluation.
   SmallVector<Value> truthOfGroup(Interval at, Index g, ArrayRef<EntryRange> ranges) {
     int64_t size = tileOf(!ofKeys);
     Index length = ofKeys ? scope.lenQ : scope.lenK;
     Index tile = math.sub(math.mul(g, group), firstListed);
     Index first = math.named(math.mul(math.max(tile, 0), size), ofKeys ? "q0" : "k0");
     Index tiles = math.ceilDiv(length, size);
-    // Tiles behind the sequence's last one might be too many for 32 bits of positions.
+    // Clamped, since positions beyond the sequence's last tile could exceed 32 bits.
     Index behind = math.mul(math.min(math.add(tile, group), tiles), size);
     SmallVector<Index> values = rangesOf(g, /*ofGroup=*/true);
     auto ofOthers = [&](int64_t array) {
@@ -321,7 +321,7 @@ private:
     Cond settled = truthWith(Cond::of(true), Cond::of(true)).all;
     if (maps)
       settled = math.logicalAnd(settled, math.logicalNot(truthWith(Cond::of(false), Cond::of(false)).some));
-    // Of a group that has tiles of others, or one that reaches over the end, each tile is looked at.
+    // A group that spans sequences or extends beyond the end is evaluated tile by tile.
     Cond whole = math.logicalAnd(math.le(0, tile), math.le(math.add(tile, group), math.floorDiv(length, size)));
     settled = math.logicalAnd(settled, whole);
     Cond inside = math.logicalAnd(isInside(at, {first, math.min(behind, length)}), whole);
@@ -338,7 +338,7 @@ private:
     return maps;
   }
 
-  /// Of the tile at rest, what its blocks have in tiles `from` to `to` of the other side.
+  /// Gathers the blocks of the stationary tile within tiles `from` to `to` of the other side.
   void gatherBlocks(Interval at, Value from, Value to) {
     for (auto [i, map] : llvm::enumerate(blockMaps())) {
       std::string bits = bitsOf(map);
@@ -359,16 +359,16 @@ private:
   static constexpr int64_t group = 32; ///< tiles of a group (attn::Group)
   ScheduleInterface schedule;
   int64_t heads;
-  bool ofKeys; ///< key tiles have lists, of query tiles
+  bool ofKeys; ///< KV tiles have lists of query tiles
   const TileLists &names;
-  SmallVector<MaskOperand> own, others; ///< arrays whose ranges are looked at
-  Index firstListed = 0;                ///< the number of the sequence's first tile, of the other side, among all
+  SmallVector<MaskOperand> own, others; ///< arrays whose ranges are compared
+  Index firstListed = 0;                ///< the index of the sequence's first tile of the other side among all tiles
 };
 
 } // namespace
 
-/// Blocks of four warps that a multiprocessor has registers for, or half as many of sixteen, which do less: masks of
-/// several arrays, of many parts or with a predicate, and blocks that are no multiples of tiles, need more.
+/// Co-resident CTAs of four warps that registers allow (CTAs of sixteen warps: half as many): masks of several arrays,
+/// with many terms or with a predicate, and blocks that are no multiples of tiles, need more registers.
 static int64_t blocksFor(ProblemOp problem, ScheduleInterface schedule, ArrayRef<MaskOperand> whole) {
   auto fits = [](int64_t block, int64_t tile) {
     int64_t larger = std::max(block, tile), smaller = std::min(block, tile);
@@ -394,7 +394,7 @@ void attn::writeTileLists(Computation computation, ProgramBuilder &program, Stri
   auto make = [&](const char *suffix, ArrayRef<TensorUse> results, bool keys, int64_t warps) {
     grid.packed = (keys ? problem.getKLayout() : problem.getQLayout()).isPacked(), grid.keys = keys;
     int64_t rows = keys ? schedule.getKvTile() : schedule.getQueries();
-    while (warps != 16 && rows % (16 * warps)) // as many as kernels of such tiles may have
+    while (warps != 16 && rows % (16 * warps)) // as many warps as these tile sizes allow
       warps /= 2;
     auto tiles = AuxiliaryAttr::get(
         b.getContext(), schedule.getQueries(), schedule.getKvTile(), target == "cpu" ? 1 : warps,

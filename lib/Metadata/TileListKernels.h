@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Masks that read arrays of positions: what tiles see follows from what these hold, so kernels
-// ahead of attention look at them and list, for each tile of one side, the tiles of the other to visit.
+// KV-tile lists for masks that read per-position arrays: kernels preceding attention evaluate the mask on array ranges
+// and list, for each tile of one side, the tiles of the other side to visit.
 //
-#ifndef ATTN_LIB_SCHEDULES_TILELISTKERNELS_H
-#define ATTN_LIB_SCHEDULES_TILELISTKERNELS_H
+#ifndef ATTN_LIB_METADATA_TILELISTKERNELS_H
+#define ATTN_LIB_METADATA_TILELISTKERNELS_H
 
 #include "Schedules/Common/ProgramBuilder.h"
 #include "Schedules/Common/Workspace.h"
@@ -12,11 +12,11 @@
 
 namespace attn {
 
-/// Writes the kernels, before the program, for tiles as the schedule has them. `ofKeys`: key tiles have lists of query
-/// tiles. `whole`: block maps whose lists are there, and not their bits (`wholeMaps`).
+/// Writes the list kernels, before the pass, for the schedule's tiles. `ofKeys`: KV tiles have lists of query tiles.
+/// `whole`: block maps that are read as lists instead of bits (`wholeMaps`).
 void writeTileLists(Computation computation, ProgramBuilder &program, llvm::StringRef target,
                     tile::ScheduleInterface schedule, bool ofKeys = false, llvm::ArrayRef<MaskOperand> whole = {});
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_TILELISTKERNELS_H
+#endif // ATTN_LIB_METADATA_TILELISTKERNELS_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A block has a sequence; if there are more than that, blocks take several turns. A sequence that would keep its block
-// busy long after the others is all blocks' together.
+// One CTA numbers the tree of one sequence; with more sequences than CTAs, these loop in grid-stride order. Long
+// sequences, which would keep one CTA busy after the others, are numbered by cooperative CTAs.
 //
 #include "TreeKernels.h"
 #include "Schedules/Common/KernelArguments.h"
@@ -15,9 +15,9 @@ using namespace attn::tile;
 
 namespace {
 
-constexpr int64_t threads = 512; // of a block: with more, kernels lack registers
-constexpr int64_t blocks = 120;  // that run at the same time
-constexpr int64_t runs = 3584;   // in shared memory, of which no GPU from sm_80 on has less than 99 KB for a block
+constexpr int64_t threads = 512; // of a CTA; with more, kernels lack registers
+constexpr int64_t blocks = 120;  // co-resident CTAs
+constexpr int64_t runs = 3584;   // in shared memory; GPUs from sm_80 on have at least 99 KB for a CTA
 
 class TreeKernel : SequenceBody {
 public:
@@ -49,10 +49,10 @@ public:
   }
 
 private:
-  /// Of how many keys a sequence may be that one block numbers. A block takes up to 30 ns a key; a team 80 us, and
-  /// little more for ten times as many keys, in which all of it is kept from other sequences (an H200).
+  /// The longest sequence that a single CTA numbers. A CTA takes up to 30 ns for each key; cooperative CTAs take 80 us,
+  /// and little more for ten times as many keys, during which they number no other sequence (measured on an H200).
   Index longestOfBlock() {
-    if (!problem.getKLayout().isPacked()) // the same of equal lengths: each is 1 / batch of all
+    if (!problem.getKLayout().isPacked()) // the same rule for equal lengths: each is 1 / batch of all
       return math.select(math.lt(arg("batch"), 3), 4096, math.select(math.lt(arg("batch"), 16), 32768, INT32_MAX));
     Index total = arg("total_kv");
     return math.max(math.max(math.floorDiv(total, 16), math.min(math.floorDiv(total, 3), 32768)), 4096);

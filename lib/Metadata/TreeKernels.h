@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels that number the trees of masks that are given by parents (`#attn.ancestors`).
+// Kernels that number the trees of masks given by parents (`#attn.ancestors`).
 //
-#ifndef ATTN_LIB_SCHEDULES_TREEKERNELS_H
-#define ATTN_LIB_SCHEDULES_TREEKERNELS_H
+#ifndef ATTN_LIB_METADATA_TREEKERNELS_H
+#define ATTN_LIB_METADATA_TREEKERNELS_H
 
 #include "Schedules/Common/ProgramBuilder.h"
 #include "attn/Schedules/AttnToTile.h"
 
 namespace attn {
 
-/// Writes a kernel for each array of parents in the mask, ahead of the pass.
+/// Writes a kernel for each array of parents in the mask, before the pass.
 void writeTrees(Computation computation, ProgramBuilder &program, llvm::StringRef target);
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_TREEKERNELS_H
+#endif // ATTN_LIB_METADATA_TREEKERNELS_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// attn.problem, attn.backward and attn.segments -> kernels: their schedules write these.
+// Lowers attn.problem, attn.backward and attn.segments to kernels through their schedules.
 //
 #include "Metadata/SegmentsKernel.h"
 #include "Schedules/Common/Rules.h"
@@ -29,7 +29,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       if (failed(convert(backward, target)))
         return signalPassFailure();
     for (ProblemOp problem : llvm::make_early_inc_range(module.getOps<ProblemOp>())) {
-      if (problem.isPrivate()) // described for others
+      if (problem.isPrivate()) // only described, for use by others
         problem.erase();
       else if (failed(convert(problem, target)))
         return signalPassFailure();
@@ -40,10 +40,10 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       program.finish(segments);
       segments.erase();
     }
-    module->removeAttr(targetAttrName); // kernels have theirs
+    module->removeAttr(targetAttrName); // kernels have targets of their own
   }
 
-  /// Is this what attn-choose-schedule leaves?
+  /// Checks that the schedule is one that attn-choose-schedule sets.
   static LogicalResult check(Computation of, Attribute schedule, const TargetInfo &target) {
     Operation *op = of.getOperation();
     if (!schedule)

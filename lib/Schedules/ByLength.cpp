@@ -13,9 +13,10 @@
 using namespace attn;
 using namespace attn::tile;
 
-// Measured on an H200 (docs/Schedules/by_length.md). A turn of a block of one warp takes a sixteenth of what the other
-// kernels take for a tile of 128 rows and keys, a pair of a row and a key on SIMT tiles a thousandth: so there may be
-// four turns over rows and four over keys, or a thousand pairs. Beyond 64 rows the others are ahead in any case.
+// Measured on an H200 (docs/Schedules/by_length.md). An iteration of a one-warp CTA takes a sixteenth of the time of a
+// 128 x 128 tile in the other kernels, a score on SIMT tiles a thousandth: so short sequences have up to four
+// iterations over rows times four over keys, or a thousand scores. Beyond 64 rows the other kernels are faster in any
+// case.
 static ShortLimit shortLimit(ProblemOp problem, ScheduleInterface schedule) {
   if (auto tiles = llvm::dyn_cast<CtaPerSequenceAttr>(schedule)) {
     int64_t queries = tiles.getFragmentRows() / schedule.getPackHeads(), keys = llvm::alignTo(schedule.getKvTile(), 16);
@@ -25,8 +26,8 @@ static ShortLimit shortLimit(ProblemOp problem, ScheduleInterface schedule) {
   return problem.expectedKeys().value_or(1) <= 128 ? ShortLimit{8, 128} : ShortLimit{4, 1023};
 }
 
-// What does not fit a tile is on SIMT tiles, where a pair takes 0.13 ns and the other kernels 60 ns a sequence and
-// head.
+// Sequences that do not fit a tile use SIMT tiles, where a score takes 0.13 ns; the other kernels take 60 ns for each
+// sequence and head.
 static ShortLimit shortLimit(BackwardOp backward, ScheduleInterface schedule) {
   ProblemOp problem = backward.getProblemOp();
   if (warpSpecializationOf(schedule))
@@ -49,7 +50,7 @@ public:
       return owner ? owner->complete(of, target, one) : one;
     };
     mlir::Attribute forShort = part(both.getShortSequences());
-    if (auto completed = llvm::dyn_cast<ByLengthAttr>(forShort)) // kernels for long sequences are given
+    if (auto completed = llvm::dyn_cast<ByLengthAttr>(forShort)) // kernels for long sequences are given separately
       forShort = completed.getShortSequences();
     return ByLengthAttr::get(both.getContext(), llvm::cast<ScheduleInterface>(forShort), part(both.getLongSequences()));
   }
@@ -58,7 +59,7 @@ public:
                                      mlir::Attribute schedule) const override {
     auto both = llvm::cast<ByLengthAttr>(schedule);
     bool packed = of.problem.getQLayout().isPacked() && of.problem.getKLayout().isPacked();
-    if (!packed && !warpSpecializationOf(both.getShortSequences())) // which computes dense sequences, too
+    if (!packed && !warpSpecializationOf(both.getShortSequences())) // these compute dense sequences, too
       return withSchedule("expected packed rows and keys for schedules by length, got: ", schedule);
     for (mlir::Attribute one : {mlir::Attribute(both.getShortSequences()), both.getLongSequences()}) {
       const Schedule *owner = scheduleOf(of, one);
@@ -72,7 +73,7 @@ public:
 
   std::string describe(Computation of, mlir::Attribute schedule) const override {
     auto both = llvm::cast<ByLengthAttr>(schedule);
-    auto part = [&](mlir::Attribute one) { // which may be given, and belong to the other pass
+    auto part = [&](mlir::Attribute one) { // a given one may belong to the other pass
       const Schedule *owner = scheduleOf(of, one);
       return owner ? owner->describe(of, one) : withSchedule("", one);
     };

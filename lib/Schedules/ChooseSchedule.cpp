@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which schedule computes a pass: the first one of the registry whose rule picks the problem, and what to try in its
-// place.
+// Chooses the schedule of a pass, the first of the registry whose rule accepts the problem, and its fallbacks.
 //
 #include "Schedules/Backward/BackwardKernel.h"
 #include "Schedules/Common/Registry.h"
@@ -89,7 +88,7 @@ mlir::Attribute attn::chooseShort(ProblemOp problem, const TargetInfo &target, s
 // Forward passes
 //===----------------------------------------------------------------------===//
 
-/// A schedule, and what there is to try in its place, one after the other.
+/// A schedule and its fallbacks, in order.
 static llvm::SmallVector<mlir::Attribute> withFallbacks(Computation of, mlir::Attribute schedule) {
   llvm::SmallVector<mlir::Attribute> all;
   for (; schedule; schedule = scheduleOf(of, schedule)->fallback(of, schedule))
@@ -110,7 +109,7 @@ static ChosenSchedule chooseForward(ProblemOp problem, const TargetInfo &target,
     result.schedule = all[at], result.hasFallback = at < last;
     return result;
   }
-  // Each of one with each of the other: which one does not fit is known after the first try, and the rest are skipped.
+  // All combinations: after the first trial it is known which part does not fit, and the rest are skipped.
   llvm::SmallVector<mlir::Attribute> forLong = withFallbacks(problem, both.getLongSequences()),
                                      forShort = withFallbacks(problem, both.getShortSequences());
   int64_t last = int64_t(forLong.size() * forShort.size()) - 1, at = std::min(fallback, last);
@@ -125,9 +124,9 @@ static ChosenSchedule chooseForward(ProblemOp problem, const TargetInfo &target,
 // Backward passes
 //===----------------------------------------------------------------------===//
 
-// Measured on an H200 (docs/Schedules/trials/short-sequences.md): with a maximum of so many rows and keys, kernels on
-// tiles of a grid are faster than a CTA of seven or eight warps, if they store dQ of one tile of keys without an
-// accumulator. (If they turn out not to fit beside a dQ MMA warpgroup, the problem stays theirs.)
+// Measured on an H200 (docs/Schedules/trials/short-sequences.md): with max_seqlen in this range, kernels on tiles of a
+// grid are faster than a CTA of seven or eight warps, if they store dQ of a single KV tile without an accumulator. (If
+// these do not fit beside a dQ MMA warpgroup, the problem keeps tiles of a grid.)
 static bool fillTilesOfGrid(BackwardOp backward, const TargetInfo &target) {
   ProblemOp problem = backward.getProblemOp();
   bool packed = problem.getQLayout().isPacked() && problem.getKLayout().isPacked(), narrow = widthOf(problem) <= 64;
@@ -145,7 +144,7 @@ static ScheduleInterface chooseByLengths(BackwardOp backward, const TargetInfo &
   std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
   int64_t dim = widthOf(problem);
   int64_t most =
-      dim <= 128 && problem.getDimQk() % 32 == 0 && problem.getDimV() % 32 == 0 ? 128 : 64; // in parts, or whole
+      dim <= 128 && problem.getDimQk() % 32 == 0 && problem.getDimV() % 32 == 0 ? 128 : 64; // in column parts, or whole
   bool isShort = queries && *queries * groupOf(problem) <= most && *keys <= most;
   auto because = [&](const llvm::Twine &text, ScheduleInterface schedule = {}) {
     why = text.str();
@@ -187,9 +186,9 @@ ScheduleInterface attn::chooseForShort(BackwardOp backward, const TargetInfo &ta
 }
 
 std::optional<std::string> attn::refusalOfSequences(BackwardOp backward, mlir::Attribute schedule) {
-  if (backward.getRequiresGrad()) // which needs what tiles' kernels leave
+  if (backward.getRequiresGrad()) // requires_grad needs row statistics of the kernels on tiles
     return withSchedule("expected a schedule with tiles of a grid with requires_grad, got: ", schedule);
-  if (backward.getPartialKv()) // deltas are sums over a sequence's own keys here
+  if (backward.getPartialKv()) // delta is a sum over a sequence's own keys here
     return withSchedule("expected a schedule with tiles of a grid with partial_kv, got: ", schedule);
   return std::nullopt;
 }
@@ -201,7 +200,7 @@ std::optional<std::string> attn::refusalOfHeads(BackwardOp backward, mlir::Attri
   return std::nullopt;
 }
 
-/// Is there more to try than this one? At the end of fallbacks, `cta_per_sequence` goes to tiles of a grid.
+/// Does the schedule have a fallback? At the end, `cta_per_sequence` falls back to tiles of a grid.
 static bool mayFall(BackwardOp backward, mlir::Attribute schedule) {
   return llvm::isa<CtaPerSequenceAttr>(schedule) || scheduleOf(backward, schedule)->fallback(backward, schedule);
 }
@@ -213,8 +212,8 @@ static ChosenSchedule chooseBackward(BackwardOp backward, const TargetInfo &targ
   bool isOnHopper = forShort && shortBackwardOnHopper().owns(forShort);
   bool mayBeLonger = forShort && (isOnHopper || (!problem.getMaxSeqlenQ() && problem.getQLayout().isPacked() &&
                                                  problem.getKLayout().isPacked() && widthOf(problem) <= widestOfTiles));
-  // Where long sequences have kernels on tiles, these are what fallbacks are for: a single pass is chosen where it is
-  // known to fit.
+  // With kernels on tiles for long sequences, fallbacks are for those: a single pass is chosen only where it is known
+  // to fit.
   for (; fallback > 0 && forShort && !mayBeLonger && mayFall(backward, forShort); --fallback)
     if (forShort = scheduleOf(backward, forShort)->fallback(backward, forShort); !forShort)
       result.why += ", but registers do not suffice";
@@ -282,7 +281,7 @@ struct AttnChooseSchedulePass : attn::impl::AttnChooseScheduleBase<AttnChooseSch
     for (BackwardOp backward : module.getOps<BackwardOp>())
       failed |= !choose(backward, *info);
     for (ProblemOp problem : module.getOps<ProblemOp>())
-      if (!problem.isPrivate()) // described for others
+      if (!problem.isPrivate()) // only described, for use by others
         failed |= !choose(problem, *info);
     if (failed)
       signalPassFailure();

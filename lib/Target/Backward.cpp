@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is printed for backward passes only.
+// Printing of ops of backward passes.
 //
 #include "Printer.h"
 
@@ -38,9 +38,9 @@ void Printer::print(ProducerStoreOp op) {
   }
   line() << "attn::producer_store" << (op.getFirst() ? "<" + std::to_string(int64_t(*op.getFirst())) + ">" : "") << "("
          << names.of(op.getRing()) << ", " << names.of(op.getOperand());
-  for (Operation *user : op.getRing().getUsers()) // what it is put over, if anything was aside there
-    if (auto aside = dyn_cast<StashOp>(user); aside && aside->getBlock() == op->getBlock())
-      os << ", " << names.of(aside.getStash());
+  for (Operation *user : op.getRing().getUsers()) // the stash that the store overwrites, if any
+    if (auto stash = dyn_cast<StashOp>(user); stash && stash->getBlock() == op->getBlock())
+      os << ", " << names.of(stash.getStash());
   os << ");\n";
 }
 
@@ -78,7 +78,7 @@ void Printer::print(AddDeltaOp op) {
          << names.of(op.getRow()) << ", " << names.of(op.getO()) << ", " << names.of(op.getGrad()) << ");\n";
 }
 
-/// Of fragments of so many columns; held: from registers.
+/// Template arguments for dQ fragments of so many columns; held: added from registers.
 static std::string sumsOf(Operation *op, int64_t columns, bool held) {
   int64_t rows = op->getParentOfType<KernelOp>().getSchedule().getQTile();
   return "attn::DqLayout<" + std::to_string(rows) + ", " + std::to_string(columns) + (held ? ", true>" : ">");

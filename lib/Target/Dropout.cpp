@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is printed for dropout only.
+// Printing of dropout ops.
 //
 #include "Printer.h"
 

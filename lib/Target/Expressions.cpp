@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Scalars as C++ expressions. A value that is used once and has no name of its
-// own is spelled where it is used; the others get a line.
+// Scalars as C++ expressions. A value that is used once and has no name of its own is printed where it is used; others
+// get a line of their own.
 //
 #include "Printer.h"
 #include "mlir/IR/Matchers.h"
@@ -38,7 +38,7 @@ std::string Printer::typeOf(Type type) {
   return "<<UNSUPPORTED type>>";
 }
 
-/// Do the lanes of a warp work it out together?
+/// Do the lanes of a warp compute the value together?
 static bool exchanges(Operation *op) {
   auto load = dyn_cast<LoadOp>(op);
   auto listed = dyn_cast<metadata::IsListedOp>(op);
@@ -74,15 +74,15 @@ StringRef Printer::nameOfIndex(Operation *op) {
 
 bool Printer::isInlined(Operation *op) {
   if (isa<arith::ConstantOp, arith::ExtSIOp>(op))
-    return true; // a cast costs nothing and reads better where it matters
+    return true; // a cast is free and printed where it matters
   if (op->getNumResults() != 1 || !isMemoryEffectFree(op) || !nameOfIndex(op).empty())
     return false;
   Value value = op->getResult(0);
-  // A value that a loop uses but does not define is worth a line before it.
+  // A value that a loop uses but does not define gets a line before the loop.
   if (!value.hasOneUse() || !Names::wishOf(value).empty() || op->getBlock() != (*value.user_begin())->getBlock())
     return false;
-  // What lanes exchange is no arm's of a conditional: ptxas 13.0 makes a predicate of the condition, and loses it
-  // between two exchanges (seen on an H200: a walk took the number of the tile before for the full tiles of its list).
+  // Warp-wide ops must not be an arm of a conditional: ptxas 13.0 turns the condition into a predicate and loses it
+  // between two shuffles (seen on an H200: a loop used the previous tile's number for the full tiles of its list).
   return !exchanges(op) || isSpelledOnce(value, op->getBlock());
 }
 
@@ -105,7 +105,8 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
     std::string arguments;
     for (Value operand : op->getOperands()) {
       bool isWide = operand.getType().isInteger(64) && operand.getDefiningOp<arith::ConstantOp>();
-      arguments += (arguments.empty() ? "" : ", ") + expr(operand) + (isWide ? "ll" : ""); // of templates' one type
+      arguments +=
+          (arguments.empty() ? "" : ", ") + expr(operand) + (isWide ? "ll" : ""); // templates deduce a single type
     }
     return Spelled(std::string(function) + "(" + arguments + ")", P::Primary);
   };
@@ -148,7 +149,7 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       .Case<arith::RemUIOp, arith::RemSIOp>([&](auto) { return binary(" % ", P::Multiplicative); })
       .Case<arith::MinSIOp>([&](auto) { return call("attn::min"); })
       .Case<arith::MaxSIOp>([&](auto) { return call("attn::max"); })
-      // Not && and ||: nothing here may not be evaluated, and a branch around a load costs more than the load.
+      // Not && and ||: every operand may be evaluated, and a branch around a load costs more than the load.
       .Case<arith::AndIOp>([&](auto) { return binary(" & ", P::And); })
       .Case<arith::OrIOp>([&](auto) { return binary(" | ", P::Or); })
       .Case([&](arith::XOrIOp x) {
@@ -183,7 +184,7 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
                        P::Conditional);
       })
       .Case<arith::ExtSIOp, arith::ExtUIOp>(
-          [&](auto e) { // of a condition -1 or 1, as folds leave it of two constants to choose from
+          [&](auto e) { // a boolean becomes -1 or 1, as folds of a select between constants produce it
             bool turns = isa<arith::ExtSIOp>(op) && e.getIn().getType().isInteger(1);
             return Spelled((turns ? "-(" : "(") + typeOf(e.getType()) + ")" + expr(e.getIn(), P::Unary), P::Unary);
           })

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A kernel around its statements: the header it needs, its signature, and how a host calls it.
+// A kernel: its header, its signature, and its host entry.
 //
 #include "Printer.h"
 #include "attn/Target/Source.h"
@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-/// Is something written to where the pointer, or one that is worked out from it, leads?
+/// Is anything written through the pointer or one derived from it?
 static bool isWritten(Value pointer) {
   return llvm::any_of(pointer.getUses(), [](OpOperand &use) {
     return isa<AdvanceOp>(use.getOwner()) ? isWritten(use.getOwner()->getResult(0)) : accessOf(use).writes;
@@ -71,7 +71,7 @@ void Printer::printProductWidths(KernelOp kernel) {
       widths.insert({cast<SharedType>(op->getOperand(2).getType()).getElement(),
                      cast<FragType>(op->getOperand(0).getType()).getCols()});
   });
-  for (auto [element, columns] : widths) // PTX has MLIR's names of elements
+  for (auto [element, columns] : widths) // element types have the same names in PTX and MLIR
     os << "ATTN_DEFINE_WGMMA(" << typeOf(element) << ", \"" << element << "\", " << columns << ")\n";
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is printed for the metadata dialect.
+// Printing of the metadata dialect.
 //
 #include "Printer.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -22,8 +22,8 @@ std::string Printer::metadataPlace(tile::AllocOp op) {
       });
 }
 
-/// A region on integers as the last argument of a call (or another, by what its `end` is): a lambda that returns `type`
-/// of what it yields.
+/// Prints a region on integers as the last argument of a call (or another one, by `end`): a lambda that returns `type`
+/// of what the region yields.
 void Printer::printNumbers(Block &body, ArrayRef<const char *> arguments, StringRef open, StringRef close,
                            StringRef end) {
   size_t mark = names.mark();

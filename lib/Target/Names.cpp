@@ -6,8 +6,7 @@ using namespace mlir;
 using namespace attn;
 
 bool attn::isReserved(StringRef name) {
-  // What a value or kernel may not be called: C++20's keywords, what CUDA adds,
-  // and the one name with a meaning to linkers.
+  // Reserved names of values and kernels: C++20's keywords, CUDA's additions, and one name with a meaning to linkers.
   static const llvm::StringSet<> words = {
       "alignas", "alignof", "and", "and_eq", "asm", "attn", "auto", "bitand", "bitor", "bool", "break", "case", "catch",
       "char", "char16_t", "char32_t", "char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept",
@@ -19,9 +18,9 @@ bool attn::isReserved(StringRef name) {
       "template", "this", "thread_local", "threadIdx", "blockIdx", "blockDim", "gridDim", "throw", "true", "try",
       "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while",
       "xor", "xor_eq",
-      // What kernels and their headers call something of their own.
+      // Names that kernels and their headers use.
       "work_tile", "attn_queue", "min", "max", "abs", "tanh", "expf", "printf", "NULL", "std"};
-  // What CUDA declares with C linkage, for double, and with a suffix for float.
+  // Functions that CUDA declares with C linkage, for double, and with a suffix for float.
   static const llvm::StringSet<> functions = {
       "acos",  "acosh",   "asin",    "asinh",  "atan",  "atan2",     "atanh",    "cbrt",   "ceil",      "copysign",
       "cos",   "cosh",    "cospi",   "erf",    "erfc",  "erfcinv",   "erfcx",    "erfinv", "exp",       "exp10",
@@ -35,14 +34,14 @@ bool attn::isReserved(StringRef name) {
                                            "clock",  "clock64", "labs",   "llabs",  "max",     "min"};
   llvm::StringRef alone = name.ends_with("f") ? name.drop_back() : name;
   return words.contains(name) || functions.contains(name) || functions.contains(alone) || others.contains(name) ||
-         name.starts_with("ATTN_") || name.starts_with("__"); // macros of the headers, and compilers'
+         name.starts_with("ATTN_") || name.starts_with("__"); // macros of the headers, and compilers' names
 }
 
 void Names::define(Value value, StringRef wish) {
   std::string base;
   for (char c : wish)
     base += llvm::isAlnum(c) ? c : '_';
-  llvm::StringRef given = base; // a number at the end makes no name of these that is free
+  llvm::StringRef given = base; // appending a number would not make these names valid
   if (given.empty() || llvm::isDigit(given.front()) || given.starts_with("__") || given.starts_with("ATTN_"))
     base = "v" + base;
   std::string name = base;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Places as variables: classes of the headers, with what their types say.
+// Allocations as variables: classes of the headers, with their types' parameters.
 //
 #include "Printer.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -36,25 +36,14 @@ void Printer::print(AllocOp op) {
           return;
         }
         auto tile = cast<SharedType>(t.getTile());
-        auto users = [&](auto wanted) { return llvm::any_of(op->getUsers(), wanted); };
-        bool put = users(llvm::IsaPred<ProducerStoreOp>), reduced = users([&](Operation *user) {
-                                                            auto roles = user->getParentOfType<RolesOp>();
-                                                            auto release = dyn_cast<ConsumerReleaseOp>(user);
-                                                            return roles && release &&
-                                                                   release.getRing() == op.getResult() &&
-                                                                   roles.getDqMma().isAncestor(user->getParentRegion());
-                                                          });
-        bool meets =
-            put && users([&](Operation *user) { // for those who put it
-              auto roles = user->getParentOfType<RolesOp>();
-              return isa<ConsumerWaitOp>(user) && roles && roles.getConsumer().isAncestor(user->getParentRegion());
-            });
-        text << (meets ? "attn::ExchangeRing<"
-                 : put ? "attn::StoreRing<"
-                       : "attn::Ring<")
+        RingUse use = op.getRingUse();
+        text << (use == RingUse::exchanged           ? "attn::ExchangeRing<"
+                 : use == RingUse::stored_for_dq_mma ? "attn::StoreRing<"
+                                                     : "attn::Ring<")
              << typeOf(tile.getElement()) << ", " << tile.getRows() << ", " << tile.getCols() << ", " << t.getStages()
-             << (reduced && !put ? ", /*read by dQ MMA, too=*/true" : "") << "> " << names.of(op.getResult()) << "("
-             << op.getOffset().value_or(0) << ", " << op.getBarriers().value_or(0) << ")";
+             << (use == RingUse::loaded_for_dq_mma_too ? ", /*read by dQ MMA, too=*/true" : "") << "> "
+             << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ", " << op.getBarriers().value_or(0)
+             << ")";
       })
       .Case([&](MailboxType t) {
         text << "attn::Mailbox<" << t.getWords() << "> " << names.of(op.getResult()) << "("

@@ -18,13 +18,12 @@ bool isReserved(llvm::StringRef name);
 /// The kernel's function: its own name, or one that C++ allows.
 std::string entryOf(tile::KernelOp kernel);
 
-/// Names for values, unique in a kernel and kept from the IR where it has some:
-/// argument names, places, results that ops name, and locations that carry one.
+/// Names for values, unique in a kernel and kept from the IR where it has any: argument names, allocations, results
+/// that ops name, and locations that carry one.
 class Names {
 public:
   void define(mlir::Value value, llvm::StringRef wish);
-  /// Names defined from here on are free again when the mark is closed: a block
-  /// of the IR is a block of the text.
+  /// Names defined after the mark are free again when it is closed: a block of the IR is a block of the text.
   size_t mark() const { return order.size(); }
   void close(size_t mark);
   llvm::StringRef of(mlir::Value value) const { return names.find(value)->second; }
@@ -66,7 +65,7 @@ private:
   void print(tile::ScaleOp op);
   void print(tile::ConvertOp op);
   void print(tile::NormalizeOp op);
-  void print(tile::NullProductOp) {} ///< waiting for it is no wait
+  void print(tile::NullProductOp) {} ///< its wait is not printed
   void print(tile::YieldOp) {}       ///< printed with its region
   void print(tile::FindSequenceOp op);
   void print(tile::CopyAsyncOp op);
@@ -97,7 +96,7 @@ private:
   void print(tile::DropoutBitsOp op);
   void print(tile::ApplyDropoutBitsOp op);
   void print(tile::DropoutGradScoresOp op);
-  /// What a repair leaves out.
+  /// The dropout arguments of `tile.recompute_rows`.
   std::string dropped(tile::RecomputeRowsOp op);
   void print(tile::StoreAndSyncOp op);
   void print(tile::ProducerStoreOp op);
@@ -125,7 +124,7 @@ private:
   void print(tile::LoadRowsOp op);
   void print(tile::LoadRowStatisticsOp op);
   // The metadata dialect.
-  /// The C++ type of a place in shared memory.
+  /// The C++ type of an allocation in shared memory.
   std::string metadataPlace(tile::AllocOp op);
   void print(metadata::TokensOp op);
   void print(metadata::BatchRowIndexOp op);
@@ -145,18 +144,19 @@ private:
   void print(mlir::scf::ForOp op);
   void print(mlir::scf::IfOp op);
   void print(mlir::scf::YieldOp op);
-  /// A region over a pair (a mask's test), a score or a head (a sink's) as a C++ lambda; `end` starts with its `}`.
-  void printLambda(mlir::Block &body, llvm::StringRef end, bool turned = false);
-  /// The tail of a verb that modifies scores: the place, the bound if there is one, and its lambdas.
+  /// Prints a region over a score position (a mask's test), a score or a head (a sink's) as a C++ lambda; `end` starts
+  /// with its `}`.
+  void printLambda(mlir::Block &body, llvm::StringRef end, bool transposed = false);
+  /// Prints the tail of a call that modifies scores: the position, the bound if there is one, and its lambdas.
   void printModifier(mlir::ValueRange at, llvm::StringRef small, mlir::Region &smallBody, mlir::Region &body);
-  /// Products run on past their op: how many later ones may, once this wait is over?
+  /// Prints a wait for a product: how many later products may still be in flight?
   void printProductWait(tile::WaitOp op);
   static std::string literal(double value);
   static std::string base2(double scale);
-  /// Where the state of a row goes: its LSE, or, with `sum`, its maximum and its sum.
+  /// Where the state of a row is stored: its LSE, or, with `sum`, its maximum and its sum.
   std::string stateOf(mlir::Value lse, mlir::Value sum);
   void printSignature(tile::KernelOp kernel);
-  /// Asks the header for the widths (columns of results) that the kernel's products have.
+  /// Instantiates the header's WGMMA functions for the widths (columns of results) of the kernel's products.
   void printProductWidths(tile::KernelOp kernel);
   void printHostEntry(tile::KernelOp kernel);
   llvm::raw_ostream &line();
@@ -166,9 +166,9 @@ private:
   std::string expr(mlir::Value value, Precedence context = Precedence::Conditional);
   std::pair<std::string, Precedence> spell(mlir::Operation *op);
   static bool isInlined(mlir::Operation *op);
-  /// What a number of the launch or the block is called, which is looked up once; empty for other ops.
+  /// The variable of a launch or CTA index, which is read once; empty for other ops.
   static llvm::StringRef nameOfIndex(mlir::Operation *op);
-  /// Is an inlined value's text in one place, in this block, where all lanes come by?
+  /// Is an inlined value printed once, in this block, where all lanes execute it?
   static bool isSpelledOnce(mlir::Value value, mlir::Block *block);
 
   llvm::raw_ostream &os;
@@ -176,7 +176,7 @@ private:
   double scale = 1; ///< of the kernel's softmax
   int indent = 0;
   bool hopper = false; ///< kernels with roles, whose products run asynchronously
-  bool rolled = false; ///< loops are to stay loops
+  bool rolled = false; ///< loops must not be unrolled
   bool unsupported = false;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is printed for Hopper only: roles, rings, and waits for products.
+// Printing of ops for Hopper only: roles, rings, and waits for products.
 //
 #include "Printer.h"
 
@@ -15,7 +15,7 @@ void Printer::print(RolesOp op) {
       shared += (shared.empty() ? "" : ", ") + names.of(place.getResult()).str();
   bool adds = !op.getDqStore().empty(), reduces = !op.getDqMma().empty();
   line() << "attn::begin_roles";
-  if (int others = 2 * adds + 4 * reduces) // warps to whom messages go, too
+  if (int others = 2 * adds + 4 * reduces) // further warps that read the mailbox
     os << "<" << others << ">";
   os << "(" << shared << ");\n";
   line() << "if (attn::is_consumer()) {\n";
@@ -54,15 +54,11 @@ void Printer::print(PersistentLoopOp op) {
     names.define(body.getArgument(0), "block");
     std::string block = names.of(body.getArgument(0)).str(), blocks = expr(op.getBlocks());
     std::string queue = names.of(op.getQueue()).str();
-    bool waits =
-        op->getParentOfType<KernelOp>()
-            .walk([](AddStagedOp add) { return add.getSemaphore() ? WalkResult::interrupt() : WalkResult::advance(); })
-            .wasInterrupted();
-    line() << "for (int " << block
-           << " = attn::" << (waits ? "first_work_tile_in_order(" + queue + ", " + blocks + ")" : "block_index()")
-           << "; " << block << " < " << blocks << "; " << block
-           << " = attn::" << (waits ? "next_work_tile_in_order" : "next_work_tile") << "(" << queue << ", " << block
-           << ", " << blocks << ")) {\n";
+    line() << "for (int " << block << " = attn::"
+           << (op.getInOrder() ? "first_work_tile_in_order(" + queue + ", " + blocks + ")" : "block_index()") << "; "
+           << block << " < " << blocks << "; " << block
+           << " = attn::" << (op.getInOrder() ? "next_work_tile_in_order" : "next_work_tile") << "(" << queue << ", "
+           << block << ", " << blocks << ")) {\n";
     printBlock(body);
     line() << "}\n";
     line() << "attn::publish_end(" << names.of(op.getMailbox()) << ");\n";
@@ -106,7 +102,7 @@ void Printer::print(ReloadWorkOp op) {
 }
 
 void Printer::print(ProducerLoadOp op) {
-  // A map's axes are as its boxes are filled: with heads in turns, heads come before rows.
+  // A map's axes are in the order in which boxes are filled: with packed heads, heads precede rows.
   TensorMapType map = op.getMap().getType();
   int64_t rows = map.getRows() * map.getHeads();
   bool whole = rows == cast<SharedType>(op.getRing().getType().getTile()).getRows();
@@ -150,7 +146,7 @@ void Printer::print(ConsumerReleaseOp op) {
             op->getOperands(), ");\n");
 }
 
-/// The product that a token is of: of what a loop carries, the one that its step begins.
+/// The product of a token; for a token carried by a loop, the product that its body issues.
 static Operation *productOf(Value token) {
   while (token) {
     if (auto argument = dyn_cast<BlockArgument>(token)) {
@@ -169,8 +165,8 @@ void Printer::printProductWait(WaitOp op) {
   Operation *product = op.getTokens().size() == 1 ? productOf(op.getTokens().front()) : nullptr;
   if (!product)
     return complain(op);
-  // Those that were begun later and are not waited for yet; of a product of the step before, in the rest of that step
-  // and in this one.
+  // Counts products issued later and not yet waited for; for a product of the previous step, those in the rest of that
+  // step and in this one.
   int later = 0;
   auto count = [&](Block::iterator from, Block::iterator to) {
     for (Operation &other : llvm::make_range(from, to))
@@ -189,7 +185,7 @@ void Printer::printProductWait(WaitOp op) {
 
 void Printer::print(RecomputeRowsOp op) {
   line() << "attn::recompute_rows<" << op.getDimQk() << ", " << op.getDimV() << ">(" << names.of(op.getAcc());
-  // Of all keys and plain rows it is the shorter form.
+  // The short form, for all keys and rows without packed heads.
   bool plain = !op.getFirstKey() && !op.getTiles() && !isa<PairsType>(op.getQ0().getType());
   os << ", " << expr(op.getQ0()) << ", " << expr(op.getRows()) << ", ";
   if (op.getTiles()) {
@@ -205,7 +201,7 @@ void Printer::print(RecomputeRowsOp op) {
   if (!plain)
     os << (op.getLseRow() ? expr(op.getLseRow()) : "1ll") << ", ";
   os << base2(op.getScale().convertToDouble()) << ", ";
-  // Modifiers come before a sink, and a sink before what is dropped.
+  // Arguments are in the order modifiers, sink, dropout.
   bool drops = bool(op.getDropout()), sinks = !op.getSink().empty(), modifies = !op.getModify().empty();
   printLambda(op.getBody().front(), modifies || sinks || drops ? "}, " : "});\n");
   if (modifies)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One op, one line: the verb of the same name in `attn/tile.h`, places first.
-// Tokens leave no trace where copies complete in order at `wait`, and products
-// where they are issued; only Hopper's products (Roles.cpp) run on.
+// One op is one line: a call of the function of the same name in `attn/tile.h`, tiles first. Tokens are not printed
+// where copies complete in order at `wait`, and products when they are issued; only Hopper's products (Roles.cpp) are
+// asynchronous.
 //
 #include "Printer.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -35,7 +35,7 @@ void Printer::printBlock(Block &block) {
     printOp(&op);
   indent -= 2;
   if (!isa<ModifyOp, SoftmaxConvertOp, ApplyMaskOp, AddSinkOp, RecomputeRowsOp, ProbabilitiesOp>(
-          block.getParentOp())) // its result is yet to be printed
+          block.getParentOp())) // its result is printed later
     names.close(mark);
 }
 
@@ -55,8 +55,8 @@ void Printer::printScalar(Operation *op) {
     line() << "if (" << names.of(value) << " >= " << expr(index.getBelow()) << ") return;\n";
 }
 
-/// What an op of the dialect is printed by: an overload of `print`, an expression if it has one result, or a call of
-/// the function of its name with its operands.
+/// How an op of the dialect is printed: by an overload of `print`, as an expression if it has one result, or as a call
+/// of the function of its name with its operands.
 template <typename Op> void Printer::printAs(Op op) {
   if constexpr (requires { print(op); })
     print(op);
@@ -248,9 +248,9 @@ void Printer::print(AddSinkOp op) {
   printLambda(op.getBody().front(), "});\n");
 }
 
-void Printer::printLambda(Block &body, StringRef end, bool turned) {
+void Printer::printLambda(Block &body, StringRef end, bool transposed) {
   size_t mark = names.mark();
-  const char *row = turned ? "key" : "query", *column = turned ? "query" : "key";
+  const char *row = transposed ? "key" : "query", *column = transposed ? "query" : "key";
   const char *test[] = {row, column}, *score[] = {"score", row, column, "base", "column_offset", "head"};
   bool tests = body.getNumArguments() == std::size(test), sink = body.getNumArguments() <= 1;
   os << "[=](";
@@ -288,8 +288,8 @@ std::string Printer::literal(double value) {
   std::string text;
   llvm::raw_string_ostream os(text);
   if (float narrow = value; std::isfinite(narrow))
-    os << llvm::format("%.9ef", narrow == 0 ? 0 : value); // what is too small for a float is no literal
-  else                                                    // no literal says it
+    os << llvm::format("%.9ef", narrow == 0 ? 0 : value); // literals too small for a float are invalid
+  else                                                    // no literal exists
     os << llvm::format("attn::float_of(0x%08xu)", llvm::bit_cast<uint32_t>(narrow));
   return text;
 }
@@ -329,7 +329,7 @@ void Printer::print(MmaAbOp op) {
 }
 
 void Printer::print(StoreOp op) {
-  if (op.getFactor()) { // by the warpgroup that multiplies dQ
+  if (op.getFactor()) { // by the dQ MMA warpgroup
     line() << "attn::store_warpgroup<" << op.getDim() << ">(" << expr(op.getDst()) << ", " << expr(op.getStride())
            << ", " << names.of(op.getAcc()) << ", " << literal(op.getFactor()->convertToDouble()) << ", "
            << expr(op.getRows()) << ");\n";
@@ -363,8 +363,7 @@ void Printer::print(StorePaddingOp op) {
            << (pairs ? expr(op.getStride()) + ", " : "") << expr(op.getWriteRows()) << ");\n";
     return;
   }
-  // With keys at rest, or rows that keys pass by, there is no register for what a loop over messages would know ahead
-  // of them.
+  // With stationary K and V or stationary Q, no registers are left for values hoisted out of the loop over work tiles.
   bool scarce = (kernel.getKeys() && kernel.isPersistent()) || kernel.hasStationaryRows();
   line() << "attn::store_padding<" << op.getDim() << ", " << rows << ", " << threads << ">(" << expr(op.getDst())
          << ", " << expr(op.getStride()) << ", " << expr(op.getWriteRows())
@@ -385,7 +384,7 @@ void Printer::print(scf::ForOp op) {
   auto named = dyn_cast<NameLoc>(op.getInductionVar().getLoc());
   names.define(op.getInductionVar(), named ? named.getName().getValue() : "j");
   std::string j = names.of(op.getInductionVar()).str();
-  if (rolled) // a turn is thousands of instructions, or a wait
+  if (rolled) // an iteration is thousands of instructions, or a wait
     os << "#pragma unroll 1\n";
   std::string step = isConstantIntValue(op.getStep(), 1) ? "++" + j : j + " += " + expr(op.getStep());
   line() << "for (int " << j << " = " << expr(op.getLowerBound()) << "; " << j << " < "

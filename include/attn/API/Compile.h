@@ -42,7 +42,7 @@ struct Program {
   int64_t qTile = 0, kvTile = 0;     ///< rows and keys of a tile of the main kernel
   bool hasFallback = false;          ///< there are less demanding sizes to try
   bool isDoubtful = false;           ///< and they may well be needed
-  bool streams = false;              ///< have short sequences a kernel of their own?
+  bool hasShortKernel = false;       ///< short sequences have a kernel of their own
   std::string schedule; ///< of attention, for a reader: which kernels, and `; ` why these (`chooseSchedule`)
 
   const rt::Artifact &artifact() const { return kernels[main]; }
@@ -57,13 +57,13 @@ struct Program {
 };
 
 /// Are kernels of a program that is specialised for lengths worth building beside the plain program's? They are if they
-/// stream short sequences, split keys, have other tiles, or leave no sums for each other; other stages of the same
-/// tiles are worth less than they take to compile. `first`: the plain program as chosen first, which turned out not to
-/// fit if it is another than `plain`.
+/// have a kernel for short sequences, split keys, have other tiles, or leave no sums for each other; other stages of
+/// the same tiles are worth less than they take to compile. `first`: the plain program as chosen first, which turned
+/// out not to fit if it is another than `plain`.
 bool isWorthKernels(const Program &special, const Program &plain, const Program &first);
 
-/// A context with our dialects that collects diagnostics; parsing and lowering
-/// of one process share it.
+/// A context with our dialects that collects diagnostics. One thread uses it at a time: `withCompilation` lends one
+/// from a pool.
 class Compilation {
 public:
   Compilation();

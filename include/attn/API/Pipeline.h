@@ -26,10 +26,8 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::init(0)};
 };
 
-/// attn-canonicalize-masks, attn-choose-schedule, convert-attn-to-tile; for sm_80 tile-pipeline-kv (a CPU's copies are
-/// plain loops); for sm_90a tile-persist, tile-assign-roles and tile-overlap-products; then tile-split-kv-loop,
-/// canonicalize and cse, tile-allocate-shared, tile-verify-async. As a command: `attn-opt --attn-pipeline="target=...
-/// arch=..."`.
+/// All passes from problems to kernels that can be printed, in the order of Pipeline.cpp; docs/generated/Passes.md
+/// describes each. As a command: `attn-opt --attn-pipeline="target=... arch=..."`.
 void buildPipeline(mlir::OpPassManager &pm, const PipelineOptions &options);
 
 } // namespace attn

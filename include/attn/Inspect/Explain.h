@@ -19,11 +19,12 @@ struct ExplainRequest {
     static std::optional<Tile> parse(llvm::StringRef text);
   };
 
-  reference::InputRequest inputs;   ///< arrays that the mask reads are made up where they are not given
-  std::optional<Tile> tile;         ///< instead of the kernel's
-  int64_t sequence = 0, head = 0;   ///< which the map shows
-  double tflops = 786, gbps = 4269; ///< what products and memory reach, in 10^12 operations and 10^9 bytes a second
-  bool svg = false;                 ///< is a drawing wanted?
+  reference::InputRequest inputs; ///< arrays that the mask reads are made up where they are not given
+  std::optional<Tile> tile;       ///< instead of the kernel's
+  int64_t sequence = 0, head = 0; ///< which the map shows
+  /// What products and memory reach, in 10^12 operations and 10^9 bytes a second; as measured on an H200.
+  double tflops = 786, gbps = 4269;
+  bool svg = false; ///< is a drawing wanted?
 };
 
 /// Numbers are in range, whatever the problem.
@@ -43,8 +44,9 @@ struct Explanation {
   Pass forward;
   std::vector<Pass> backward; ///< the backward passes of the module that name the problem
   int64_t qTile = 0, kvTile = 0;
-  std::string config;       ///< the kernel's; empty for a tile of the request
-  bool forLongOnes = false; ///< tiles, map and counts are those of the kernels for long sequences, beside others
+  std::string config; ///< the kernel's; empty for a tile of the request
+  /// Tiles, map and counts are those of the kernels for long sequences; short ones have another kernel.
+  bool describesLongSequences = false;
   int64_t sequence = 0, head = 0, seqlenQ = 0, seqlenKv = 0; ///< of the map
   std::string clause;                                        ///< which says these lengths, or empty
   std::string map;                                           ///< in characters, with what they mean

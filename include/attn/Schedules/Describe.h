@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a caller gives, as plain data: it follows from the problem alone, for any target.
+// The interface of a pass to its caller, as plain data; it depends on the problem only, not on the target.
 //
 #ifndef ATTN_SCHEDULES_DESCRIBE_H
 #define ATTN_SCHEDULES_DESCRIBE_H
@@ -10,8 +10,8 @@
 
 namespace attn {
 
-/// A program without steps: the caller's tensors in the order of `tensorsOf`, what arrays have to hold, and, of a
-/// problem with ids, the sizes that follow from theirs (batch, total_q and total_kv).
+/// A program without steps: the caller's tensors in the order of `tensorsOf`, checks of array contents, and, for a
+/// problem with ids, the sizes derived from these (batch, total_q and total_kv).
 rt::Program signatureOf(Computation computation);
 rt::Program signatureOf(SegmentsOp segments);
 

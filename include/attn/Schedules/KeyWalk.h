@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From a mask to the walk over key tiles: which runs of tiles, cut into which
-// segments, and which element tests each segment needs.
+// From a mask to the KV loop: its runs of tiles, their segments, and the element tests of each segment.
 //
 #ifndef ATTN_SCHEDULES_KEYWALK_H
 #define ATTN_SCHEDULES_KEYWALK_H
@@ -16,47 +15,46 @@ struct KeyRun {
   llvm::SmallVector<llvm::SmallVector<int64_t>> tests;
 };
 
-/// Do kernels ahead of attention list the key tiles that each query tile of this schedule visits? Where
-/// masks leave tiles out (`leavesTilesOut`), unless there are few keys, or they are shared out.
+/// Do preceding kernels list the KV tiles that each query tile visits? Yes for masks that skip tiles
+/// (`leavesTilesOut`), except with few keys or split-KV.
 bool hasTileLists(ProblemOp problem, tile::ScheduleInterface schedule);
 
-/// May kernels of this problem have such lists, with some schedule?
+/// May a schedule of this problem have such lists?
 bool mayListTiles(ProblemOp problem);
 
-/// How many compares the test of a mask's pairs has: of rows' intervals the ends within a sequence, of a leaf without
-/// such one.
+/// The number of compares for a mask's element test: the bounds of row intervals that lie within the sequence, one for
+/// other leaves.
 unsigned comparesOf(MaskInterface mask);
-/// More than an interval's ends: they take registers that rows at rest, or random numbers, leave few of.
+/// More than two compares: these take registers, of which stationary rows or dropout leave few.
 inline bool hasManyTests(MaskInterface mask) { return comparesOf(mask) > 2; }
-/// Does a row's interval take a division, as that of chunks whose length is no power of two? It takes registers, too.
+/// Does a row's interval need a division, as with chunks of a length that is no power of two? It takes registers, too.
 bool dividesRows(MaskInterface mask);
-/// Do all leaves show a row intervals of keys? Else a test has to work something out for each pair.
+/// Do all leaves have row intervals of keys? Otherwise a test computes something for each position.
 bool showsIntervals(MaskInterface mask);
 
-/// May there be query tiles that see keys of the first tile only, and is that easily said, since a walk over keys is
-/// one run? (Bounds are looked at of the first head's mask.) In short sequences there are; of long ones where runs
-/// begin with the first key and later rows' are longer, as under a causal mask.
+/// May some query tiles see only keys of the first KV tile, and is this cheap to decide because the loop over keys is a
+/// single run? (Evaluated for the first head's mask.) True for short sequences, and for long ones where runs begin at
+/// the first key and grow with the row, as in a causal mask.
 bool someEndInFirstTile(MaskInterface mask, bool someAreShort);
 
-/// How many tiles the runs have.
+/// The number of tiles in the runs.
 Index countTiles(IndexMath &math, llvm::ArrayRef<KeyRun> runs);
 
-/// Leaves the tiles `from` to `to` of the runs, counted through all of them.
+/// Restricts the runs to the tiles `from` to `to`, counted through all of them.
 void cutTiles(IndexMath &math, llvm::MutableArrayRef<KeyRun> runs, Index from, Index to);
 
 /// The same tiles from the last to the first: number j of them is tile `tiles` - 1 - j.
 llvm::SmallVector<KeyRun> mirrored(IndexMath &math, llvm::ArrayRef<KeyRun> runs, Index tiles);
 
-/// From the first tile of the runs to behind the last one; empty if there is no run, or only one without tiles. Of
-/// several without any it may have some.
+/// The interval from the first tile of the runs to the end of the last; empty without runs or if a single run is empty.
+/// For several empty runs it may be non-empty.
 Interval hullOf(IndexMath &math, llvm::ArrayRef<KeyRun> runs);
 
-/// The tiles that need no test, if the runs are a single one and it has any.
+/// The full tiles, if there is a single run and it has any.
 std::optional<Interval> fullOf(llvm::ArrayRef<KeyRun> runs);
 
-/// A problem's mask with the sequence's bounds, as a conjunction. Conjuncts
-/// whose rows are single intervals are merged into two compares, `lower` (if
-/// any) and `upper`; the others are tests of their own.
+/// A problem's mask with the sequence's bounds, as a conjunction. Conjuncts whose rows are single intervals are merged
+/// into two compares, `lower` (if any) and `upper`; the others have tests of their own.
 class KeyWalk {
 public:
   KeyWalk(MaskInterface mask, MaskScope scope);
@@ -64,38 +62,36 @@ public:
   /// The runs for the rows `queries` (not empty) and key tiles of `kvTile` keys.
   llvm::SmallVector<KeyRun> runs(IndexMath &math, Interval queries, int64_t kvTile);
 
-  /// The reverse: the runs of query tiles of `qTile` rows for `keys` (not empty). Rows
-  /// behind the sequence's last are not tested for: they weigh nothing.
+  /// The reverse: the runs of query tiles of `qTile` rows for `keys` (not empty). Rows beyond the sequence's last are
+  /// not tested: their probabilities are 0.
   llvm::SmallVector<KeyRun> queryRuns(IndexMath &math, Interval keys, int64_t qTile);
 
-  /// The walk along a list of tiles of which the first `full` need no test and those from there to `behind` do.
+  /// The run over a list of tiles: the first `full` need no test, the others to `behind` do.
   KeyRun listed(Index full, Index behind) { return {{0, full, behind}, {{}, numbers()}}; }
 
-  /// Do rows have a first key other than 0, as under a window? Then a run has
-  /// three segments and not two.
+  /// Do rows have a lower bound, as in a window? Then a run has three segments, not two.
   bool hasLowerTest() const { return lower; }
 
-  /// Is there a key that some row of its sequence may not see?
+  /// Does the mask hide any key of the sequence from any row?
   bool hidesKeys() const { return hides; }
 
-  /// Do rows see a small part of a long sequence, as under a window? Then a query
-  /// tile has few key tiles, and starting and ending it counts.
+  /// Do rows see a small part of a long sequence, as in a window? Then a query tile has few KV tiles, and its prologue
+  /// and epilogue matter.
   bool isLocal();
 
-  /// Is such a walk a single run of so many keys at most? Then rows of one tile differ much in the tiles they need.
+  /// Is the loop of a row a single run of at most `most` keys? Then rows of a tile differ much in the tiles they need.
   bool isShort(int64_t most = 2048);
 
-  /// Has each row another last key than the one before it, as under a window, and not in a chunk?
+  /// Does the last visible key change with each row, as in a window but not within a chunk?
   bool slides();
 
-  /// Are the query tiles of a key tile one run, as they are not where some keys are seen from afar?
+  /// Are the query tiles of a KV tile one run? Not so where distant rows see some keys, as with sinks.
   bool hasOneRun();
 
-  /// Have the first keys of a long sequence a far longer walk over queries than others, as sinks have?
+  /// Are the query loops of a long sequence's first keys much longer than those of other keys, as with sinks?
   bool beginsWithLongest();
 
-  /// Do later rows see more keys than earlier ones, as under a causal mask? Then
-  /// a grid is better walked from its end.
+  /// Do later rows see more keys than earlier ones, as in a causal mask? Then the grid should start at the end.
   bool growsWithRows();
 
   /// The conditions, in the order the runs' tests number them.
@@ -106,8 +102,8 @@ public:
   Tests numbers(bool withLower = true);
 
 private:
-  /// The runs of `tile` rows or keys each. `last`: the tests of what follows full tiles of
-  /// a single run; `whole`, if any: an end that needs no test for those beyond it.
+  /// Runs of tiles of `tile` rows or keys. `last`: tests after the full tiles of a single run; `whole`: a sequence end
+  /// beyond which no test is needed.
   llvm::SmallVector<KeyRun> runsOf(IndexMath &math, const TileRanges &ranges, int64_t tile, const Tests &last,
                                    std::optional<Index> whole);
 

@@ -11,7 +11,7 @@ def AttnChooseSchedule : Pass<"attn-choose-schedule", "::mlir::ModuleOp"> {
     its `schedule` attribute, and the measured rule that decided gives `schedule_reason`. A schedule that is given is
     kept, completed where it names a part, and refused if it cannot compute the problem on the target. The module gets
     the target (`tile.target`). Masks of problems have to be canonical (`attn-canonicalize-masks`).
-    (`test/Conversion/choose-schedule.mlir`)
+    (`test/Schedules/choose-schedule.mlir`)
   }];
   let options =
       [Option<"target", "target", "std::string", "\"sm_80\"", "`cpu`, `sm_80` or `sm_90a`">,
@@ -31,8 +31,9 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     CTA for one query tile, written plainly (copy, wait, multiply), with one `tile.kv_loop` over the KV tiles that the
     mask needs. With `split_kv`, a second kernel, `<name>_combine`, follows.
 
-    Each `attn.backward` becomes the kernels `<name>_preprocess`, `<name>` (dK and dV) and `<name>_dq`. A `private`
-    problem is only referenced by other ops and gets no kernels. (`test/Conversion/convert-attn-to-tile.mlir`)
+    Each `attn.backward` becomes the kernels of its schedule, such as `<name>_preprocess`, `<name>` (dK and dV, and dQ
+    where it is accumulated) and `<name>_postprocess` or, where dQ has a kernel of its own, `<name>_dq`. A `private`
+    problem is only referenced by other ops and gets no kernels. (`test/Schedules/convert-attn-to-tile.mlir`)
   }];
   let dependentDialects = ["::attn::tile::TileDialect", "::attn::metadata::MetadataDialect",
                            "::attn::program::ProgramDialect", "::mlir::arith::ArithDialect",

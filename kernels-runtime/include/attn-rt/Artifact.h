@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The one header that the compiler (lib/Target) and the runtime share: a
-// printed kernel and everything needed to compile and launch it. Plain data; it
-// knows neither MLIR nor CUDA.
+// What lib/Target hands to the runtime for one kernel: its source, and everything needed to compile and launch it.
+// Plain data, without MLIR or CUDA.
 //
 #ifndef ATTN_RT_ARTIFACT_H
 #define ATTN_RT_ARTIFACT_H
@@ -29,9 +28,9 @@ inline constexpr int kAbiVersion = 9;
 /// address of a device pointer. What the values are, the program says (attn-rt/Program.h).
 ///
 /// TensorMap: a CUtensorMap by value (`const __grid_constant__`); what it shows is in TensorMap.h. Queue: a pointer to
-/// a counter that is 0 between launches, from which a persistent kernel draws its tiles, or by which a kernel of rows
-/// knows the last, or by which blocks of a team (`tile.together`) find each other; the caller gives 8 bytes that
-/// `launch` (or `run`) fills in.
+/// a counter that is 0 between launches. A persistent kernel draws work tiles from it, a segments kernel finds the CTA
+/// that finishes last, and cooperative CTAs (`metadata.cooperative_loop`) form their group. The caller gives 8 bytes
+/// that `launch` (or `run`) fills in.
 struct Param {
   enum class Kind { Pointer, I32, I64, F32, TensorMap, Queue };
   std::string name;
@@ -51,8 +50,8 @@ struct Artifact {
   int minBlocks = 1; ///< per multiprocessor, as promised to the compiler
   int clusters = 1;  ///< blocks per cluster, compiled into the kernel
                      ///< (`__cluster_dims__`); the launch only rounds to it
-  bool follows =
-      false; ///< blocks wait in themselves for what is ahead of them in the stream, and may begin before it is over
+  /// Launched with programmatic stream serialisation: the kernel itself waits for preceding ones (griddepcontrol.wait).
+  bool follows = false;
   bool persistent = false;      ///< fewer CTAs than blocks of work, which share them
   bool clusterPerBlock = false; ///< a block of work is a whole cluster's
   /// Free key/value pairs for tools ("tile.schedule", "mask", ...); nobody

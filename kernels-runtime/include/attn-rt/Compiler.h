@@ -97,7 +97,7 @@ public:
 /// of $PATH and of ~/.local; what the loader finds. The error lists every place.
 std::unique_ptr<Compiler> createNvrtcCompiler(std::vector<std::string> extraFlags = {});
 
-/// C++17 to a shared object with the system's compiler: $ATTN_CXX, else the
+/// C++20 to a shared object with the system's compiler: $ATTN_CXX, else the
 /// first of c++, g++, clang++ in $PATH. The words of $ATTN_CXXFLAGS follow our
 /// flags, so that `-O1` there is what counts. Host headers are written to a temporary
 /// directory ($TMPDIR, /tmp, /var/tmp, /dev/shm: the first that takes them),

@@ -48,9 +48,9 @@ public:
   /// The sizes it names, each once, in the order in which they appear; appended to `names`.
   void collectSymbols(std::vector<std::string> &names) const;
   void collectTables(std::vector<std::string> &names) const;
-  /// The size that a tensor with this extent makes known: n for `n`, `n + 1` or `max(n, 1)`; empty for other
+  /// The size whose value this extent of a tensor determines: n for `n`, `n + 1` or `max(n, 1)`; empty for other
   /// expressions.
-  std::string arrayGradSize() const;
+  std::string definedSize() const;
 
   friend Extent operator+(Extent a, Extent b) { return of(Op::Add, {std::move(a), std::move(b)}); }
   friend Extent operator-(Extent a, Extent b) { return of(Op::Sub, {std::move(a), std::move(b)}); }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradients of arrays that scores are made with. An entry's is a sum over the pairs to which it belongs, of the
-// gradient of the score times what the score changes with the entry: the axes that the array has not are summed over.
+// Gradients of arrays that scores are computed from. The gradient of an entry is the sum, over the score positions that
+// use it, of dS times the derivative of the score by the entry: a sum over the axes that the array lacks.
 //
-// One kernel computes tiles of these products anew and adds them up where they fall on the same entries:
+// One kernel recomputes tiles of these terms and adds those of the same entries:
 //
-// - of an array of rows and keys, each block has a tile of entries, goes along the other axes, and writes it;
-// - of one of rows, or of neither, along the keys of a row tile, and leaves the sum of each row;
-// - of one of keys, along the rows of a key tile, and leaves the sum of each key;
-// - of a table of distances, along tiles as far from the diagonal as each other, and leaves the sum of each distance.
+// - query and key axes: each CTA has a tile of entries, loops over the other axes, and stores the tile;
+// - query axis, or neither: a CTA loops over the keys of a query tile and stores the sum of each row;
+// - key axis: a CTA loops over the queries of a KV tile and stores the sum of each key;
+// - table of distances: a CTA loops over tiles along a diagonal and stores the sum of each distance.
 //
-// What it leaves is as long as the sequences are, for each head. Another kernel, a warp an entry, sums what belongs to
-// an entry, as it does, from statistics alone, for sinks. Each sum is one block's, or one warp's, in order.
+// These partial sums are as long as the sequences, for each head. A second kernel, with a warp for each entry, adds
+// those of an entry; for sinks it computes the sum from row statistics alone. One CTA or warp computes each sum, in a
+// fixed order.
 //
 #include "ArrayGradKernels.h"
 #include "BackwardBody.h"
@@ -24,7 +25,7 @@ using namespace attn::tile;
 
 namespace {
 
-/// Blocks of the first kernel for each head and sequence.
+/// CTAs of the first kernel for each head and sequence.
 constexpr int64_t workers = 32;
 
 class ArrayGradBody : protected BackwardBody {
@@ -34,7 +35,7 @@ protected:
 
   bool has(ScoreOperand::Axis axis) { return array.has(axis); }
 
-  /// The sequence and head that code from here on is about.
+  /// Sets the current sequence and head.
   void enter(Index sequence, Index head) {
     batch = sequence, h = head;
     kvHead = math.floorDiv(h, int64_t(problem.getHeads() / problem.getKvHeads()));
@@ -43,7 +44,7 @@ protected:
     firstQuery = findFirstQuery();
     findArrays();
   }
-  /// The body for all sequences and heads along which the array has no axis, and for those given of the others.
+  /// Emits `body` for all sequences and heads along which the array has no axis, and for the given ones otherwise.
   void alongOthers(Index sequence, Index head, llvm::function_ref<void()> body) {
     auto heads = [&](Index of) {
       if (has(ScoreOperand::Head))
@@ -55,21 +56,21 @@ protected:
     loop("b", 0, arg("batch"), 1, heads);
   }
 
-  Value firstTiledKey() { // padded offsets of keys may lie anywhere; their prefix sums do not
+  Value firstTiledKey() { // padded key offsets may be anywhere; prefix sums of lengths may not
     return firstTiledRow(/*keys=*/true,
                          problem.getKLayout().isPacked() ? Index(load(args["cu_seqlens_kv"], batch)) : Index(0));
   }
 
   Value partial() { return args[partialGradientOf(array)]; }
   Value at(Value base, Value offset) { return AdvanceOp::create(b, loc, base, offset); }
-  /// Of the sums of rows or keys: where those of the head and sequence begin.
+  /// The first partial sum of rows or keys of the current head and sequence.
   Value sumsOfLine() {
     bool keys = has(ScoreOperand::Key);
     return at(partial(), add(mul(wide(h), keys ? tiledKeys() : tiledRows()), keys ? firstTiledKey() : firstTiledRow()));
   }
-  /// The same of the sums of distances, of which all have `pitch` numbers. Number x + n * tile is that of k - q == x,
-  /// with n the sequence's query tiles; the first half has sums of pairs below a tile's diagonal, the second those
-  /// above.
+  /// The first partial sum of distances; there are two arrays, `pitchOfDistances` apart. Entry x + n * tile is that of
+  /// k - q == x, with n the number of the sequence's query tiles; the first array has the positions below a tile's
+  /// diagonal, the second those above.
   Value sumsOfDistances() {
     Value all = add(tiledRows(), tiledKeys());
     return at(partial(), add(mul(wide(h), all), add(firstTiledRow(), firstTiledKey())));
@@ -86,7 +87,7 @@ class ArrayGradKernel : ArrayGradBody {
 public:
   ArrayGradKernel(ProblemOp problem, KernelOp kernel, const ScoreOperand &array)
       : ArrayGradBody(problem, kernel, array, kernel.getSchedule().getQTile()), warps(kernel.getSchedule().getWarps()),
-        turned(array.has(ScoreOperand::Key) && !array.has(ScoreOperand::Query)) {}
+        transposed(array.has(ScoreOperand::Key) && !array.has(ScoreOperand::Query)) {}
 
   void build() {
     declarePlaces();
@@ -114,7 +115,7 @@ private:
       through = shared("scratch", tile, 2 * tile);
   }
 
-  /// Tiles of entries, dealt to all blocks.
+  /// Loops over tiles of entries, distributed over all CTAs.
   void buildBlocks(Index block) {
     Index across = math.named(math.ceilDiv(arg("seqlen_kv"), tile), "across");
     Index cells = times(across, math.ceilDiv(arg("seqlen_q"), tile));
@@ -146,19 +147,19 @@ private:
     });
   }
 
-  /// Sums of rows or keys of this head and sequence.
+  /// Sums of rows or keys of the current head and sequence.
   void buildLines(Index worker) {
     Value sums = sumsOfLine();
-    Index own = turned ? scope.lenK : lenQ, others = turned ? lenQ : scope.lenK;
-    loop(turned ? "k0" : "q0", math.mul(worker, tile), own, workers * tile, [&](Index first) {
+    Index own = transposed ? scope.lenK : lenQ, others = transposed ? lenQ : scope.lenK;
+    loop(transposed ? "k0" : "q0", math.mul(worker, tile), own, workers * tile, [&](Index first) {
       ClearOp::create(b, loc, acc);
-      loop(turned ? "q0" : "k0", 0, others, tile,
-           [&](Index other) { turned ? addTile(other, first) : addTile(first, other); });
+      loop(transposed ? "q0" : "k0", 0, others, tile,
+           [&](Index other) { transposed ? addTile(other, first) : addTile(first, other); });
       StoreSumsOp::create(b, loc, at(sums, wide(first)), acc);
     });
   }
 
-  /// Sums of distances: of tiles that begin j - (query tiles - 1) tiles from the diagonal.
+  /// Sums of distances, along the diagonals of tiles that begin j - (query tiles - 1) tiles from the main one.
   void buildDistances(Index worker) {
     Value sums = sumsOfDistances(), pitch = pitchOfDistances();
     Index down = math.named(tilesOf(lenQ), "down"), across = math.named(tilesOf(scope.lenK), "across");
@@ -176,7 +177,7 @@ private:
     });
   }
 
-  /// acc += what the pairs of a tile add to their entries.
+  /// acc += the terms of one tile of score positions.
   void addTile(Index q0, Index k0) {
     KeyWalk walk(problem.getMask(), scope);
     Interval queries = {q0, math.min(math.add(q0, tile), lenQ)}, keys = {k0, math.min(math.add(k0, tile), scope.lenK)};
@@ -196,27 +197,28 @@ private:
       if (problem.scaleOrDefault() < 0)
         ScaleOp::create(b, loc, Q, /*factor=*/llvm::APFloat(-1.0));
       auto product = [&](Value to, Value rows, Value columns) {
-        auto op = MmaAbtOp::create(b, loc, to, turned ? columns : rows, turned ? rows : columns, /*negated=*/false,
-                                   /*recomputed=*/false);
+        auto op =
+            MmaAbtOp::create(b, loc, to, transposed ? columns : rows, transposed ? rows : columns, /*negated=*/false,
+                             /*recomputed=*/false);
         WaitOp::create(b, loc, op.getToken());
       };
       product(s, Q, K);
       product(dp, dO, V);
-      Value row0 = math.value(turned ? k0 : q0), column0 = math.value(turned ? q0 : k0);
-      auto keep = ApplyMaskOp::create(b, loc, s, row0, column0, turned);
-      buildTests(walk, keep.getBody(), turned);
+      Value row0 = math.value(transposed ? k0 : q0), column0 = math.value(transposed ? q0 : k0);
+      auto keep = ApplyMaskOp::create(b, loc, s, row0, column0, transposed);
+      buildTests(walk, keep.getBody(), transposed);
       auto op = ProbabilitiesOp::create(b, loc, s, stats, row0, column0, weighted, b.getF64FloatAttr(scaleOfProducts()),
-                                        turned ? b.getUnitAttr() : UnitAttr(), /*within=*/FloatAttr(),
+                                        transposed ? b.getUnitAttr() : UnitAttr(), /*within=*/FloatAttr(),
                                         /*slopes=*/DenseF64ArrayAttr());
       OpBuilder before(op);
-      writeModified(op, before, turned, /*packs=*/false, /*wantsSlope=*/true, /*hasSmall=*/false, &array);
-      drop(dp, row0, column0, findDropoutState(), /*scaled=*/true, turned);
+      writeModified(op, before, transposed, /*packs=*/false, /*wantsSlope=*/true, /*hasSmall=*/false, &array);
+      drop(dp, row0, column0, findDropoutState(), /*scaled=*/true, transposed);
       GradScoresOp::create(b, loc, dp, weighted, stats, /*slopes=*/Value(), /*by=*/FloatAttr(),
-                           turned ? b.getUnitAttr() : UnitAttr());
+                           transposed ? b.getUnitAttr() : UnitAttr());
       AccumulateOp::create(b, loc, acc, dp);
       BarrierOp::create(b, loc, /*warp=*/false);
-      // In each turn, and for tests and scores where they stand: products of more than 192 columns have no registers
-      // for what is kept along the loops over batch and keys.
+      // Recompute loop-invariant values in each iteration and where masks and modifiers use them: with more than 192
+      // columns, products leave no registers for values kept across the loops over batch and keys.
       if (std::max(problem.getDimQk(), problem.getDimV()) > 192 &&
           op->getParentOfType<KernelOp>().getTarget() != "cpu") {
         recomputeInLoop(keep, OpBuilder(keep));
@@ -227,11 +229,11 @@ private:
   }
 
   int64_t warps;
-  bool turned; ///< rows of tiles are keys
+  bool transposed; ///< tiles are transposed: their rows are keys
   Value Q, K, V, dO, stats, s, dp, weighted, acc, through;
 };
 
-/// The sums of each entry. A block is a warp, and has every so many-th entry.
+/// Sums the partial sums of each entry. A CTA is one warp and takes entries in a grid-stride loop.
 class TotalsKernel : ArrayGradBody {
 public:
   TotalsKernel(ProblemOp problem, KernelOp kernel, const ScoreOperand &array, int64_t tile)
@@ -272,7 +274,7 @@ private:
     llvm_unreachable("covered");
   }
 
-  /// What a sequence and head add to the entry.
+  /// Adds the terms of the current sequence and head.
   void addLine(Value to, ArrayRef<Index> places) {
     if (problem.isSinkArray(array)) {
       Value sink = LoadOp::create(b, loc, b.getF32Type(), args[array.name], math.value(h), /*uniform=*/false);
@@ -288,7 +290,7 @@ private:
     }
   }
 
-  /// Of the distances that have the entry: one, or at an end all beyond.
+  /// Adds the sums of the entry's distances: one, or at either end of the table all beyond.
   void addDistances(Value to, Index entry) {
     Index shift = array.diagonal == Diagonal::bottom_right ? math.sub(scope.lenK, scope.lenQ) : Index(0);
     Index down = math.mul(tilesOf(lenQ), tile), across = math.mul(tilesOf(scope.lenK), tile);
@@ -297,8 +299,8 @@ private:
     Index hi = math.select(math.eq(entry, array.entries - 1), across, math.add(own, 1));
     Value sums = sumsOfDistances();
     Cond some = math.logicalAnd(math.lt(0, lenQ), math.lt(0, scope.lenK));
-    // Pairs below their tile's diagonal reach from the lowest distance to a tile before the highest, those above
-    // from a tile behind the lowest.
+    // Positions below their tile's diagonal reach from the lowest distance to one tile before the highest, those above
+    // from one tile after the lowest.
     for (bool above : {false, true}) {
       Index from = math.max(lo, math.sub(above ? Index(tile) : Index(0), down));
       Index end = math.min(hi, above ? across : math.sub(across, tile));
@@ -317,11 +319,11 @@ void attn::writeArrayGrads(BackwardOp backward, ProgramBuilder &program, const T
   ProblemOp problem = backward.getProblemOp();
   OpBuilder b(backward);
   auto module = backward->getParentOfType<ModuleOp>();
-  // Four tiles of operands, and room for one of sums.
+  // Shared memory: four operand tiles and a scratch tile for sums.
   int64_t cols = llvm::alignTo(std::max(problem.getDimQk(), problem.getDimV()), 16) + 8, tile = 64;
   if (!target.isHost() && tile * (4 * 2 * cols + 2 * (2 * tile + 8)) > target.sharedMemory - 1024)
     tile = 32;
-  // Four fragments leave no registers for what several modifiers make.
+  // Four fragments leave no registers for several modifiers.
   if (!target.isHost() && problem.getModifiers().size() > 1)
     tile = 32;
   auto schedule = [&](int64_t size, int64_t warps) {
@@ -334,7 +336,7 @@ void attn::writeArrayGrads(BackwardOp backward, ProgramBuilder &program, const T
     auto make = [&](StringRef suffix, ArrayRef<TensorUse> tensors, int64_t blocks, ScheduleInterface schedule) {
       auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/false, [](StringRef) { return 0; });
       KernelGrid grid;
-      grid.packed = true; // a block even of no sequences: entries have to be written
+      grid.packed = true; // at least one CTA even without sequences: entries have to be written
       grid.heads = problem.getHeads();
       grid.tiles = b.getI64IntegerAttr(blocks);
       return arguments.makeKernel(program, b, backward.getLoc(),

@@ -29,7 +29,7 @@ Value BackwardBody::sumPointer(Index sumRow) {
 
 Value BackwardBody::turnPointer(Index sumRow, Index head) {
   Location named = NameLoc::get(b.getStringAttr("semaphore"), loc);
-  // A sequence has one counter more than it has multiples of 64 behind its first row: none is another's.
+  // A sequence has one semaphore more than multiples of 64 after its first row, so no two sequences share one.
   Index turn = math.add(math.floorDiv(sumRow, rowsOfOrderCounter), math.add(times(head, arg("batch")), batch));
   return AdvanceOp::create(b, named, args["dq_semaphore"], wide(turn));
 }

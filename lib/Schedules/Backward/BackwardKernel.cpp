@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A tile is at rest, of keys (for dK and dV) or of queries (for dQ), and those of the other
-// side pass by. Either way two products make scores and gradients of probabilities, rows of
-// which belong to the tile at rest, and more products add what these weigh to accumulators
-// that stay with it.
+// The gradients kernel. One tile is stationary, of keys (for dK and dV) or of queries (for dQ); tiles of the other side
+// are streamed. Two products compute S and dP, whose rows belong to the stationary tile; further products add P^T dO,
+// dS^T Q or dS K to accumulators of the stationary tile.
 //
 #include "BackwardKernel.h"
 #include "BackwardWalk.h"
@@ -15,7 +14,7 @@ using namespace attn::tile;
 
 namespace {
 
-/// Gradients of one side.
+/// Gradients of queries, or of keys.
 class GradientsKernel : BackwardWalk {
 public:
   GradientsKernel(ProblemOp problem, KernelOp kernel, GradientResults results)
@@ -26,7 +25,7 @@ public:
     declarePlaces();
     bool grows = growsWithRows();
     Order ofTiles = results.order == DqAccumulation::ordered
-                        ? reduces && addsFromRegisters() ? Order::GridStride : Order::Interleaved
+                        ? hasDqMma && addsFromRegisters() ? Order::GridStride : Order::Interleaved
                     : grows ? Order::FirstIsLongest
                             : Order::Alike;
     slot = ofKeys ? slotOf(/*keys=*/true, schedule.getKvTile(), ofTiles)
@@ -43,7 +42,7 @@ public:
       lenQ = arg("seqlen_q");
     findLengths();
     firstQuery = math.named(findFirstQuery(), "first_query");
-    if (results.clears) { // while its first tiles are under way
+    if (results.clears) { // while the first tiles are loaded
       Value count = mul(mul(wide(problem.getHeads()), wide(rowsInAll())), wide(sumColumns(problem.getDimQk())));
       Value block = IndexOp::block(b, loc);
       ClearOp::create(b, loc, args["dq_accumulator"], count, block, kernel.getArg("blocks"));
@@ -55,7 +54,7 @@ public:
   }
 
 private:
-  /// Of a slot that stands for padding.
+  /// Writes zeros for a work tile of padding.
   void pad() {
     for (const Output &output : outputs())
       StorePaddingOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], math.value(slot.written),
@@ -65,13 +64,13 @@ private:
   void declarePlaces() {
     Type dtype = problem.getDtype();
     int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
-    int64_t atRest = ofKeys ? schedule.getKvTile() : schedule.getQTile();
-    int64_t passing = ofKeys ? schedule.getQTile() : schedule.getKvTile();
+    int64_t stationary = ofKeys ? schedule.getKvTile() : schedule.getQTile();
+    int64_t streamed = ofKeys ? schedule.getQTile() : schedule.getKvTile();
     auto frag = [&](const char *name, int64_t cols) {
-      return place(name, FragType::get(b.getContext(), atRest, cols, schedule.getWarps()));
+      return place(name, FragType::get(b.getContext(), stationary, cols, schedule.getWarps()));
     };
-    auto held = [&](const char *name) {
-      return place(name, RegisterOperandType::get(b.getContext(), atRest, passing, dtype, schedule.getWarps()));
+    auto registerOperand = [&](const char *name) {
+      return place(name, RegisterOperandType::get(b.getContext(), stationary, streamed, dtype, schedule.getWarps()));
     };
     Q = shared("Q", schedule.getQTile(), colsQk, boxes);
     K = shared("K", schedule.getKvTile(), colsQk, boxes);
@@ -79,9 +78,9 @@ private:
       V = shared("V", schedule.getKvTile(), colsV, boxes);
     dO = shared("dO", schedule.getQTile(), colsV, boxes);
     stats = place("stats", RowStatisticsType::get(b.getContext(), schedule.getQTile()));
-    s = frag("s", passing);
-    if (needsGrads()) // by a reducer, accumulators, scores, rounded ones and little more are all that registers hold
-      dp = reduces ? s : frag("dp", passing);
+    s = frag("s", streamed);
+    if (needsGrads()) // beside a dQ MMA warpgroup, registers hold one score tile only
+      dp = hasDqMma ? s : frag("dp", streamed);
     if (results.dk)
       dK = frag("dK", colsQk);
     if (results.dv)
@@ -89,26 +88,27 @@ private:
     if (results.dq)
       dQ = frag("dQ", colsQk);
     if (boxes && results.dv)
-      p = held("p");
+      p = registerOperand("p");
     if (boxes && needsGrads())
-      ds = reduces ? p : held("ds");
+      ds = hasDqMma ? p : registerOperand("ds");
     if (results.sums()) {
-      auto tile = SharedType::get(b.getContext(), atRest, passing, dtype, SharedType::swizzled);
+      auto tile = SharedType::get(b.getContext(), stationary, streamed, dtype, SharedType::swizzled);
       dS = place("dS", RingType::get(b.getContext(), 2, tile));
-      // A block for each warpgroup; what a reducer makes one by one is as if there were as many warpgroups as blocks.
+      // One block for each warpgroup. The dQ MMA warpgroup computes blocks one by one; the fragment type has as many
+      // warpgroups as blocks.
       int64_t columns = sumFragmentColumns(problem, schedule), all = sumColumns(problem.getDimQk()),
-              blocks = passing * all / columns / 64;
+              blocks = streamed * all / columns / 64;
       part = place("dQ", FragType::get(b.getContext(), 64 * blocks, columns, 4 * blocks));
-      // Of wide ones nothing is staged, for want of room. In turns, where a tile waits for others, there is room for
-      // two; else, or from registers, for keys of the next tile, which a block so begins while its reducer is still at
-      // this one's, and for values, too, if they are narrow.
+      // Wide heads stage nothing, for want of shared memory. With ordered accumulation, where CTAs wait for each other,
+      // staging has two stages. Otherwise that memory is a second stage of K, so that the next work tile begins while
+      // the dQ MMA warpgroup still reads K of this one, and of V for narrow heads.
       auto bytesOf = [](Value place) { return cast<SharedType>(place.getType()).getSharedBytes(); };
-      int64_t staged = addsFromRegisters() ? 0 : passing * all * 4,
+      int64_t staged = addsFromRegisters() ? 0 : streamed * all * 4,
               room = TargetInfo::get(kernel.getTarget())->roomForTiles() - 2 * tile.getSharedBytes() - staged -
                      warpSpecializationOf(schedule).getStages() * (bytesOf(Q) + bytesOf(dO)) - 2 * bytesOf(K) -
                      bytesOf(V);
       bool ahead =
-          reduces && (staged == 0 || results.order != DqAccumulation::ordered) && sparesRegisters() && room >= 0;
+          hasDqMma && (staged == 0 || results.order != DqAccumulation::ordered) && sparesRegisters() && room >= 0;
       if (addsFromRegisters() && results.order == DqAccumulation::ordered)
         staging = place("order", StagingType::get(b.getContext(), 2, 0));
       else if (!addsFromRegisters())
@@ -124,7 +124,7 @@ private:
     return attn::addsFromRegisters(problem, schedule, results.order, /*together=*/results.dv);
   }
 
-  /// Are gradients of scores needed, and so V?
+  /// Does the kernel compute dS, and so read V?
   bool needsGrads() { return results.dk || results.dq; }
 
   //===------------------------------------------------------------------===//
@@ -132,7 +132,7 @@ private:
   //===------------------------------------------------------------------===//
 
   void compute() {
-    // Of heads that share keys, each walks its own tiles where masks differ.
+    // With grouped-query heads, each query head has loop bounds of its own if the mask depends on the head.
     int64_t group = ofKeys ? int64_t(problem.getHeads() / problem.getKvHeads()) : 1;
     bool alike = group == 1 || !dependsOnHead(problem.getMask());
     if (ofKeys && group == 1 && dependsOnHead(problem.getMask()))
@@ -171,11 +171,11 @@ private:
         findWalk();
         runs = findRuns();
       }
-      passBy(runs);
+      walkTiles(runs);
     } else {
       if (ofKeys)
         scope.head = h = kvHead;
-      passBy(runs);
+      walkTiles(runs);
     }
 
     for (Value acc : {dK, dQ})
@@ -190,13 +190,13 @@ private:
                       math.value(slot.written), output.dim);
   }
 
-  /// The walk over the tiles of the other side.
-  void passBy(ArrayRef<KeyRun> runs) {
-    Value draws = findDropoutState();
+  /// The loop over the streamed tiles.
+  void walkTiles(ArrayRef<KeyRun> runs) {
+    Value dropoutState = findDropoutState();
     SmallVector<Value> own = findOwnBounds(runs);
     KvLoopOp loop = createLoop(runs);
     if (!loop) {
-      if (auto hopper = dyn_cast<WarpSpecializedBackwardAttr>(schedule)) // nothing is added up
+      if (auto hopper = dyn_cast<WarpSpecializedBackwardAttr>(schedule)) // dQ receives nothing
         kernel.setScheduleAttr(hopper.withDqColumns(0));
       return;
     }
@@ -210,46 +210,46 @@ private:
     Index left = math.sub(ofKeys ? lenQ : scope.lenK, other);
     Index row = math.add(ofKeys ? firstQuery : firstKey, other);
     auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
-    auto bring = [&](Value place, StringRef tensor, Index head) { wait(copy(place, tensor, row, head, left)); };
+    auto copyAndWait = [&](Value place, StringRef tensor, Index head) { wait(copy(place, tensor, row, head, left)); };
     bool negated = boxes && problem.scaleOrDefault() < 0;
 
-    bring(ofKeys ? Q : K, ofKeys ? "q" : "k", ofKeys ? h : kvHead);
+    copyAndWait(ofKeys ? Q : K, ofKeys ? "q" : "k", ofKeys ? h : kvHead);
     Value scores =
         MmaAbtOp::create(b, loc, s, ofKeys ? K : Q, ofKeys ? Q : K, negated, /*recomputed=*/results.sums()).getToken();
     Value grads;
     auto beginGrads = [&] {
-      bring(ofKeys ? dO : V, ofKeys ? "do" : "v", ofKeys ? h : kvHead);
+      copyAndWait(ofKeys ? dO : V, ofKeys ? "do" : "v", ofKeys ? h : kvHead);
       if (needsGrads())
         grads = MmaAbtOp::create(b, loc, dp, ofKeys ? V : dO, ofKeys ? dO : V, /*negated=*/false,
                                  /*recomputed=*/results.sums())
                     .getToken();
     };
-    if (reduces) // gradients come where scores are
+    if (hasDqMma) // dP overwrites S
       wait(scores);
     else
       beginGrads();
     if (ofKeys)
       wait(copyStatistics(other, h));
-    if (!reduces)
+    if (!hasDqMma)
       wait(scores);
     Value row0 = math.value(slot.first), col0 = math.value(other);
-    auto keep = ApplyMaskOp::create(b, loc, s, row0, col0, /*turned=*/ofKeys);
+    auto mask = ApplyMaskOp::create(b, loc, s, row0, col0, /*transposed=*/ofKeys);
     Value weights = becomeProbabilities(loop, row0, col0);
     Value products[2];
-    auto round = [&](Value held, Value frag) -> Value {
-      if (!held)
+    auto round = [&](Value operand, Value frag) -> Value {
+      if (!operand)
         return frag;
-      ConvertOp::create(b, loc, held, frag, /*at_once=*/reduces);
-      return held;
+      ConvertOp::create(b, loc, operand, frag, /*at_once=*/hasDqMma);
+      return operand;
     };
     Value probabilities = results.dv ? round(p, s) : s;
-    if (reduces)
+    if (hasDqMma)
       beginGrads();
     if (dropout)
-      dropPairs(probabilities, weights, row0, col0, draws, std::exchange(grads, Value()));
+      dropPairs(probabilities, weights, row0, col0, dropoutState, std::exchange(grads, Value()));
     if (results.dv) {
       products[0] = MmaAbOp::create(b, loc, dV, probabilities, dO, /*guarded=*/false, Value()).getToken();
-      if (results.sums() && weights == s) // there are no registers for both
+      if (results.sums() && weights == s) // no registers for both
         weights = probabilities;
     }
     Value sum;
@@ -259,7 +259,7 @@ private:
       if (!dropout || !results.dv)
         GradScoresOp::create(b, loc, dp, weights, stats, slopes, exponent ? b.getF64FloatAttr(unscaled) : FloatAttr(),
                              ofKeys ? b.getUnitAttr() : UnitAttr());
-      if (reduces) // to where probabilities are
+      if (hasDqMma) // dS overwrites P
         wait(std::exchange(products[0], Value()));
       Value rounded = round(ds, dp);
       auto accumulate = [&] {
@@ -267,8 +267,8 @@ private:
             .getToken();
       };
       Value tile = results.sums() ? StoreAndSyncOp::create(b, loc, dS, ds).getTile() : Value();
-      // First, so that adding it up runs beside the product with Q. Not of wide tiles, which have no registers for
-      // both, and one slot for Q: it is filled again while dQ is made.
+      // dQ is issued first, so that its addition runs under the product with Q. Not for wide heads, which lack
+      // registers for both and have one stage of Q, refilled while dQ is computed.
       if (tile && results.dv)
         sum = MmaAtbOp::create(b, loc, part, tile, K).getToken();
       products[1] = accumulate();
@@ -300,10 +300,10 @@ private:
     if (!boxes)
       BarrierOp::create(b, loc, /*warp=*/false);
     YieldOp::create(b, loc, ValueRange());
-    buildTests(*walk, keep.getBody(), /*turned=*/ofKeys);
+    buildTests(*walk, mask.getBody(), /*transposed=*/ofKeys);
   }
 
-  /// The region that says whether another key tile adds to the sum of this query tile.
+  /// The region that tells whether another KV tile adds to dQ of this query tile.
   void buildAdds(AddGlobalOp add, Index tile) {
     OpBuilder::InsertionGuard guard(b);
     Block &block = add.getAdds().emplaceBlock();
@@ -312,8 +312,8 @@ private:
     YieldOp::create(b, loc, math.value(adds(other, tile)));
   }
 
-  /// Query tiles whose keys are all in the first tile have no sum. Walks over keys and over queries may each visit more
-  /// than they need, so the first tile of keys has to come by: it writes the rows.
+  /// Query tiles that see the first KV tile only bypass the accumulator. The loops over keys and over queries may each
+  /// visit more tiles than needed, so the first KV tile must also visit the query tile: it stores the rows.
   void storeDirectly(AddGlobalOp add, Index tile, Index q0, Index left, Index row) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(add);
@@ -327,28 +327,28 @@ private:
     add.setDim(problem.getDimQk());
   }
 
-  /// Of what makes dV and, once `grads` is over, of gradients. Those of scores are made here if there is both: then
-  /// numbers are drawn once.
-  void dropPairs(Value probabilities, Value weights, Value row0, Value col0, Value draws, Value grads) {
+  /// Applies dropout to the operand of dV and, after waiting for `grads`, to dP. With both, dS is computed here, so
+  /// that random bits are drawn once.
+  void dropPairs(Value probabilities, Value weights, Value row0, Value col0, Value dropoutState, Value grads) {
     if (results.dv)
-      drop(probabilities, row0, col0, draws, /*scaled=*/false, /*turned=*/ofKeys, /*marks=*/bool(grads));
+      drop(probabilities, row0, col0, dropoutState, /*scaled=*/false, /*transposed=*/ofKeys, /*marks=*/bool(grads));
     if (!grads)
       return;
     WaitOp::create(b, loc, grads);
     if (!results.dv)
-      return drop(dp, row0, col0, draws, /*scaled=*/true, /*turned=*/ofKeys);
+      return drop(dp, row0, col0, dropoutState, /*scaled=*/true, /*transposed=*/ofKeys);
     DropoutGradScoresOp::create(b, loc, dp, probabilities, stats, weights == s ? Value() : weights,
                                 b.getF64FloatAttr(dropout->factor() * unscaled), ofKeys ? b.getUnitAttr() : UnitAttr());
   }
 
-  /// Where both are held, rounded: their product takes half an instruction a score. In float16 slopes that may be
-  /// beyond it are not: softcap's are 1 at most.
+  /// Are P and the modifier's slopes kept separately, converted? Their product costs half an instruction a score. Not
+  /// in float16 if slopes may exceed its range; those of softcap are at most 1.
   bool slopesApart() {
-    return reduces && !dropout && !problem.getModifiers().empty() &&
+    return hasDqMma && !dropout && !problem.getModifiers().empty() &&
            (!problem.getDtype().isF16() || onlyModifierHasSmall());
   }
 
-  /// Returns what gradients of probabilities are to be weighted by.
+  /// Returns the factor of (dP - delta) in dS.
   Value becomeProbabilities(KvLoopOp loop, Value row0, Value col0) {
     auto op = ProbabilitiesOp::create(b, loc, s, stats, row0, col0, /*weighted=*/Value(),
                                       b.getF64FloatAttr(scaleOfProducts()), ofKeys ? b.getUnitAttr() : UnitAttr(),
@@ -358,17 +358,17 @@ private:
     if (!writeModified(op, OpBuilder(loop), ofKeys, /*packs=*/false, needsGrads(),
                        /*hasSmall=*/boxes && (results.sums() || !needsGrads())))
       return s;
-    if (reduces) {
+    if (hasDqMma) {
       OpBuilder ahead(op);
-      Value aside = StashOp::create(ahead, loc, ds.getType(), dS);
-      op.getWeightedMutable().assign(aside);
+      Value stash = StashOp::create(ahead, loc, ds.getType(), dS);
+      op.getWeightedMutable().assign(stash);
       if (!op.getSlopes())
-        return aside;
-      slopes = aside;
+        return stash;
+      slopes = stash;
       return s;
     }
     OpBuilder top = OpBuilder::atBlockBegin(&op->getParentOfType<KernelOp>().getBody().front());
-    if (!weighted) // there are no registers for more where products hold their operands
+    if (!weighted) // operands of products leave no registers for another fragment
       weighted = AllocOp::create(top, loc, (ds ? ds : s).getType(), "weighted");
     op.getWeightedMutable().assign(weighted);
     return weighted;
@@ -418,11 +418,11 @@ private:
 
   KernelOp kernel;
   bool boxes;
-  int64_t exponent; ///< probabilities are 2^this times as large,
-  double unscaled;  ///< and this makes up for it
+  int64_t exponent; ///< probabilities are scaled by 2^exponent
+  double unscaled;  ///< 2^-exponent
   Value firstRow;   ///< of the statistics
   Value Q, K, V, dO, stats, s, dp, p, ds, weighted, slopes, dQ, dK, dV;
-  Value dS, part, staging; ///< where dQ is added up
+  Value dS, part, staging; ///< of the dQ accumulation
 };
 
 } // namespace

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `backward_kernels`: gradients on tiles of a grid (docs/Schedules/backward_kernels.md). Sizes are what
-// fits: a thread has 255 registers (240 where roles share them out), for accumulators as wide as a head dim and for two
-// tiles of scores.
+// `backward_kernels`: gradients on grids of tiles (docs/Schedules/backward_kernels.md). Registers limit the tile sizes:
+// a thread has 255 (240 with setmaxnreg) for accumulators of head dim columns and two score tiles.
 //
 #include "ArrayGradKernels.h"
 #include "BackwardKernel.h"
@@ -14,14 +13,14 @@
 
 using namespace attn;
 using namespace attn::tile;
-using HopperSizes = llvm::SmallVector<WarpSpecializedBackwardAttr>; // what to try one after the other
+using HopperSizes = llvm::SmallVector<WarpSpecializedBackwardAttr>; // in the order of trials
 
 static WarpSpecializedBackwardAttr hopper(ProblemOp problem, int64_t qTile, int64_t kvTile, int64_t warps) {
   return WarpSpecializedBackwardAttr::get(problem.getContext(), qTile, kvTile, warps, /*blocks=*/1);
 }
 
-// dK and accumulated dQ, of wide heads: all of shared memory is K and V, a tile of dS twice, and Q and dO, twice if
-// there is room. Fewer keys would add to the accumulator more often, which at 64 takes as long as the products.
+// dK and accumulated dQ of wide heads: shared memory holds K, V, two stages of dS, and one or two stages of Q and dO.
+// With 64 keys a tile, additions to the dQ accumulator would take as long as the products.
 static WarpSpecializedBackwardAttr wideKeys(ProblemOp problem, const TargetInfo &target) {
   int64_t columns = llvm::alignTo(problem.getDimQk(), 64) + llvm::alignTo(problem.getDimV(), 64);
   auto bytes = [&](int64_t stages) { return 2 * (columns * (128 + 64 * stages) + 2 * 128 * 64); };
@@ -30,9 +29,9 @@ static WarpSpecializedBackwardAttr wideKeys(ProblemOp problem, const TargetInfo 
       .withStages(bytes(2) <= target.roomForTiles() ? 2 : 1);
 }
 
-// dK, dV and accumulated dQ, of heads up to 128: what to try one after the other, until registers suffice. Beside a dQ
-// MMA warpgroup consumers have 208 of them, or 216 if it makes 32 columns at a time, which scores that are changed or
-// tested for several runs of packed rows need.
+// dK, dV and accumulated dQ of head dims to 128, in the order of trials until registers suffice. Beside a dQ MMA
+// warpgroup consumers have 208 registers, or 216 with 32 dQ columns at a time, which modifiers and masks of several
+// runs of packed rows need.
 static HopperSizes narrowKeys(ProblemOp problem, bool drops, bool hasOneRun) {
   auto config = [&](int64_t qTile, int64_t dqColumns) {
     return hopper(problem, qTile, /*kv_tile=*/128, /*warps=*/8).withSingleLoop(true).withDqColumns(dqColumns);
@@ -48,9 +47,9 @@ static HopperSizes narrowKeys(ProblemOp problem, bool drops, bool hasOneRun) {
   return {config(128, 32), config(64, 64), config(128, 0), config(64, 0)};
 }
 
-// dV of wide heads, in a kernel of its own: twice the keys need half as much of Q and dO, and dV is all that is
-// accumulated. Query tiles of 128 rows read K from shared memory half as often (d 256: 3332 -> 3024 us at s 16384), and
-// there is room for one of them; what changes scores has no registers beside theirs, and lists are of tiles of 64.
+// dV of wide heads in a kernel of its own: with twice the keys a tile, half as much of Q and dO is read. Query tiles of
+// 128 rows read K from shared memory half as often (head dim 256, s 16384: 3332 -> 3024 us), and shared memory has room
+// for one stage. Modifiers, dropout and array masks leave no registers for them, and KV-tile lists are of 64-row tiles.
 static HopperSizes valuesOnly(ProblemOp problem, bool drops) {
   auto config = [&](int64_t qTile, int64_t stages) {
     return hopper(problem, qTile, /*kv_tile=*/128, /*warps=*/8).withSingleLoop(true).withStages(stages);
@@ -60,8 +59,8 @@ static HopperSizes valuesOnly(ProblemOp problem, bool drops) {
   return plain ? HopperSizes{config(128, 1), config(64, 2)} : HopperSizes{config(64, 2)};
 }
 
-// A dQ MMA warpgroup of 32 columns, with four blocks a step or more, is slower by 2 to 3 % for asking; short documents
-// gain more. Beside heads that share keys there are no registers to ask of every mask.
+// The test of every tile makes a dQ MMA warpgroup of 32 columns (four blocks a step or more) 2 to 3 % slower, but short
+// documents gain more. With grouped-query heads registers do not suffice for the test with every mask.
 bool attn::storesDqDirectly(ProblemOp problem, BackwardKernelsAttr kernels) {
   bool packed = problem.getKLayout().isPacked();
   WarpSpecializedInterface roles = warpSpecializationOf(kernels.getDkdv());
@@ -74,7 +73,7 @@ bool attn::storesDqDirectly(ProblemOp problem, BackwardKernelsAttr kernels) {
 }
 
 namespace {
-/// What the choice of a backward pass knows of it.
+/// What the choice depends on.
 struct Facts {
   Facts(BackwardOp backward, const TargetInfo &target)
       : backward(backward), problem(backward.getProblemOp()), target(target), dim(widthOf(problem)),
@@ -82,8 +81,8 @@ struct Facts {
         learns(backward.getRequiresGrad() && problem.getModifiers().size() > 2),
         reads(!distinctOperands(problem.getMask()).empty()), walk(problem.getMask(), MaskScope()) {}
 
-  /// Why key tiles cannot add to dQ one after the other: they can where those that add before one are known without
-  /// lists, and come soon. (Lists of slots leave out whole sequences, and have those of a sequence in order.)
+  /// Why dQ cannot be accumulated in order; null if it can: the KV tiles that precede one have to be known without
+  /// lists, and to finish soon. (Work-tile lists omit whole sequences only and keep the order within a sequence.)
   const char *whyNotOrdered() {
     if (reads)
       return "arrays of the mask decide which key tiles add to it";
@@ -94,10 +93,10 @@ struct Facts {
     return walk.beginsWithLongest() ? "later key tiles would wait for the first" : nullptr;
   }
 
-  /// Why dQ is made by a kernel of its own, whatever registers there are.
+  /// Why dQ has a kernel of its own, whatever the registers; null if it has none.
   const char *whySeparate(const char *whyNotOrdered) {
-    // Narrow products of a few rows, or of two key tiles, take less than to accumulate and round dQ in memory, or to
-    // wait.
+    // For narrow heads with few rows or two KV tiles, recomputing the products is faster than accumulating dQ in global
+    // memory, or than waiting for the order.
     int64_t most = std::max(problem.getMaxSeqlenQ().value_or(4096), problem.getMaxSeqlenKv().value_or(4096));
     if (!target.specializesWarps)
       return "the target does not accumulate dQ";
@@ -105,7 +104,7 @@ struct Facts {
       return whyNotOrdered;
     if (dim <= 64 && most <= (backward.getDeterministic() ? 192 : 64))
       return "max_seqlen allows two key tiles at most";
-    // A warpgroup's part of dQ has 64 columns or a multiple of that, or all there are.
+    // A warpgroup's block of dQ has a multiple of 64 columns, or all columns.
     return dim > 128 && sumColumns(problem.getDimQk()) == 192 ? "warpgroups cannot divide its columns" : nullptr;
   }
 
@@ -113,30 +112,30 @@ struct Facts {
   ProblemOp problem;
   const TargetInfo &target;
   int64_t dim;
-  bool drops;  ///< random numbers take registers,
-  bool learns; ///< and so do derivatives
-  bool reads;  ///< arrays of the mask
+  bool drops;  ///< dropout takes registers
+  bool learns; ///< so do modifiers with requires_grad
+  bool reads;  ///< the mask reads arrays
   KeyWalk walk;
 };
 
-/// Schedules of dK (with dV) and dQ in kernels of their own, on Hopper.
+/// Schedules of separate kernels for dK (with dV) and dQ, on Hopper.
 struct Pair {
   WarpSpecializedBackwardAttr keys, queries;
 };
 } // namespace
 
-// One loop for wide heads: with two, ptxas runs out of registers at 128, and that of a full tile is as fast with a
-// branch. Elsewhere two loops are quicker, by up to 5 % up to 128 columns, but they may not fit, and where tests read
-// arrays they do not for wide heads, of which neither may one loop (narrower tiles take up to 29 % longer).
+// Wide heads have one loop with a branch: with separate loops for full and masked tiles, ptxas runs out of registers at
+// 128, and one loop is as fast. Otherwise two loops are faster, by up to 5 % to 128 columns, but may not fit; for wide
+// heads whose mask reads arrays, one loop may not fit either (narrower tiles take up to 29 % longer).
 static llvm::SmallVector<Pair> separatePairs(Facts &facts) {
   ProblemOp problem = facts.problem;
-  int64_t dim = facts.dim, passing = facts.drops ? 32 : 64; // of wide heads
+  int64_t dim = facts.dim, streamed = facts.drops ? 32 : 64; // rows of a streamed tile, for wide heads
   bool wide = dim > 128;
   WarpSpecializedBackwardAttr keys = dim <= 64    ? hopper(problem, 64, 128, 8)
                                      : dim <= 128 ? hopper(problem, 32, 128, 8)
-                                                  : hopper(problem, passing, 64, 4);
+                                                  : hopper(problem, streamed, 64, 4);
   WarpSpecializedBackwardAttr queries =
-      dim <= 128 ? hopper(problem, 128, facts.learns ? 32 : 64, 8) : hopper(problem, 64, passing, 4);
+      dim <= 128 ? hopper(problem, 128, facts.learns ? 32 : 64, 8) : hopper(problem, 64, streamed, 4);
   bool one = wide ? facts.reads : dim > 64 && facts.learns;
   auto loops = [&](bool ofKeys, bool ofQueries) {
     return Pair{keys.withSingleLoop(ofKeys), queries.withSingleLoop(ofQueries)};
@@ -178,8 +177,8 @@ static BackwardChoice chooseOnHopper(Facts &facts, int64_t index) {
         BackwardKernelsAttr::get(context, DqAccumulation::separate, pairs[left].keys, dv, pairs[left].queries);
     return choice;
   }
-  // In either order nothing is cleared; to wait for the first alone costs less. (Wide ones are cleared beside
-  // products.)
+  // Both ordered variants need no cleared accumulator, and waiting for the first CTA only costs less. (For wide heads
+  // the dV kernel clears it beside its products.)
   DqAccumulation order = whyNotOrdered                       ? DqAccumulation::unordered
                          : facts.backward.getDeterministic() ? DqAccumulation::ordered
                          : wide                              ? DqAccumulation::unordered
@@ -200,17 +199,17 @@ static BackwardChoice chooseTiled(Facts &facts, int64_t index) {
   } else {
     // Four tiles in shared memory, two stationary and two streamed: these have as many rows as registers and shared
     // memory have room for.
-    int64_t passing = facts.dim <= 64                                    ? 64
-                      : (facts.drops || facts.learns) && facts.dim > 192 ? 16
-                                                                         : 32,
+    int64_t streamed = facts.dim <= 64                                    ? 64
+                       : (facts.drops || facts.learns) && facts.dim > 192 ? 16
+                                                                          : 32,
             limit = facts.target.sharedMemory - 1024;
-    while (passing > 16 && 2 * 2 * (64 + passing) * int64_t(llvm::alignTo(facts.dim, 16) + 8) > limit)
-      passing /= 2;
-    for (; index > 0 && passing > 16; --index)
-      passing /= 2;
-    choice.hasFallback = passing > 16;
-    keys = tiled(passing, 64, 4), queries = tiled(64, passing, 4);
-    if (facts.dim > 128) // a thread has no registers for dK and dV
+    while (streamed > 16 && 2 * 2 * (64 + streamed) * int64_t(llvm::alignTo(facts.dim, 16) + 8) > limit)
+      streamed /= 2;
+    for (; index > 0 && streamed > 16; --index)
+      streamed /= 2;
+    choice.hasFallback = streamed > 16;
+    keys = tiled(streamed, 64, 4), queries = tiled(64, streamed, 4);
+    if (facts.dim > 128) // no registers for both dK and dV
       values = keys;
   }
   choice.whySeparate = facts.whySeparate(facts.whyNotOrdered());
@@ -233,7 +232,7 @@ BackwardChoice attn::backwardKernelsWith(BackwardOp backward, const TargetInfo &
   return choice;
 }
 
-/// Why a schedule of dK and dV, or of dV alone, does not fit what the kernels do.
+/// Why a schedule of dK and dV, or of dV alone, is invalid.
 static std::optional<std::string> refusalOfKeys(BackwardKernelsAttr kernels, ScheduleInterface keys,
                                                 const TargetInfo &target) {
   WarpSpecializedInterface roles = warpSpecializationOf(keys);
@@ -251,7 +250,7 @@ static std::optional<std::string> refusalOfKeys(BackwardKernelsAttr kernels, Sch
                         keys);
   if (!roles || keys != kernels.getDkdv())
     return std::nullopt;
-  // A warpgroup has 64 rows of dQ, or half of their columns.
+  // Without a dQ MMA warpgroup, each consumer warpgroup computes 64 rows of dQ, or half of their columns.
   if (kernels.accumulates() && !roles.getDqColumns() &&
       (keys.getQTile() % 64 || keys.getWarps() == 12 || keys.getQTile() > 16 * keys.getWarps()))
     return withSchedule(
@@ -265,7 +264,7 @@ static std::optional<std::string> refusalOfKeys(BackwardKernelsAttr kernels, Sch
   return std::nullopt;
 }
 
-/// The same of a schedule of dQ.
+/// Why a schedule of dQ is invalid.
 static std::optional<std::string> refusalOfQueries(ScheduleInterface queries, const TargetInfo &target) {
   bool isKnown =
       target.specializesWarps ? llvm::isa<WarpSpecializedBackwardAttr>(queries) : llvm::isa<TiledBackwardAttr>(queries);
@@ -335,7 +334,7 @@ public:
     if (!lowering.limit)
       writeDerivedArrays(of, lowering);
     else if (kernels.getDv() &&
-             kernels.getDv().getKvTile() != kernels.getDkdv().getKvTile()) // which have one list of slots
+             kernels.getDv().getKvTile() != kernels.getDkdv().getKvTile()) // dV and dK share one list of work tiles
       kernels = BackwardKernelsAttr::get(kernels.getContext(), kernels.getAccumulation(), kernels.getDkdv(),
                                          kernels.getDkdv(), kernels.getDq());
     writeBackward(of.backward, lowering.program, lowering.target, kernels, lowering.limit);

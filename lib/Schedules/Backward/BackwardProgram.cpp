@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which kernels a backward pass becomes, and which tensors each of them reads and writes.
+// The kernels of a backward pass, and the tensors that each reads and writes.
 //
 #include "BackwardKernel.h"
 #include "Metadata/TileListKernels.h"
@@ -25,7 +25,7 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
   bool accumulates = kernels.accumulates();
   int64_t dqRows = accumulates ? dkdv.getQTile() : kernels.getDq().getQTile();
   const LongWorkTiles lists[] = {{0, statisticsTile}, {1, dkdv.getKvTile()}, {2, dqRows}};
-  bool listsWorkTiles = limit && problem.getQLayout().isPacked(); // of dense rows, all sequences are long, or none
+  bool listsWorkTiles = limit && problem.getQLayout().isPacked(); // dense sequences are all long or all short
   if (listsWorkTiles)
     writeWorkTileLists(backward, program, generic, *limit, lists);
   bool visits = hasTileLists(problem, dkdv);
@@ -47,7 +47,7 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
     KernelGrid grid = {layout.isPacked(), heads, keys};
     if (limit)
       grid.longer = b.getDenseI64ArrayAttr({limit->queries, limit->keys});
-    // Short sequences are another kernel's, and rows of dQ that one key tile sees that tile's.
+    // Other kernels compute short sequences; dQ rows that a single KV tile sees are written by that tile's CTA.
     grid.part = limit ? 1 : 0, grid.parts = limit ? 2 : 1;
     if (alone)
       grid.partOfDq = {grid.part + (keys ? 0 : 1), grid.parts + 1};
@@ -58,8 +58,8 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
   if (backward.getDlse())
     prepared.push_back({"dlse"});
   DqAccumulation order = kernels.getAccumulation();
-  bool inOrder = accumulates && order != DqAccumulation::unordered; // the first to come writes
-  // The kernel of dV has time to clear, if each of its blocks has a number.
+  bool inOrder = accumulates && order != DqAccumulation::unordered; // the first CTA of a query tile stores dQ
+  // The dV kernel clears the accumulator, if the grid covers all work tiles.
   bool clears = accumulates && kernels.getDv() && !limit && !inOrder;
   if (accumulates && !clears)
     prepared.push_back({inOrder ? "dq_semaphore" : "dq_accumulator", Effect::write});
@@ -79,10 +79,10 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
     add(results.dk, "dk");
     add(results.dv, "dv");
     add(results.sums(), "dq_accumulator",
-        inOrder ? Effect::write : Effect::update); // the first in order stores, others add
+        inOrder ? Effect::write : Effect::update); // the first in order stores, the others add
     add(results.clears, "dq_accumulator");
     add(results.isOrdered(), "dq_semaphore", Effect::update);
-    bool ofKeys = !results.dq; // whose lists are of tiles of one size
+    bool ofKeys = !results.dq; // lists exist for one tile size only
     if (visits && (!ofKeys || (schedule.getKvTile() == dkdv.getKvTile() && schedule.getQTile() == dkdv.getQTile())))
       tensors.push_back({tileLists(ofKeys).list});
     writeGradients(problem, make(suffix, tensors, /*keys=*/!results.dq, target.specializesWarps, schedule), results);
@@ -94,7 +94,7 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
     gradients("", {.dk = true, .dv = true, .order = order, .alone = alone}, dkdv);
   }
   if (accumulates) {
-    int64_t blocks = sumColumns(problem.getDimQk()) > 128 ? 3 : 4; // as many as have registers for a row's columns
+    int64_t blocks = sumColumns(problem.getDimQk()) > 128 ? 3 : 4; // as many CTAs as registers allow
     auto schedule = AuxiliaryAttr::get(b.getContext(), dqRows, 16, dqRows / 16, blocks);
     SmallVector<TensorUse> tensors = {{"dq", Effect::write}, {"dq_accumulator"}, {"row_statistics_head"}};
     if (inOrder)

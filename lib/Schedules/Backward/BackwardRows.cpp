@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The kernels of a backward pass that go along rows: statistics ahead of the gradients, and
-// dQ from its sums behind them.
+// The row-wise kernels of a backward pass: the preprocess kernel (row statistics), and the postprocess kernel (dQ from
+// its float32 accumulator).
 //
 #include "BackwardBody.h"
 #include "BackwardKernel.h"
@@ -14,7 +14,7 @@ static_assert(rowsOfOrderCounter == 64, "as `tile.preprocess` clears their count
 
 namespace {
 
-/// What rows need to know: one block for each tile of statistics.
+/// Row statistics: one CTA for each tile of rows.
 class PreprocessKernel : BackwardBody {
 public:
   PreprocessKernel(ProblemOp problem, KernelOp kernel, int64_t exponent)
@@ -23,7 +23,7 @@ public:
   void build() {
     Slot slot = slotOf(/*keys=*/false, statisticsTile, Order::Alike);
     h = math.named(slot.head, "h");
-    // NOTE: of a slot that stands for padding, `first` counts from another sequence's end.
+    // NOTE: in a work tile of padding, `first` counts from the end of another sequence.
     Value firstRow = mul(wide(slot.number), wide(statisticsTile));
     Value statistics = statisticsPointer(firstRow, h, 0);
     Value o = rowPointer("o", slot.row, batch, h), grad = rowPointer("do", slot.row, batch, h);
@@ -40,10 +40,10 @@ public:
   }
 
 private:
-  int64_t exponent; ///< of probabilities
+  int64_t exponent; ///< probabilities are scaled by 2^exponent
 };
 
-/// dQ from its sums, rounded: one block for each tile that key tiles added to.
+/// Converts the dQ accumulator to dQ: one CTA for each query tile.
 class PostprocessKernel : BackwardBody {
 public:
   PostprocessKernel(ProblemOp problem, KernelOp kernel, RoundedSums sums)
@@ -75,7 +75,8 @@ public:
   }
 
 private:
-  /// What follows is for sums. Of rows that are written, padding is left.
+  /// Emits code for rows that the sole writer has stored already: only their padding is written. What follows handles
+  /// the accumulator.
   void leaveWhatIsDone(Value turn, const Slot &slot) {
     Value none = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(0));
     Index last = Value(LoadOp::create(b, loc, b.getI32Type(), turn, none, /*uniform=*/true));

@@ -8,7 +8,7 @@ using namespace attn::tile;
 
 BackwardWalk::BackwardWalk(ProblemOp problem, KernelOp kernel, GradientResults results)
     : BackwardBody(problem, kernel), schedule(kernel.getSchedule()), results(results), ofKeys(kernel.getKeys()),
-      reduces(kernel.isPersistent() && kernel.getRoles().getDqColumns()),
+      hasDqMma(kernel.isPersistent() && kernel.getRoles().getDqColumns()),
       lists(kernel.getArg(tileLists(kernel.getKeys()).list)) {}
 
 bool BackwardWalk::onlyModifierHasSmall() {
@@ -33,26 +33,27 @@ SmallVector<KeyRun> BackwardWalk::findRuns(Index first, Index rows, int64_t most
   } else {
     runs = ofKeys ? walk->queryRuns(math, own, schedule.getQTile()) : walk->runs(math, own, schedule.getKvTile());
   }
-  // Last queries first: where later keys have later queries, each tile then comes to its first one while the tile
-  // before is two or more further.
+  // Query tiles run in descending order: where later keys see later queries, each KV tile so comes to its first query
+  // tile when the previous KV tile is two or more tiles further.
   if (results.isOrdered()) {
     assert(!lists && "lists of tiles have an order of their own (BackwardKernelsSchedule)");
     Index tiles = math.named(math.ceilDiv(lenQ, schedule.getQTile()), "query_tiles");
     runs = mirrored(math, runs, tiles);
     tileAt = [=, this](Index j) { return math.sub(math.sub(tiles, 1), j); };
   }
-  if (results.sums()) // keys behind the last one would join dQ
+  if (results.sums()) // keys beyond the last would contribute to dQ
     testAll(runs, math.lt(rows, most));
   return runs;
 }
 
 SmallVector<Value> BackwardWalk::findOwnBounds(ArrayRef<KeyRun> runs) {
   constexpr int64_t rows = 64;
-  bool narrow = schedule.getQTile() <= rows; // else they see something of each
-  // Packed rows and turns leave no registers for the bounds then, and what asks where scores are gets slower.
+  bool narrow = schedule.getQTile() <= rows; // wider ones see some key of each tile
+  // With packed rows or ordered dQ accumulation, no registers are left for the bounds, and modifiers that need
+  // positions of scores get slower.
   bool modified = !problem.getModifiers().empty() &&
                   (kernelIsPacked() || results.order == DqAccumulation::ordered || !onlyModifierHasSmall());
-  if (!reduces || !narrow || modified || !sparesRegisters() || lists || runs.size() != 1 || !walk->hidesKeys() ||
+  if (!hasDqMma || !narrow || modified || !sparesRegisters() || lists || runs.size() != 1 || !walk->hidesKeys() ||
       !walk->hasOneRun())
     return {};
   Index before = math.mul(Index(Value(IndexOp::create(b, loc, IndexKind::warpgroup))), rows),
@@ -73,7 +74,7 @@ void BackwardWalk::testAll(MutableArrayRef<KeyRun> runs, Cond cond) {
     size_t i = llvm::find_if(run.tests, [](auto &tests) { return tests.empty(); }) - run.tests.begin();
     if (i == run.tests.size())
       continue;
-    if (i + 1 == run.tests.size() && i == 0) { // nothing is tested yet
+    if (i + 1 == run.tests.size() && i == 0) { // no segment has tests yet
       run.bounds.insert(run.bounds.begin(), run.bounds.front());
       run.tests.insert(run.tests.begin(), allTests);
       ++i;

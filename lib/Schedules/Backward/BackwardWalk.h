@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Of a kernel of gradients: which tiles of the other side pass by the tile at rest, in which order, and what each of
-// them has to be tested for.
+// For a gradients kernel with a stationary tile: which tiles of the other side are streamed, in which order, and which
+// mask tests each of them needs.
 //
-#ifndef ATTN_LIB_SCHEDULES_BACKWARDWALK_H
-#define ATTN_LIB_SCHEDULES_BACKWARDWALK_H
+#ifndef ATTN_LIB_SCHEDULES_BACKWARD_BACKWARDWALK_H
+#define ATTN_LIB_SCHEDULES_BACKWARD_BACKWARDWALK_H
 
 #include "BackwardBody.h"
 #include "BackwardKernel.h"
@@ -17,36 +17,37 @@ protected:
   BackwardWalk(ProblemOp problem, tile::KernelOp kernel, GradientResults results);
 
   bool kernelIsPacked() { return layoutOf(ofKeys).isPacked(); }
-  /// Has a thread beside a reducer a register or two for what makes a tile's beginning and end shorter? A loop over
-  /// heads and random numbers leave none.
+  /// Beside a dQ MMA warpgroup, do threads have registers for code that shortens the prologue and epilogue of a work
+  /// tile? A loop over heads and dropout leave none.
   bool sparesRegisters() { return problem.getHeads() == problem.getKvHeads() && !dropout; }
-  /// Is there one modifier, with formulas for small scores, as softcap has?
+  /// Is there exactly one modifier, with formulas for small scores, such as softcap?
   bool onlyModifierHasSmall();
 
-  /// What the mask says of the head at hand.
+  /// Evaluates the mask for the current head.
   void findWalk();
-  /// Of the slot's rows.
+  /// Runs of tiles that the work tile's rows see.
   llvm::SmallVector<KeyRun> findRuns() { return findRuns(slot.first, slot.rows, schedule.getKvTile()); }
-  /// Of the rows that a warpgroup has: where a walk is one run, the bounds of what those see.
+  /// Loop bounds for the rows of a warpgroup, if the loop is a single run; else empty.
   llvm::SmallVector<mlir::Value> findOwnBounds(llvm::ArrayRef<KeyRun> runs);
-  /// Does key tile `other` come by query tile `tile`?
+  /// Does KV tile `other` add to query tile `tile`?
   Cond adds(Index other, Index tile);
-  /// Of a query tile, whose first row is `q0`: is the first tile of keys the only one, and comes by it?
+  /// Is the first KV tile the only one that the query tile with first row `q0` sees, and does that KV tile visit it?
   Cond seesFirstKeyTileOnly(Index tile, Index q0);
 
   tile::ScheduleInterface schedule;
   GradientResults results;
-  bool ofKeys;                          ///< key tiles are at rest
-  bool reduces;                         ///< a role of its own makes dQ
-  bool lists;                           ///< of the tiles that pass by are there
-  std::function<Index(Index j)> tileAt; ///< which one the walk's number j is; none: j
+  bool ofKeys;                          ///< KV tiles are stationary, query tiles streamed
+  bool hasDqMma;                        ///< a dQ MMA warpgroup computes dQ
+  bool lists;                           ///< lists of the streamed tiles exist
+  std::function<Index(Index j)> tileAt; ///< the tile of the loop's index j; null: j itself
   Slot slot;
   std::optional<KeyWalk> walk;
 
 private:
-  /// Of so many `rows`, from `first` on; a tile has `most`. Sets `tileAt`, which is the same for all rows of a slot.
+  /// Runs for `rows` rows from `first` on, of a tile of `most` rows. Sets `tileAt`, which is the same for all rows of a
+  /// work tile.
   llvm::SmallVector<KeyRun> findRuns(Index first, Index rows, int64_t most);
-  /// No tile of the runs is full if the condition holds.
+  /// Applies all mask tests to every tile of the runs if the condition holds.
   void testAll(llvm::MutableArrayRef<KeyRun> runs, Cond cond);
 
   llvm::SmallVector<int64_t> allTests;
@@ -54,4 +55,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_BACKWARDWALK_H
+#endif // ATTN_LIB_SCHEDULES_BACKWARD_BACKWARDWALK_H

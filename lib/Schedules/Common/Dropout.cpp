@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Dropout, as all bodies of kernels have it.
+// Dropout for all kernel bodies.
 //
 #include "SequenceBody.h"
 
@@ -15,10 +15,10 @@ Value SequenceBody::findDropoutState(bool packs) {
   return DropoutStateOp::create(b, named, args[dropout->seed], math.value(batch), packs ? Value() : math.value(h));
 }
 
-void SequenceBody::drop(Value place, Value row0, Value col0, Value draws, bool scaled, bool turned, bool marks) {
+void SequenceBody::drop(Value place, Value row0, Value col0, Value draws, bool scaled, bool transposed, bool marks) {
   if (dropout)
     DropoutOp::create(b, loc, place, row0, col0, draws, dropout->below,
-                      scaled ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), turned, marks);
+                      scaled ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), transposed, marks);
 }
 
 void SequenceBody::scaleKept(Value acc) {

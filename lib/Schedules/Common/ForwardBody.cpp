@@ -16,7 +16,7 @@ void ForwardBody::findKeys() {
   findLengths();
 }
 
-/// The score of a head's sink, at `at`.
+/// The score of a head's sink, computed at `at`.
 static Value sinkScore(OpBuilder &at, Location loc, ProblemOp problem, Value sinks, Index head,
                        std::optional<Cond> counts) {
   FloatMath math(at, loc);
@@ -61,7 +61,7 @@ double ForwardBody::modifyScores(Operation *loop, Index k0) {
   OpBuilder before(loop);
   SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
   for (auto [i, modifier] : llvm::enumerate(modifiers)) {
-    // The formula is right to what 16 bits of a result show.
+    // The formula is exact to 16-bit results.
     bool hasSmall = !problem.getDtype().isF32();
     double within = hasSmall ? modifier.smallBelow(factor, /*error=*/0) : 0;
     auto some = [&](double number) { return number > 0 ? b.getF64FloatAttr(number) : FloatAttr(); };
@@ -93,7 +93,7 @@ double ForwardBody::writeScore(Region &region, OpBuilder &before, double factor,
   OpBuilder inside = OpBuilder::atBlockEnd(&block);
   MaskScope sequence = scope;
   bool packs = schedule.getPackHeads() != 1;
-  if (packs) // a row's head is its own
+  if (packs) // packed rows have heads of their own
     sequence.head = block.addArgument(i32, loc);
   OpBuilder &once = packs ? inside : before;
   Index q = Index(block.getArgument(1)), k = Index(block.getArgument(2));

@@ -61,7 +61,7 @@ static Type elementOf(ProblemTensor::Element element, ProblemOp problem) {
                                              : Type(IntegerType::get(context, 32));
 }
 
-/// The run-time arrays of integers, but for the seed.
+/// The run-time integer arrays, except the seed.
 static std::vector<ProblemTensor> integerArraysOf(ProblemOp problem) {
   std::vector<ProblemTensor> arrays = tensorsOf(problem);
   std::optional<Dropout> dropout = problem.dropoutInForce();
@@ -104,7 +104,7 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<Tensor
   }
   arguments.addPointers(problem, plain, effectOf);
   arguments.addMade(problem);
-  // Lists are added below, with what goes with them.
+  // Lists are added below, with their lengths.
   for (const WorkspaceBuffer &buffer : workspaceOf(backward))
     if (bool isFloat = buffer.element == ProblemTensor::Float32;
         has(buffer.name) && (isFloat || buffer.name == "dq_semaphore"))
@@ -117,7 +117,7 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<Tensor
       arguments.addLists(problem, ofKeys);
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
   arguments.addStrides(problem, plain);
-  // A producer has no registers to work them out.
+  // The producer lacks registers to compute these.
   if (has("row_statistics_head"))
     arguments.addStride("row_statistics", "head", 1);
   if (has("row_statistics_kind"))
@@ -165,7 +165,7 @@ KernelArguments KernelArguments::ofSinks(ProblemOp problem, SegmentsOp segments)
     return tensor.name != "cu_seqlens_q" && tensor.name != "padded_offsets_q" && !(sinks && tensor.name == sinks->name);
   });
   bool positions = segments.getRule().hasPositions();
-  arguments.addPointers(problem, lse, [](StringRef) { return Effect::update; }); // of some rows
+  arguments.addPointers(problem, lse, [](StringRef) { return Effect::update; }); // it writes some rows only
   arguments.addIntegers({{"ids_q"}});
   if (positions)
     arguments.addIntegers({{"positions_q"}});
@@ -236,13 +236,13 @@ void KernelArguments::addCounter() {
 }
 
 //===--------------------------------------------------------------------===//
-// Groups of them
+// Groups of arguments
 //===--------------------------------------------------------------------===//
 
 void KernelArguments::addPointers(ProblemOp problem, ArrayRef<ProblemTensor> tensors,
                                   llvm::function_ref<Effect(StringRef)> effect) {
   for (const ProblemTensor &tensor : tensors) {
-    if (tensor.ownsEntries()) // kernels read what is made of them
+    if (tensor.ownsEntries()) // kernels read derived arrays instead
       continue;
     bool isWritten = tensor.role == ProblemTensor::Result;
     addPointer(tensor.name, elementOf(tensor.element, problem),
@@ -264,7 +264,7 @@ void KernelArguments::addMade(ProblemOp problem, ArrayRef<MaskOperand> whole, St
       addExtent(bitsOf(operand), "rows", 2);
       addExtent(bitsOf(operand), "words", 1);
     }
-    if (!operand.madeOf.empty()) // of other trees it may not be there yet
+    if (!operand.madeOf.empty()) // other trees' may not exist yet
       addIntegers({{operand.name, parents.empty()             ? Effect::read
                                   : operand.madeOf == parents ? Effect::write
                                                               : Effect::unused}});
@@ -286,7 +286,7 @@ KernelArguments KernelArguments::ofBlockMap(ProblemOp problem, const MaskOperand
 
 KernelArguments KernelArguments::ofTree(ProblemOp problem, StringRef parents, bool teams) {
   KernelArguments arguments(problem.getContext());
-  SmallVector<MaskOperand> maps = distinctOperands(problem.getMask()); // of which it needs no bits
+  SmallVector<MaskOperand> maps = distinctOperands(problem.getMask()); // whose bits the kernel does not need
   llvm::erase_if(maps, [](const MaskOperand &operand) { return !operand.lists; });
   arguments.addPointers(problem, integerArraysOf(problem));
   arguments.addMade(problem, maps, parents);
@@ -317,7 +317,7 @@ void KernelArguments::addSizes(ProblemOp problem, bool keys, bool totalKeys) {
   addSize(problem.getQLayout().isPacked() ? "total_q" : "seqlen_q");
   if (keys && !problem.getKLayout().isPacked())
     addSize("seqlen_kv");
-  // Where heads of an array of packed keys stand.
+  // For the entries of a head in arrays of packed keys.
   if (keys && problem.getKLayout().isPacked() &&
       (totalKeys || llvm::any_of(distinctOperands(problem.getMask()), [](const MaskOperand &array) {
          return array.shape == OperandShape::PerKey && array.heads != OperandHeads::shared;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The arguments of a kernel: which there are follows from the problem, and their
-// names are the contract with the launcher (lib/API binds them).
+// The arguments of a kernel, which follow from the problem. Kernel bodies find them by name; `program.launch` describes
+// each to the launcher, and the runtime fills it in (kernels-runtime/lib/ProgramBind.cpp).
 //
-#ifndef ATTN_LIB_SCHEDULES_KERNELARGUMENTS_H
-#define ATTN_LIB_SCHEDULES_KERNELARGUMENTS_H
+#ifndef ATTN_LIB_SCHEDULES_COMMON_KERNELARGUMENTS_H
+#define ATTN_LIB_SCHEDULES_COMMON_KERNELARGUMENTS_H
 
 #include "ProgramBuilder.h"
 #include "Workspace.h"
@@ -13,34 +13,34 @@
 
 namespace attn {
 
-/// An argument of a kernel, and what its launch gives for it.
+/// An argument of a kernel, and what its launch passes.
 struct KernelArgument {
   std::string name;
   mlir::Type type;
-  program::ArgumentAttr launched; ///< of an extent of a tensor: without the extent
-  std::string tensor;             ///< empty of those that name none
-  int axisFromEnd = 0;            ///< of an extent of a tensor: which, 1 for the last
+  program::ArgumentAttr launched; ///< for an extent of a tensor: without the extent
+  std::string tensor;             ///< empty if no tensor is named
+  int axisFromEnd = 0;            ///< for an extent of a tensor: which axis, 1 for the last
 };
 
-/// A tensor that a kernel has, and what it does there.
+/// A tensor that a kernel uses, and how.
 struct TensorUse {
   llvm::StringRef name;
   program::Effect effect = program::Effect::read;
 };
 
-/// How many blocks a kernel's launch has, as `tile.kernel` says it.
+/// The grid of a kernel's launch, as in `tile.kernel`.
 struct KernelGrid {
   bool packed = false;
   int64_t heads = 1;
   bool keys = false;              ///< tiles are of keys, heads are kv heads
-  mlir::IntegerAttr tiles;        ///< null but for kernels on SIMT tiles
-  mlir::IntegerAttr cluster;      ///< null but for rows
-  bool ofIds = false;             ///< of rows: of ids; else there is one
-  mlir::DenseI64ArrayAttr longer; ///< null: for all sequences
-  int64_t most = 0;               ///< blocks, which then go along a loop; 0: as many as there is work
-  /// Which class of rows of results it writes, of how many.
+  mlir::IntegerAttr tiles;        ///< CTAs or warps for each sequence; null for grids of tiles
+  mlir::IntegerAttr cluster;      ///< CTAs of a cluster; null except for kernels on rows of ids or of the whole batch
+  bool ofIds = false;             ///< one cluster for each row of ids; else a single one
+  mlir::DenseI64ArrayAttr longer; ///< lengths beyond which sequences are computed; null: all
+  int64_t most = 0;               ///< CTAs that loop over the work; 0: one for each unit of work
+  /// The class of result rows that the kernel writes, of how many.
   int64_t part = 0, parts = 1;
-  /// The same of dq alone, if it differs.
+  /// The same for dq, if it differs.
   std::optional<std::pair<int64_t, int64_t>> partOfDq;
 };
 
@@ -54,42 +54,41 @@ struct KernelGrid {
 /// persistent kernel with tiles of `boxes` also `q_map`, `k_map`, `v_map`, the
 /// number of `blocks` (i32) that the grid would have, and the `queue`.
 ///
-/// Where keys are shared out, the kernel that computes has `partial_o` and
-/// `partial_max`, `partial_sum` (pointers to float32, in the launch's workspace) for its results
-/// instead of the problem's, and the number of `splits` (i32); the one that merges has
-/// these, the problem's results and q's sizes.
+/// With split-KV, the attention kernel has `partial_o`, `partial_max` and `partial_sum` (pointers to float32 in the
+/// workspace) instead of the problem's results, and the number of `splits` (i32); the combine kernel has these, the
+/// problem's results and q's sizes.
 struct KernelArguments {
-  /// `lists`: with those of the tiles to visit, and `total_kv` of packed keys. `slots`: with the list of those it is
-  /// for. `whole`: of these block maps the lists and not bits.
+  /// `lists`: with KV-tile lists, and `total_kv` of packed keys. `slots`: with a work-tile list. `whole`: block maps
+  /// that are passed as lists instead of bits.
   static KernelArguments ofForward(ProblemOp problem, tile::ScheduleInterface schedule, bool boxes, bool lists = false,
                                    bool slots = false, llvm::ArrayRef<MaskOperand> whole = {});
   static KernelArguments ofCombine(ProblemOp problem);
-  /// Of kernels that find out which tiles there are: all arrays, `results`, of lists how long they are, the sizes of
-  /// both sides.
+  /// For kernels that list tiles: all arrays, `results`, the capacity of lists, the sizes of both sides.
   static KernelArguments ofTileLists(ProblemOp problem, llvm::ArrayRef<TensorUse> results,
                                      llvm::ArrayRef<MaskOperand> whole = {});
-  /// Of the kernel that makes bits of a block map: `<offsets>`, `<columns>`, `<columns>_entries`, `<offsets>_bits`,
-  /// `<offsets>_bits_rows`, `<offsets>_bits_words`, `batch`, the number of `blocks`. Kernels that ask for blocks have
-  /// the bits and their extents in place of the lists; or these (`wholeMaps`), with `<offsets>_entries` and
-  /// `<columns>_entries`.
+  /// For the kernel that computes the bits of a block map: `<offsets>`, `<columns>`, `<columns>_entries`,
+  /// `<offsets>_bits`, `<offsets>_bits_rows`, `<offsets>_bits_words`, `batch`, the number of `blocks`. Kernels that
+  /// test blocks have the bits and their extents instead of the lists, or the lists (`wholeMaps`) with
+  /// `<offsets>_entries` and `<columns>_entries`.
   static KernelArguments ofBlockMap(ProblemOp problem, const MaskOperand &lists);
-  /// Of the kernel that numbers a tree: all arrays, where it works, the sizes of both sides; `teams`: of its blocks,
-  /// with the `queue`.
+  /// For the kernel that numbers a tree: all arrays, its scratch buffer, the sizes of both sides; `teams`: for
+  /// cooperative CTAs, with the `queue`.
   static KernelArguments ofTree(ProblemOp problem, llvm::StringRef parents, bool teams);
-  /// Of a backward pass, a kernel that has these of its tensors, in the order of
-  /// `tensorsOf` and `scratchOf`, with all arrays and the sizes of both sides. With `boxes`
-  /// those that are only read are `<tensor>_map`s: of `rows(tensor)` rows.
+  /// For a backward kernel with these tensors, in the order of `tensorsOf` and `workspaceOf`, with all arrays and the
+  /// sizes of both sides. With `boxes`, read-only tensors are passed as `<tensor>_map` with boxes of `rows(tensor)`
+  /// rows.
   static KernelArguments ofBackward(BackwardOp backward, llvm::ArrayRef<TensorUse> tensors, bool boxes,
                                     llvm::function_ref<int64_t(llvm::StringRef)> rows);
-  /// Tensors (int32), `id_rows`, `tokens_q`, `tokens_kv`, with positions `position_rows_q`
-  /// and `position_rows_kv`, the `queue`. `problem`: what it is made for (`expandSegments`), null if for the caller.
+  /// For the segments kernel: tensors (int32), `id_rows`, `tokens_q`, `tokens_kv`, with positions `position_rows_q` and
+  /// `position_rows_kv`, the `queue`. `problem`: the problem it is expanded for (`expandSegments`), null if its results
+  /// are the caller's.
   static KernelArguments ofSegments(SegmentsOp segments, ProblemOp problem = {});
 
-  /// For the kernel that gives their lse to tokens that see a sink alone: lse, ids and positions of q, the sinks,
-  /// lengths and offsets of q, sizes.
+  /// For the kernel that stores the LSE of tokens that see only a sink: lse, ids and positions of q, the sinks, lengths
+  /// and offsets of q, sizes.
   static KernelArguments ofSinks(ProblemOp problem, SegmentsOp segments);
 
-  /// A kernel with these arguments and an empty body, and its launch in the program.
+  /// Creates a kernel with these arguments and an empty body, and its launch in the program.
   tile::KernelOp makeKernel(ProgramBuilder &program, mlir::OpBuilder &b, mlir::Location loc, llvm::StringRef name,
                             llvm::StringRef target, const KernelGrid &grid, tile::ScheduleInterface schedule) const;
 
@@ -98,11 +97,11 @@ struct KernelArguments {
 private:
   KernelArguments(mlir::MLIRContext *context) : context(context) {}
 
-  /// `effect`: on those that are results or buffers; others are read.
+  /// `effect`: the effect on results and buffers; other tensors are read.
   void addPointers(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors,
                    llvm::function_ref<program::Effect(llvm::StringRef)> effect = {});
-  /// What kernels ahead make of the mask's arrays. Of `whole` block maps they make nothing. Trees of these parents are
-  /// made here.
+  /// Arrays that preceding kernels derive from the mask's, except for `whole` block maps. This kernel itself writes
+  /// those of trees with these parents.
   void addMade(ProblemOp problem, llvm::ArrayRef<MaskOperand> whole = {}, llvm::StringRef parents = "");
   void addPartial(program::Effect effect);
   /// Pointers to integers.
@@ -124,4 +123,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_KERNELARGUMENTS_H
+#endif // ATTN_LIB_SCHEDULES_COMMON_KERNELARGUMENTS_H

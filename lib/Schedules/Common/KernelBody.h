@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What bodies of kernels are written with: arguments by their names, index
-// arithmetic, and where the rows of tensors lie.
+// Helpers for kernel bodies: arguments by name, index arithmetic, addresses of tensor rows.
 //
-#ifndef ATTN_LIB_SCHEDULES_KERNELBODY_H
-#define ATTN_LIB_SCHEDULES_KERNELBODY_H
+#ifndef ATTN_LIB_SCHEDULES_COMMON_KERNELBODY_H
+#define ATTN_LIB_SCHEDULES_COMMON_KERNELBODY_H
 
 #include "attn/Schedules/AttnToTile.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace attn {
 
-/// Of any kernel.
+/// Helpers for any kernel.
 class KernelBody {
 protected:
   /// Writes at the end of `kernel`, whose arguments are `KernelArguments`.
@@ -35,7 +34,7 @@ protected:
   Index rem(Index a, Index d) {
     return mlir::Value(mlir::arith::RemUIOp::create(b, loc, math.value(a), math.value(d)));
   }
-  /// Of two numbers that are not known yet.
+  /// The product of two run-time values.
   Index times(Index a, Index c) { return mul(math.value(a), math.value(c)); }
   mlir::Value wide(Index a) { return mlir::arith::ExtSIOp::create(b, loc, b.getI64Type(), math.value(a)); }
   mlir::Value wide(int64_t a) { return mlir::arith::ConstantIntOp::create(b, loc, a, 64); }
@@ -46,14 +45,14 @@ protected:
   // Loops and branches
   //===------------------------------------------------------------------===//
 
-  /// Code from here on is in a loop, for (i = from; i < end; i += step), of which this is `i`.
+  /// Opens a loop for (i = from; i < end; i += step), in which all code built afterwards is; returns i.
   Index enterLoop(llvm::StringRef name, Index from, Index end, Index step) {
     auto turns = mlir::scf::ForOp::create(b, loc, math.value(from), math.value(end), math.value(step));
     turns.getInductionVar().setLoc(mlir::NameLoc::get(b.getStringAttr(name), loc));
     b.setInsertionPointToStart(turns.getBody());
     return mlir::Value(turns.getInductionVar());
   }
-  /// Only what `body` writes is.
+  /// A loop around what `body` emits.
   void loop(llvm::StringRef name, Index from, Index end, Index step, llvm::function_ref<void(Index)> body) {
     mlir::OpBuilder::InsertionGuard guard(b);
     body(enterLoop(name, from, end, step));
@@ -71,33 +70,32 @@ protected:
   llvm::StringMap<mlir::Value> args;
 };
 
-/// Of a kernel on the tensors of a problem.
+/// Helpers for kernels on a problem's tensors.
 class ProblemBody : protected KernelBody {
 protected:
   ProblemBody(ProblemOp problem, tile::KernelOp kernel) : KernelBody(kernel), problem(problem) {}
 
-  /// Of queries, or of keys.
   LayoutAttr layoutOf(bool keys) { return keys ? problem.getKLayout() : problem.getQLayout(); }
-  /// Of a packed side, the array that says where sequences begin.
+  /// The offsets of sequences of a packed side.
   mlir::Value startsOf(bool keys) {
     return args[std::string(layoutOf(keys).getPadded() ? "padded_offsets_" : "cu_seqlens_") + (keys ? "kv" : "q")];
   }
-  /// Tokens of all sequences of a packed side, positions of each of a dense one.
+  /// Tokens of a packed side, or the length of a dense side.
   Index extentOf(bool keys) {
     if (layoutOf(keys).isPacked())
       return arg(keys ? "total_kv" : "total_q");
     return arg(keys ? "seqlen_kv" : "seqlen_q");
   }
-  /// Tiles of `rows` of these: the slots of all sequences, or the tiles of each.
+  /// Tiles of `rows` rows: the work tiles of all sequences if packed, the tiles of each if dense.
   Index tilesOf(bool keys, int64_t rows) {
     return layoutOf(keys).isPacked() ? workTileCount(extentOf(keys), rows) : math.ceilDiv(extentOf(keys), rows);
   }
-  /// Tiles of `rows` rows that the grid of a packed problem has (rt::GridRule).
+  /// Work tiles of `rows` rows in the grid of a packed problem (tilesOfRows).
   Index slots(int64_t rows) { return workTileCount(arg("total_q"), rows); }
   Index workTileCount(Index total, int64_t rows) {
     return math.add(math.add(math.floorDiv(total, rows), arg("batch")), 2);
   }
-  /// The slot of a sequence's first tile, by its first row among all tokens.
+  /// The work tile of a sequence's first tile, given the sequence's first row among all tokens.
   Index firstWorkTile(Index firstRow, Index batch, int64_t rows) {
     return math.add(math.add(math.floorDiv(firstRow, rows), batch), 1);
   }
@@ -106,7 +104,7 @@ protected:
   // Addresses
   //===------------------------------------------------------------------===//
 
-  /// The row `row` (of the sequence, or of all tokens when packed) of a head.
+  /// The pointer to row `row` (of the sequence, or of all tokens if packed) of a head.
   mlir::Value rowPointer(llvm::StringRef tensor, Index row, Index batch, Index head) {
     mlir::Value offset = mul(wide(head), args[(tensor + "_head").str()]);
     if (!row.is(0))
@@ -117,7 +115,7 @@ protected:
     return tile::AdvanceOp::create(b, named, args[tensor], offset);
   }
 
-  /// Likewise of lse or its gradient.
+  /// The same for lse or its gradient.
   mlir::Value statisticPointer(llvm::StringRef tensor, Index row, Index batch, Index head) {
     mlir::Value offset = add(mul(wide(head), args[(tensor + "_head").str()]), wide(row));
     if (mlir::Value stride = args.lookup((tensor + "_batch").str()))
@@ -126,16 +124,16 @@ protected:
   }
   mlir::Value lsePointer(Index row, Index batch, Index head) { return statisticPointer("lse", row, batch, head); }
 
-  /// Rows of q's tensor, of all sequences: what `partial_o`, `partial_max`, `partial_sum` and `dq_accumulator` have for
+  /// The number of rows of all sequences: rows of `partial_o`, `partial_max`, `partial_sum` and `dq_accumulator` for
   /// each head.
   Index rowsInAll() { return problem.getQLayout().isPacked() ? arg("total_q") : times(arg("batch"), arg("seqlen_q")); }
 
-  /// Which of them is a row (of the sequence, or of all tokens when packed)?
+  /// The index of a row (of the sequence, or of all tokens if packed) among these.
   Index rowInAll(Index row, Index batch) {
     return problem.getQLayout().isPacked() ? row : math.add(times(batch, arg("seqlen_q")), row);
   }
 
-  /// The same row among the results of parts: a contiguous [splits, heads, rows, width].
+  /// The same row of a split's results: a contiguous [splits, heads, rows, width].
   mlir::Value partialPointer(llvm::StringRef tensor, int64_t width, Index split, Index row, Index batch, Index head) {
     mlir::Value heads = add(mul(wide(split), wide(int64_t(problem.getHeads()))), wide(head));
     mlir::Value offset = add(mul(heads, wide(rowsInAll())), wide(rowInAll(row, batch)));
@@ -148,4 +146,4 @@ protected:
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_KERNELBODY_H
+#endif // ATTN_LIB_SCHEDULES_COMMON_KERNELBODY_H

@@ -4,7 +4,7 @@
 
 using namespace attn;
 
-// Launching two more kernels takes as long as attending to some hundred keys.
+// Two more launches take as long as attending to some hundred keys.
 bool attn::mayListTiles(ProblemOp problem) {
   return problem.expectedKeys().value_or(INT32_MAX) > 1024 && leavesTilesOut(problem.getMask());
 }
@@ -15,8 +15,7 @@ bool attn::hasTileLists(ProblemOp problem, tile::ScheduleInterface schedule) {
 }
 
 KeyWalk::KeyWalk(MaskInterface mask, MaskScope scope) : mask(mask), scope(scope) {
-  // Whether rows are intervals, and whether they have a lower end, does not
-  // depend on the numbers one asks with.
+  // The kind of a row's interval and whether it has a lower bound do not depend on the probed position.
   Index any = Index::position(1);
   MaskScope probe{any, any, any, any, [](unsigned, Index) { return Index::runtime(1); }};
   IndexMath math;
@@ -34,7 +33,7 @@ KeyWalk::KeyWalk(MaskInterface mask, MaskScope scope) : mask(mask), scope(scope)
 Interval KeyWalk::row(IndexMath &math, Index q) {
   Interval row = {0, scope.lenK};
   for (Conjunct &c : intervals) {
-    // Its ends need not be cut off: `hi` starts at lenK, and keys are never negative.
+    // Bounds need no clamping: `hi` starts at lenK, and keys are never negative.
     Interval i = c.mask.rowIntervals(math, c.scope.uncut(), q)->front();
     row = {row.lo.is(0) ? i.lo
            : i.lo.is(0) ? row.lo
@@ -44,9 +43,9 @@ Interval KeyWalk::row(IndexMath &math, Index q) {
   return row;
 }
 
-static constexpr int64_t probeLength = 1 << 20; // long beside any window
+static constexpr int64_t probeLength = 1 << 20; // longer than any window
 
-/// A sequence to ask a mask about ahead of all lengths.
+/// A sequence for evaluating masks before any length is known.
 static MaskScope probeScope() {
   MaskScope probe;
   probe.lenQ = probe.lenK = Index::position(probeLength);
@@ -93,7 +92,7 @@ bool attn::showsIntervals(MaskInterface mask) {
 
 int64_t KeyWalk::keysOf(int64_t q) { return countKeys(mask, probeScope(), q); }
 
-/// The queries of some keys' walk.
+/// The queries that see some of 128 keys.
 static IntervalList queriesOf(MaskInterface mask, int64_t firstKey) {
   IndexMath math;
   Interval keys = {Index::position(firstKey), Index::position(firstKey + 128)};
@@ -140,7 +139,7 @@ KeyWalk::Tests KeyWalk::numbers(bool withLower) {
 }
 
 llvm::SmallVector<KeyRun> KeyWalk::runs(IndexMath &math, Interval queries, int64_t kvTile) {
-  // Behind a full tile of a single run no key lies before any row's first one.
+  // After a full tile of a single run, no key lies before the first visible key of any row.
   queries = {queries.lo.atLeast(0), queries.hi.atLeast(0)};
   return runsOf(math, mask.keyRanges(math, scope, queries), kvTile, numbers(/*withLower=*/false), std::nullopt);
 }
@@ -154,19 +153,18 @@ llvm::SmallVector<KeyRun> KeyWalk::runsOf(IndexMath &math, const TileRanges &ran
                                           std::optional<Index> whole) {
   const Tests every = numbers(/*withLower=*/true);
 
-  // Each run has at most one stretch of full tiles: that of the interval of
-  // `all` with its place, counted from the end. Others would be as right but are
-  // rarely there, and every stretch is one more loop.
+  // Each run has at most one segment of full tiles: the interval of `all` at the same position, counted from the end.
+  // Further full segments would be correct but rare, and each is one more loop.
   size_t skipped = ranges.some.size() - std::min(ranges.some.size(), ranges.all.size());
   llvm::SmallVector<KeyRun> runs;
-  Index cursor = 0; // first tile not yet visited
+  Index cursor = 0; // first unvisited tile
   for (auto [i, some] : llvm::enumerate(ranges.some)) {
     KeyRun run;
     Index begin = math.floorDiv(some.lo, tile), end = math.ceilDiv(some.hi, tile);
     if (!runs.empty())
       begin = math.max(begin, cursor);
     Cond live = some.lo.is(0) ? Cond::of(true) : math.lt(some.lo, some.hi);
-    end = math.select(live, end, begin); // an empty interval has no tile, not the one it lies in
+    end = math.select(live, end, begin); // an empty interval visits no tile
     if (!runs.empty())
       end = math.max(begin, end);
     begin = math.named(begin, "begin");
@@ -195,7 +193,7 @@ llvm::SmallVector<KeyRun> KeyWalk::runsOf(IndexMath &math, const TileRanges &ran
     extend(end, hasFull && single ? last : every);
     if (run.tests.empty())
       continue;
-    // NOTE: empty intervals stand anywhere, so they must not move the cursor.
+    // NOTE: empty intervals may be anywhere, so they do not move the cursor.
     if (i + 1 < ranges.some.size())
       cursor = math.select(live, end, cursor);
     runs.push_back(std::move(run));
@@ -211,7 +209,7 @@ Index attn::countTiles(IndexMath &math, llvm::ArrayRef<KeyRun> runs) {
 }
 
 void attn::cutTiles(IndexMath &math, llvm::MutableArrayRef<KeyRun> runs, Index from, Index to) {
-  Index before = 0; // tiles of the runs before
+  Index before = 0; // tiles of preceding runs
   for (KeyRun &run : runs) {
     Index begin = run.bounds.front(), count = math.sub(run.bounds.back(), begin);
     auto within = [&](Index tile) {

@@ -57,7 +57,7 @@ Extent ProblemExtents::extentOf(Axis axis, const ProblemTensor &tensor) const {
     return tensor.entries;
   case ProblemTensor::Entries:
     return entries(tensor.name);
-  case ProblemTensor::EntriesPlusOne: // as many, but one at least
+  case ProblemTensor::EntriesPlusOne: // at least one entry
     return max(entries(tensor.name), 1);
   case ProblemTensor::Lead:
   case ProblemTensor::LeadEnd:
@@ -73,7 +73,7 @@ std::vector<Extent> ProblemExtents::of(const ProblemTensor &tensor) const {
   return extents;
 }
 
-/// The caller's tensors, as a program has them.
+/// The caller's tensors as a program describes them.
 static std::vector<rt::Program::Tensor> describe(llvm::ArrayRef<ProblemTensor> tensors, const ProblemExtents &extents,
                                                  rt::Dtype data) {
   using Tensor = rt::Program::Tensor;
@@ -96,14 +96,14 @@ static std::vector<rt::Program::Tensor> describe(llvm::ArrayRef<ProblemTensor> t
   return list;
 }
 
-/// What the arrays among the tensors have to hold.
+/// Checks of the contents of integer arrays.
 static std::vector<rt::Program::ArrayCheck> checksOf(llvm::ArrayRef<ProblemTensor> tensors,
                                                      const ProblemExtents &extents) {
   using Check = rt::Program::ArrayCheck;
   auto numberOf = [&](const llvm::Twine &name) {
     std::string own = name.str();
     const ProblemTensor *found = llvm::find_if(tensors, [&](const ProblemTensor &t) { return t.name == own; });
-    bool isThere = found != tensors.end() && found->role == ProblemTensor::Array; // in results there is nothing yet
+    bool isThere = found != tensors.end() && found->role == ProblemTensor::Array; // results have no contents yet
     return isThere ? int(found - tensors.begin()) : -1;
   };
   auto isResult = [&](llvm::StringRef name) { return llvm::any_of(tensors, [&](auto &t) { return t.name == name; }); };
@@ -119,7 +119,7 @@ static std::vector<rt::Program::ArrayCheck> checksOf(llvm::ArrayRef<ProblemTenso
     llvm::StringRef side = keys ? "kv" : "q";
     int cu = numberOf("cu_seqlens_" + side), padded = numberOf("padded_offsets_" + side);
     if (cu < 0)
-      continue; // dense, or found on the device
+      continue; // dense, or computed on the device
     checks.push_back({.kind = Check::Kind::Offsets,
                       .arrays = {cu, padded},
                       .rows = extents.rows(keys),
@@ -132,7 +132,7 @@ static std::vector<rt::Program::ArrayCheck> checksOf(llvm::ArrayRef<ProblemTenso
   }
   int cu = numberOf("cu_seqlens_kv");
   for (const ProblemTensor &tensor : tensors)
-    if (tensor.hasParents && (cu >= 0 || !extents.fixed.packedKv)) // of segments nobody knows yet where they begin
+    if (tensor.hasParents && (cu >= 0 || !extents.fixed.packedKv)) // offsets of segments are not known yet
       checks.push_back({.kind = Check::Kind::Parents,
                         .arrays = {numberOf(tensor.name), cu, numberOf("padded_offsets_kv")},
                         .rows = extents.rows(true)});

@@ -3,21 +3,21 @@
 // Extents of a problem's tensors as expressions over the sizes of a call: `batch`, `seqlen_q` or `total_q`
 // (packed), `seqlen_kv` or `total_kv`, `tokens_q`, `tokens_kv` and `id_rows` (ids), `<array>_entries`, `splits`.
 //
-#ifndef ATTN_LIB_SCHEDULES_PROBLEMEXTENTS_H
-#define ATTN_LIB_SCHEDULES_PROBLEMEXTENTS_H
+#ifndef ATTN_LIB_SCHEDULES_COMMON_PROBLEMEXTENTS_H
+#define ATTN_LIB_SCHEDULES_COMMON_PROBLEMEXTENTS_H
 
 #include "attn-rt/Extent.h"
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
 
 namespace attn {
 
-/// Tiles of `tile` rows, as a launch numbers them: packed sequences have slots, with one for padding before the first
-/// and one behind the last.
+/// Tiles of `tile` rows in a launch: packed sequences have work tiles, with one for padding before the first sequence
+/// and one after the last.
 rt::Extent tilesOfRows(bool packed, const rt::Extent &batch, const rt::Extent &rows, int64_t tile);
 
 struct ProblemExtents {
   FixedSizes fixed;
-  /// Rows and keys of the tiles of which there are lists: of query tiles, and of key tiles.
+  /// Sizes of the tiles that have lists: of query tiles, and of KV tiles.
   struct ListedTiles {
     int64_t queries = 0, keys = 0;
   } listed[2] = {};
@@ -33,4 +33,4 @@ struct ProblemExtents {
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_PROBLEMEXTENTS_H
+#endif // ATTN_LIB_SCHEDULES_COMMON_PROBLEMEXTENTS_H

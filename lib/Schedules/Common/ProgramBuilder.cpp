@@ -81,18 +81,18 @@ Value ProgramBuilder::tensor(StringRef name) {
 // Launches
 //===--------------------------------------------------------------------===//
 
-/// How many blocks of work a launch has; `most`: if they go along a loop.
+/// The number of CTAs of work in a launch; `most`: CTAs if they loop over the work.
 Extent ProgramBuilder::blocksOf(tile::KernelOp kernel, const KernelGrid &grid, int64_t most) const {
-  if (grid.cluster) // one for each row of ids, or one of the whole batch
+  if (grid.cluster) // one cluster for each row of ids, or one for the whole batch
     return grid.ofIds ? sizeNamed("id_rows") : Extent(1);
   Extent batch = sizeNamed("batch");
-  if (grid.longer) { // sequences that are so long: of a dense batch all or none
+  if (grid.longer) { // work tiles of long sequences; dense sequences are all long or all short
     Extent queries = floorDiv(extents.rows(false), grid.longer[0] + 1),
            keys = floorDiv(extents.rows(true), grid.longer[1] + 1);
     batch = grid.packed ? min(batch, queries + keys) : batch * min(1, queries + keys);
   }
   if (grid.tiles) {
-    // A packed batch of 0 sequences has padding to write, as one of 1 has.
+    // A packed batch of 0 sequences has padding to store, like one of 1.
     Extent units = Extent(grid.heads) * (grid.packed ? max(batch, 1) : batch) * Extent(grid.tiles.getInt());
     tile::ScheduleInterface schedule = kernel.getSchedule();
     return ceilDiv(units, llvm::isa<tile::SimtRowsAttr>(schedule) ? schedule.getWarps() : 1);
@@ -104,13 +104,13 @@ Extent ProgramBuilder::blocksOf(tile::KernelOp kernel, const KernelGrid &grid, i
   return most ? min(blocks, most) : blocks;
 }
 
-/// The size `splits`, of a kernel whose schedule says how many there are, or leaves it to the launch.
+/// The size `splits` of a launch: fixed by the schedule, or chosen at launch.
 void ProgramBuilder::addSplits(tile::KernelOp kernel, const KernelGrid &grid) {
   if (int64_t given = llvm::cast<tile::SplitKvAttr>(kernel.getSchedule()).getSplits())
     return addSize("splits", given);
   int64_t tile = kernel.getSchedule().getQueries();
   Extent batch = sizeNamed("batch");
-  // NOTE: a packed grid has slots to spare; what is filled are those that hold rows. Lengths lie on the device.
+  // NOTE: only work tiles with rows count, not the spare ones of a packed grid. Lengths are on the device.
   Extent tiles = Extent(grid.heads) * (grid.packed ? floorDiv(extents.rows(false), tile) + batch
                                                    : batch * ceilDiv(extents.rows(false), tile));
   Extent keys = extents.fixed.packedKv ? floorDiv(extents.rows(true), max(batch, 1)) : extents.rows(true);
@@ -164,13 +164,13 @@ void ProgramBuilder::finish(Operation *before) {
   };
   for (auto [number, launch] : llvm::enumerate(launches)) {
     auto kernel = SymbolTable::lookupNearestSymbolFrom<tile::KernelOp>(def, launch.getKernelAttr());
-    if (kernel.getLonger()) // of some sequences; the others' results are other launches'
+    if (kernel.getLonger()) // it writes some sequences only; other launches write the rest
       continue;
     SmallVector<Attribute> list(launch.getArguments().getValue());
     for (auto [tensor, argument, i] : accessesOf(launch)) {
       if (argument.getEffect() != Effect::write)
         continue;
-      // A kernel of key tiles writes some rows of queries, and the kernel of queries after it the others.
+      // A kernel on KV tiles writes some rows of queries, and the kernel on query tiles after it the others.
       auto isQueries = [&](LaunchOp other) { return other.getUnit() != GridUnit::kv_tiles && accesses(other, tensor); };
       bool earlier =
           llvm::any_of(ArrayRef(launches).take_front(number), [&](LaunchOp other) { return accesses(other, tensor); });

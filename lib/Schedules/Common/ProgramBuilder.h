@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The program of a pass, written as its kernels are: tensors of the caller, buffers at their first use, launches in
-// the order of the kernels.
+// The program of a pass, written together with its kernels: the caller's tensors, buffers at their first use, launches
+// in the order of the kernels.
 //
-#ifndef ATTN_LIB_SCHEDULES_PROGRAMBUILDER_H
-#define ATTN_LIB_SCHEDULES_PROGRAMBUILDER_H
+#ifndef ATTN_LIB_SCHEDULES_COMMON_PROGRAMBUILDER_H
+#define ATTN_LIB_SCHEDULES_COMMON_PROGRAMBUILDER_H
 
 #include "Workspace.h"
 #include "attn-rt/Program.h"
@@ -17,22 +17,21 @@ namespace attn {
 struct KernelGrid;
 struct KernelArguments;
 
-/// Blocks of a kernel that goes along a list of slots, which take several each if there are more: more than any chip
-/// has at once.
+/// CTAs of a kernel that loops over a work-tile list in grid-stride order: more than any GPU runs at once.
 constexpr int64_t ctasOfListedWorkTiles = 2048;
 
 class ProgramBuilder {
 public:
-  /// Opens the program of a pass ahead of the op that says it. Its tensors are those before segments are expanded.
+  /// Starts the program of a pass before its op. Its tensors are those before segments are expanded.
   ProgramBuilder(Computation computation, llvm::StringRef target);
   ProgramBuilder(SegmentsOp segments, llvm::StringRef target);
 
-  /// Sizes of the tiles of which there are lists, before any list is used.
+  /// Sets the sizes of tiles that have KV-tile lists, before any list is used.
   void setListed(bool ofKeys, int64_t queries, int64_t keys) { extents.listed[ofKeys] = {queries, keys}; }
   /// Appends a launch of a kernel with these arguments.
   void launch(tile::KernelOp kernel, const KernelArguments &arguments, const KernelGrid &grid);
-  /// All launches are there: says which results a launch without blocks leaves to be zeroed, and moves the program
-  /// ahead of `before`, which is behind all kernels.
+  /// Ends the program: marks results that a launch without CTAs leaves to be zeroed, and moves the program before
+  /// `before`, which follows all kernels.
   void finish(mlir::Operation *before);
 
 private:
@@ -56,4 +55,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_PROGRAMBUILDER_H
+#endif // ATTN_LIB_SCHEDULES_COMMON_PROGRAMBUILDER_H

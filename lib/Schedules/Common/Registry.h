@@ -2,8 +2,8 @@
 //
 // All schedules. A new one adds a line here and one in ChooseSchedule.cpp.
 //
-#ifndef ATTN_LIB_SCHEDULES_SCHEDULES_REGISTRY_H
-#define ATTN_LIB_SCHEDULES_SCHEDULES_REGISTRY_H
+#ifndef ATTN_LIB_SCHEDULES_COMMON_REGISTRY_H
+#define ATTN_LIB_SCHEDULES_COMMON_REGISTRY_H
 
 #include "attn/Schedules/Schedule.h"
 
@@ -25,4 +25,4 @@ const Schedule &backwardKernels();
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_SCHEDULES_REGISTRY_H
+#endif // ATTN_LIB_SCHEDULES_COMMON_REGISTRY_H

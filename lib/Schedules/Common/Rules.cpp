@@ -17,7 +17,7 @@ bool attn::readsBy(ProblemOp problem, ScoreOperand::Axis axis) {
 
 bool attn::isCostly(ProblemOp problem) {
   int64_t dim = widthOf(problem);
-  unsigned many = dim > 64 && dim <= 128 ? 4 : 6; // these lose nothing by one loop; others pingpong, or up to 9 %
+  unsigned many = dim > 64 && dim <= 128 ? 4 : 6; // others lose ping-pong, or up to 9 %, with one loop
   return comparesOf(problem.getMask()) >= many || problem.getModifiers().size() > 1 ||
          readsBy(problem, ScoreOperand::Key) || readsBy(problem, ScoreOperand::Table);
 }
@@ -32,7 +32,7 @@ bool attn::hasFewQueries(ProblemOp problem) {
 }
 
 int64_t attn::headsToPack(ProblemOp problem, int64_t rows) {
-  if (dependsOnHead(problem.getMask())) // tests of a tile are of one head
+  if (dependsOnHead(problem.getMask())) // a tile has one mask
     return 1;
   int64_t queries = *problem.getExpectedSeqlenQ(), group = groupOf(problem), best = 1;
   auto tiles = [&](int64_t heads) { return group / heads * int64_t(llvm::divideCeil(queries, rows / heads)); };
@@ -62,10 +62,10 @@ int64_t attn::blocksOf(int64_t warps, int64_t registers, int64_t bytes) {
   return std::clamp<int64_t>(allWarps / warps, 1, std::clamp<int64_t>(most, 1, 32));
 }
 
-// Measured on an H200 (docs/Schedules/trials/short-sequences.md): a sequence's time is 0.03 ns for each pair of a row
-// and a key with a CTA or a warp of its own, and 28 ns for each tile of 128 keys in a grid of tiles, however few of its
-// rows are there; neither is less than reading takes. Beyond the first tile that is what tiles come close to as well,
-// unless rows are so few that one group of lanes has them all. Head dims beyond 256 have no tiles in any case.
+// Measured on an H200 (docs/Schedules/trials/short-sequences.md): with a CTA or a warp for each sequence, a sequence
+// takes 0.03 ns for each score; in a grid of tiles, 28 ns for each tile of 128 keys, however few its rows. Neither is
+// faster than reading the data. Beyond the first tile, tiles approach the latter as well, unless a single lane group
+// has all rows. Head dims beyond 256 have no tiles in any case.
 bool attn::areSequencesShort(ProblemOp problem, std::string &why) {
   auto judged = [&](bool isShort) {
     why = lengthsOf(problem) + (isShort ? ": short sequences" : ": long sequences");
@@ -84,8 +84,8 @@ bool attn::areSequencesShort(ProblemOp problem, std::string &why) {
     why = nothingSaid;
     return false;
   }
-  int64_t rows = *queries * groupOf(problem); // that read the same keys
-  if (rows > 64)                              // five or six warps, whose tile has all keys
+  int64_t rows = *queries * groupOf(problem); // rows that read the same keys
+  if (rows > 64)                              // five or six warps with all keys in a tile
     return judged(rows <= 96 && *keys <= 96 && widthOf(problem) <= 128);
   return judged(*keys <= 128 ? rows <= 64 : *keys < 1024 && rows <= 4);
 }
@@ -102,7 +102,7 @@ mlir::Attribute attn::chooseForShort(ProblemOp problem, const TargetInfo &target
     return simtRowsFor(problem, target);
   };
   if (widthOf(problem) > widestOfTiles)
-    return simt(""); // the reason why sequences count as short
+    return simt(""); // keeps the reason why sequences are short
   if (problem.expectedKeys().value_or(1) > 128)
     return simt("too many keys for one CTA per sequence");
   if (!fillsTiles(problem, 3))

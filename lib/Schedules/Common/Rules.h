@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the rules of several schedules ask of a problem, and what their lowerings share.
+// Common to the rules and lowerings of several schedules.
 //
-#ifndef ATTN_LIB_SCHEDULES_SCHEDULES_RULES_H
-#define ATTN_LIB_SCHEDULES_SCHEDULES_RULES_H
+#ifndef ATTN_LIB_SCHEDULES_COMMON_RULES_H
+#define ATTN_LIB_SCHEDULES_COMMON_RULES_H
 
 #include "KernelArguments.h"
 #include "SizeClasses.h"
@@ -11,15 +11,15 @@
 
 namespace attn {
 
-/// What schedules write a program with.
+/// The context in which schedules write a program.
 class Lowering {
 public:
   ProgramBuilder &program;
   const TargetInfo &target;
   mlir::ModuleOp module;
-  /// The longest of the short sequences of a batch, where these have a schedule of their own.
+  /// The limit of short sequences, where these have a schedule of their own.
   std::optional<ShortLimit> limit;
-  /// Classes of rows of dQ that kernels share, of which short sequences' are the first.
+  /// Classes of dQ rows, each written by another kernel; short sequences are the first class.
   int64_t classesOfDq = 1;
 };
 
@@ -29,67 +29,67 @@ public:
 
 inline int64_t widthOf(ProblemOp problem) { return std::max(problem.getDimQk(), problem.getDimV()); }
 inline int64_t groupOf(ProblemOp problem) { return problem.getHeads() / problem.getKvHeads(); }
-/// What says how long sequences are, and how many rows share keys: `max_seqlen(1, 16) and heads(16, 4)`.
+/// The problem's lengths and heads as text: `max_seqlen(1, 16) and heads(16, 4)`.
 std::string lengthsOf(ProblemOp problem);
-/// Does the mask or a score read an entry along this axis for each pair?
+/// Does the mask or a modifier read an array entry along this axis for each score?
 bool readsBy(ProblemOp problem, ScoreOperand::Axis axis);
-/// How many keys a sequence is expected to have.
+/// The expected number of keys of a sequence.
 int64_t expectedKeysOf(ProblemOp problem);
-/// Query tiles alone leave most of a chip idle in a launch with few of them, unless keys are split.
+/// Do query tiles alone leave most of the GPU idle, unless keys are split?
 bool hasFewQueries(ProblemOp problem);
-/// Query heads of a group to have in one tile of `rows`: those that need the fewest tiles, since each of them reads all
-/// keys.
+/// Query heads of a group to pack into a tile of `rows`: the number that needs the fewest tiles, since each tile reads
+/// all keys.
 int64_t headsToPack(ProblemOp problem, int64_t rows);
-/// As many kv heads of `rows` rows and `keys` keys as fill a warp's tile: they share what a CTA costs besides reading.
+/// Kv heads of `rows` rows and `keys` keys to pack into a warp's tile: they share the fixed cost of a CTA.
 int64_t kvHeadsToPack(ProblemOp problem, int64_t rows, int64_t keys);
-/// From `least` rows on that read the same keys, a CTA with a tile of them is faster than SIMT rows, if it is more than
-/// half full.
+/// Is a CTA with a tile of rows faster than SIMT rows? Yes from `least` rows on that read the same keys, if the tile is
+/// more than half full.
 bool fillsTiles(ProblemOp problem, int64_t least);
-/// CTAs of these warps and bytes of shared memory that a multiprocessor has at once.
+/// Co-resident CTAs of a multiprocessor with these warps, registers and bytes of shared memory.
 int64_t blocksOf(int64_t warps, int64_t registers, int64_t bytes);
 
 //===----------------------------------------------------------------------===//
 // Short sequences
 //===----------------------------------------------------------------------===//
 
-/// Are sequences a few rows, by their maximum or expected lengths, so that reading them is all there is to do?
+/// Are sequences so short, by their maximum or expected lengths, that the kernel is bound by reading them?
 bool areSequencesShort(ProblemOp problem, std::string &why);
-/// And are tiles of a grid that they fill faster even so?
+/// Are tiles of a grid that they fill faster even so?
 bool fillTilesOfGrid(ProblemOp problem, const TargetInfo &target, std::string &why);
-/// Do short sequences of a batch have one schedule and long ones another? Where they are expected to be short, and
-/// nothing says that all are.
+/// Do short and long sequences of a batch have separate schedules? Yes if they are expected to be short, but no maximum
+/// guarantees it.
 bool mayBeLonger(ProblemOp problem);
-/// Which of the two schedules with a CTA or a warp for each sequence is the faster, with the reason.
+/// The faster schedule with a CTA or a warp for each sequence, with the reason.
 mlir::Attribute chooseForShort(ProblemOp problem, const TargetInfo &target, std::string &why);
-/// The rest: forward schedules on tiles of a grid.
+/// Forward schedules on tiles of a grid.
 mlir::Attribute chooseTiles(ProblemOp problem, const TargetInfo &target);
 
-/// Sizes for one schedule each; they take every problem that the schedule can compute.
+/// Sizes for one schedule each; they accept every problem that the schedule can compute.
 tile::SimtRowsAttr simtRowsFor(ProblemOp problem, const TargetInfo &target);
 tile::CtaPerSequenceAttr ctaPerSequenceFor(ProblemOp problem, const TargetInfo &target);
 tile::SimtRowsAttr simtRowsFor(BackwardOp backward, const TargetInfo &target);
-/// Null where shared memory has no room for the tile.
+/// Null if the tile exceeds shared memory.
 tile::CtaPerSequenceAttr ctaPerSequenceFor(BackwardOp backward, const TargetInfo &target);
 /// `single_pass_backward` or `stationary_q_backward`, for sequences of up to 256 rows and keys; null where other
 /// kernels are faster, or these are not known to fit their registers.
 tile::ScheduleInterface chooseShortOnHopper(BackwardOp backward, const TargetInfo &target);
-/// Which schedule with a CTA or a warp for each sequence computes gradients; null if none does, with the reason.
+/// The backward schedule with a CTA or a warp for each sequence; null if there is none, with the reason.
 tile::ScheduleInterface chooseForShort(BackwardOp backward, const TargetInfo &target, std::string &why);
-/// The kernels of a backward pass on tiles. `index`: of the alternatives, where there are fewer the last.
+/// The kernels of a backward pass on tiles. `index`: which of the alternatives; beyond the end the last.
 struct BackwardChoice {
   tile::BackwardKernelsAttr kernels;
   std::string whySeparate; ///< the reason for a dQ kernel of its own; empty without one
   bool hasFallback = false, isDoubtful = false;
 };
 BackwardChoice chooseBackwardKernels(BackwardOp backward, const TargetInfo &target, int64_t index);
-/// The same with a schedule of dK and dV that was given.
+/// The same with a given schedule of dK and dV.
 BackwardChoice backwardKernelsWith(BackwardOp backward, const TargetInfo &target, tile::ScheduleInterface dkdv);
 
 /// The schedule for all sequences where they are short and none may be longer; null otherwise, with the reason.
 mlir::Attribute chooseShort(ProblemOp problem, const TargetInfo &target, std::string &why);
-/// What `refusal`s of backward schedules with a CTA or a warp for each sequence have in common.
+/// Common `refusal` of backward schedules with a CTA or a warp for each sequence.
 std::optional<std::string> refusalOfSequences(BackwardOp backward, mlir::Attribute schedule);
-/// And with one test for all rows that share keys.
+/// The same for schedules with one mask for all rows that share keys.
 std::optional<std::string> refusalOfHeads(BackwardOp backward, mlir::Attribute schedule);
 
 /// The attribute if it is of this kind, or null.
@@ -106,34 +106,35 @@ constexpr char nothingSaid[] = "neither max_seqlen nor expected_seqlen says that
 // Tiles of a grid
 //===----------------------------------------------------------------------===//
 
-/// Query tiles that a sequence has, or that a CTA computes one after the other, if its maximum length says that there
-/// are one or two: the grid then has so many for each sequence, by its number. In a grid of slots half would be
-/// nobody's, and to find a slot's sequence takes longer than what a short sequence needs of memory. Tiles of a
-/// single-pass schedule are one CTA's. Nothing for others, and where lists say which keys a slot visits.
+/// Query tiles of each sequence, or of each CTA's loop, if max_seqlen allows one or two: the grid then has so many CTAs
+/// for each sequence. In a grid of work tiles half would be empty, and finding a work tile's sequence takes longer than
+/// loading a short sequence. The tiles of a single-pass schedule belong to one CTA. None for other problems, and with
+/// KV-tile lists.
 std::optional<int64_t> tilesOfEachSequence(ProblemOp problem, tile::ScheduleInterface schedule);
-/// Do rows and keys lie packed, and scores stay as they are? Then all keys of a short sequence may be had at once.
+/// Are rows and keys packed and scores unmodified? Then a single pass over a short sequence's keys is possible.
 bool mayHaveSinglePass(ProblemOp problem);
-/// What `refusal`s of forward schedules on tiles have in common.
+/// Common `refusal` of forward schedules on tiles.
 std::optional<std::string> refusalOfTiles(ProblemOp problem, tile::ScheduleInterface schedule);
-/// Whether query heads may share a tile.
+/// Why query heads cannot be packed into a tile.
 std::optional<std::string> refusalOfPackedHeads(ProblemOp problem, tile::ScheduleInterface schedule);
-/// ptxas wants room for an instruction with all of a product as its operand before roles share registers out anew.
+/// Why registers do not suffice: before setmaxnreg, ptxas needs room for an instruction with a whole product as its
+/// operand.
 std::optional<std::string> refusalOfRegisters(ProblemOp problem, tile::WarpSpecializedInterface schedule, int64_t keys);
 /// `tiles of packed rows, split-KV`.
 std::string describeTiles(ProblemOp problem, tile::ScheduleInterface schedule);
-/// Less of each: one loop, then narrower KV tiles. Null at the end.
+/// Smaller sizes: first a single loop, then narrower KV tiles. Null at the end.
 template <typename ScheduleAttr> ScheduleAttr narrower(ScheduleAttr schedule) {
   if (schedule.getSingleLoop() && schedule.getKvTile() <= 16)
     return {};
-  if (schedule.getSingleLoop() && schedule.getBlocks() == 3) // two have 216 registers a thread in place of 128
+  if (schedule.getSingleLoop() && schedule.getBlocks() == 3) // two CTAs have 216 registers a thread instead of 128
     return schedule.withBlocks(2);
   int64_t less = !schedule.getSingleLoop() ? 0 : schedule.getKvTile() >= 64 && schedule.getKvTile() % 32 == 0 ? 32 : 16;
   return schedule.withKvTile(schedule.getKvTile() - less).withSingleLoop(true);
 }
 
-/// `text` with the schedule that it is about.
+/// `text` with the schedule appended.
 std::string withSchedule(const llvm::Twine &text, mlir::Attribute schedule);
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_SCHEDULES_RULES_H
+#endif // ATTN_LIB_SCHEDULES_COMMON_RULES_H

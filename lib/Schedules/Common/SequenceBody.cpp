@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-/// The list of slots that the kernel with these arguments has, or null.
+/// The work-tile list among these arguments, or null.
 static const WorkTileList *findWorkTileList(const llvm::StringMap<Value> &args) {
   return llvm::find_if(workTileLists(true), [&](const WorkTileList &list) { return args.contains(list.name); });
 }
@@ -30,7 +30,7 @@ Index SequenceBody::listedBlock(Index listed) {
     return Value(IndexOp::block(b, loc, math.value(listed)));
   Value first = IndexOp::block(b, loc);
   Index block = enterLoop("block", first, listed, ctasOfListedWorkTiles);
-  BarrierOp::create(b, loc, /*warp=*/false); // places were another tile's
+  BarrierOp::create(b, loc, /*warp=*/false); // shared memory is reused from another tile
   return block;
 }
 
@@ -46,7 +46,7 @@ void SequenceBody::writeApart(Index rows, llvm::function_ref<void()> padding, ll
 
 void SequenceBody::sharePadding(StringRef name, Index begin, Index end, int64_t tiles, Index number, int64_t rows,
                                 llvm::function_ref<void(Index, Index)> pad) {
-  constexpr int64_t enough = 4096; // sequences: of all, a stride might have more than 32 bits
+  constexpr int64_t enough = 4096; // sequences: with more, the stride might exceed 32 bits
   Index sharing = math.min(math.max(arg("batch"), 1), enough);
   Index share = math.mul(math.add(math.mul(math.min(batch, enough), tiles), number), rows);
   Index shares = math.mul(sharing, tiles * rows);
@@ -82,7 +82,7 @@ void SequenceBody::findSequence() {
 }
 
 void SequenceBody::findArrays() {
-  // What belongs to this sequence and head; positions in it are 32 bits.
+  // The entries of this sequence and head; positions in it are 32 bits.
   llvm::StringMap<Value> arrays;
   for (const MaskOperand &array : distinctOperands(problem.getMask()))
     if (array.hasPositions())
@@ -99,7 +99,7 @@ void SequenceBody::findArrays() {
     if (array.shape == OperandShape::PerHead)
       return Index(arrays.lookup(array.name));
     Index length = array.shape == OperandShape::PerQuery ? scope.lenQ : scope.lenK;
-    position = math.min(position, math.sub(length, 1)); // tiles reach over the end
+    position = math.min(position, math.sub(length, 1)); // tiles extend beyond the end
     return Index(Value(LoadOp::create(b, loc, arrays.lookup(array.name), math.value(position), /*uniform=*/false)));
   };
   scope.listed = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index row, Index column) {
@@ -121,7 +121,7 @@ SequenceBody::ListOfRow SequenceBody::listOfRow(const MaskOperand &map, Index ro
 Cond SequenceBody::isOnList(const MaskOperand &map, Index column) {
   OpBuilder::InsertionGuard guard(b);
   if (auto keep =
-          dyn_cast_or_null<ApplyMaskOp>(b.getInsertionBlock()->getParentOp())) { // once for all pairs of the tile
+          dyn_cast_or_null<ApplyMaskOp>(b.getInsertionBlock()->getParentOp())) { // once for all scores of the tile
     b.setInsertionPoint(keep);
     column = math.floorDiv(Index(keep.getK0()), map.lists->kv);
   }
@@ -178,7 +178,7 @@ SequenceBody::ListedWalk SequenceBody::listedWalk(KeyWalk &walk, bool ofKeys, In
   const TileLists &names = tileLists(ofKeys);
   Value list = args[names.list];
   Value visits = AdvanceOp::create(b, loc, args[names.visits], mul(listRow(ofKeys, tile, rows), wide(int64_t(8))));
-  // A row whose entries found no room in the list has all tiles from its first to its last.
+  // A tile without room for its list visits all tiles from its first to its last.
   Cond whole = math.logicalAnd(math.lt(0, load(visits, 6)), math.lt(0, load(args[names.taken], 2)));
   tileListsHull = whole;
   Index fullAt = load(visits, 0), full = math.named(math.select(whole, 0, load(visits, 1)), "full");
@@ -190,13 +190,13 @@ SequenceBody::ListedWalk SequenceBody::listedWalk(KeyWalk &walk, bool ofKeys, In
   return {{walk.listed(full, end)}, tileAt};
 }
 
-void SequenceBody::buildTests(KeyWalk &walk, Region &region, bool turned) {
+void SequenceBody::buildTests(KeyWalk &walk, Region &region, bool transposed) {
   OpBuilder::InsertionGuard guard(b);
   Block &test = region.emplaceBlock();
   test.addArguments({b.getI32Type(), b.getI32Type()}, {loc, loc});
   b.setInsertionPointToStart(&test);
   SmallVector<Value> kept;
-  for (Cond cond : walk.tests(math, Index(test.getArgument(turned)), Index(test.getArgument(!turned))))
+  for (Cond cond : walk.tests(math, Index(test.getArgument(transposed)), Index(test.getArgument(!transposed))))
     kept.push_back(math.value(cond));
   YieldOp::create(b, loc, kept);
 }
@@ -228,7 +228,7 @@ Value SequenceBody::loadEntry(const ScoreOperand &operand, OpBuilder &at, const 
   };
   if (operand.axes.size() == 1 && operand.has(ScoreOperand::Head))
     return element(indices.value(sequence.head));
-  // Tiles reach over the end.
+  // Tiles extend beyond the end.
   auto within = [&](Index position, Index length) { return indices.min(position, indices.sub(length, 1)); };
   auto wideAt = [&](Index x) -> Value { return arith::ExtSIOp::create(at, loc, b.getI64Type(), indices.value(x)); };
   Value offset;
@@ -274,7 +274,7 @@ Score SequenceBody::modified(ScoreScope &of, Score score, ArrayRef<ScoreModifier
   return score;
 }
 
-bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turned, bool packs, bool wantsSlope,
+bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool transposed, bool packs, bool wantsSlope,
                                  bool hasSmall, const ScoreOperand *by) {
   if (problem.getModifiers().empty())
     return false;
@@ -286,26 +286,26 @@ bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turn
     OpBuilder inside = OpBuilder::atBlockEnd(&block);
     FloatMath each(inside, loc);
     MaskScope sequence = scope;
-    if (packs) // a row's head is its own
+    if (packs) // packed rows have heads of their own
       sequence.head = block.addArgument(i32, loc);
-    // The last two add up to the column, which is the key where queries are at rest, and else the query.
-    Index q = Index(block.getArgument(turned ? 2 : 1)), k = Index(block.getArgument(turned ? 1 : 2)),
+    // The last two arguments add up to the column: a key if queries are stationary, otherwise a query.
+    Index q = Index(block.getArgument(transposed ? 2 : 1)), k = Index(block.getArgument(transposed ? 1 : 2)),
           first = Index(block.getArgument(3));
     Value ahead = block.getArgument(4);
-    ScoreScope of = scoreScope(sequence, packs ? inside : before, inside, q, k, /*from=*/turned ? first : q,
-                               /*base=*/turned ? k : first, turned ? each.neg(ahead) : ahead);
+    ScoreScope of = scoreScope(sequence, packs ? inside : before, inside, q, k, /*from=*/transposed ? first : q,
+                               /*base=*/transposed ? k : first, transposed ? each.neg(ahead) : ahead);
     Value slope;
     Score score = {productOf(each, block.getArgument(0)), scaleOfProducts()};
     SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
     if (small) {
       ScoreModifierInterface first = modifiers.front();
       SmallVector<double> derivative = first.smallDerivative(score.factor, errorOfScores());
-      // float16 has no exponents for squares of products.
+      // squares of products overflow float16
       SmallValue x(each, score.value, first.smallBelow(score.factor, errorOfScores()), SmallValue::Square,
                    /*narrow=*/problem.getDtype().isF16());
       score = modified(of, settled(each, x.score(first.smallScore(score.factor, errorOfScores()))),
                        ArrayRef(modifiers).drop_front(), slope, by);
-      if (op.getSlopes() && !slope) { // worked out of two at a time
+      if (op.getSlopes() && !slope) { // computed for two scores at a time
         slope = x.argument;
         op.setSlopes(x.coefficients(derivative));
       } else {
@@ -332,8 +332,8 @@ bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turn
 
 double SequenceBody::scaleOfProducts() {
   double scale = std::abs(problem.scaleOrDefault());
-  // Without modifiers, hidden scores of -inf have to stay -inf: the least scale, and a normal number for threads that
-  // flush others to 0, as JAX's do. With modifiers `productOf` is 0.
+  // Without modifiers, hidden scores of -inf have to stay -inf: a tiny scale, but a normal number, since threads with
+  // flush-to-zero (JAX's) would make a subnormal 0. With modifiers `productOf` is 0.
   return scale > 0 ? scale : problem.getModifiers().empty() ? 0x1p-100 : 1;
 }
 
@@ -353,7 +353,7 @@ KvLoopOp SequenceBody::createLoop(ArrayRef<KeyRun> runs) {
     segments.push_back(b.getArrayAttr(tests));
   }
   if (segments.empty())
-    return {}; // nothing sees anything
+    return {}; // no row sees any key
   auto loop = KvLoopOp::create(b, loc, TypeRange(), bounds, /*own=*/ValueRange(), ValueRange(),
                                b.getArrayAttr(segments), /*one_body=*/false);
   loop.getBody().emplaceBlock().addArguments({b.getI32Type(), b.getI32Type(), b.getI1Type()}, {loc, loc, loc});

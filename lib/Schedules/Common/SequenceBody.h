@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What bodies of kernels have in common that attend: which sequence a block works on and
-// where its rows lie, what masks and score modifiers ask, the regions they fill.
+// Common to the bodies of attention kernels: the work tile and its rows, the regions of masks and score modifiers,
+// dropout, copies and lists.
 //
-#ifndef ATTN_LIB_SCHEDULES_SEQUENCEBODY_H
-#define ATTN_LIB_SCHEDULES_SEQUENCEBODY_H
+#ifndef ATTN_LIB_SCHEDULES_COMMON_SEQUENCEBODY_H
+#define ATTN_LIB_SCHEDULES_COMMON_SEQUENCEBODY_H
 
 #include "KernelBody.h"
 #include "attn/Schedules/KeyWalk.h"
@@ -15,7 +15,7 @@ class SequenceBody : protected ProblemBody {
 protected:
   using ProblemBody::ProblemBody;
 
-  /// A number for rows that are queries, or pairs of a query and one of `heads`.
+  /// A value for each query, or with `heads` > 1 for each pair of a query and a packed head.
   mlir::Value pairs(int64_t heads, mlir::Value query, mlir::Value head, llvm::StringRef name = "") {
     if (heads == 1)
       return query;
@@ -23,13 +23,13 @@ protected:
     return tile::PairsOp::create(b, named, tile::PairsType::get(b.getContext(), heads, query.getType()), query, head);
   }
 
-  /// The copy of a tile that no loop asks for again.
+  /// A copy that is not repeated in a loop.
   mlir::Value copyOnce(mlir::Value place, mlir::Value from, mlir::Value stride, mlir::Value rows, int64_t dim) {
     auto copy = tile::CopyAsyncOp::create(b, loc, place, from, stride, rows, dim, mlir::Value());
     copy.setOnce(true);
     return copy.getToken();
   }
-  /// Of a tile, so many rows and columns, from the column `first` on; null: from the first.
+  /// A part of `rows` rows and `cols` columns of a tile, from column `first` on; null: from the first.
   mlir::Value partOf(mlir::Value tile, int64_t rows, int64_t cols, mlir::Value first) {
     auto type = mlir::cast<tile::SharedType>(tile.getType());
     auto part = tile::SharedType::get(b.getContext(), rows, cols, type.getElement(), type.getPitch());
@@ -37,9 +37,8 @@ protected:
   }
 
   mlir::Value place(const char *name, mlir::Type type) { return tile::AllocOp::create(b, loc, type, name); }
-  /// A tile of operands. Its rows are one 16-byte unit longer than their columns: an odd number of
-  /// units, so eight consecutive rows start in eight different groups of banks. Boxes are swizzled
-  /// to the same end.
+  /// A tile of operands in shared memory. The pitch is one 16-byte unit more than the columns, an odd number of units,
+  /// so eight consecutive rows start in different bank groups. Tiles that TMA fills are swizzled instead.
   mlir::Value shared(const char *name, int64_t rows, int64_t cols, bool isBox = false) {
     int64_t pitch = isBox ? tile::SharedType::swizzled : cols + 8;
     return place(name, tile::SharedType::get(b.getContext(), rows, cols, problem.getDtype(), pitch));
@@ -48,148 +47,144 @@ protected:
   /// Do later rows see more keys than earlier ones?
   bool growsWithRows();
 
-  /// Heads whose rows lie side by side share what is fetched for one of them: the TMA unit has L2 fetch 256 bytes at a
-  /// time. So many take turns: one whose rows of Q or K are whole pieces of 256 bytes, two of whole lines of 128, else
-  /// eight (of 96 columns four would do, but eight were measured to be faster), or as many of these as divide the
-  /// heads. Where a head's rows follow each other, one.
+  /// The number of heads that alternate in the grid because their rows are adjacent in memory: L2 fetches 256 bytes at
+  /// a time for TMA. One if a row of Q or K is a multiple of 256 bytes, two if of 128 bytes, else eight (for 96 columns
+  /// four would suffice, but eight measured faster), reduced to a divisor of the number of heads. One if the rows of a
+  /// head are contiguous.
   int64_t headsInLines(int64_t heads, LayoutAttr layout);
 
-  /// In which order blocks have tiles. Blocks that run at the same time should read the same rows.
-  /// Where all tiles cost the same, those of a head (or of heads that share lines) follow each other. Else the longest
-  /// come first, or the last blocks would run alone: those of a group of heads (as many as share the L2 cache), then
-  /// the next; of slots, which are of several sequences, those of all heads. Where tiles of a head wait for each other,
-  /// those of several heads take turns in any case, of more heads (`Far`) where it costs more to wait. Who reads what
-  /// the kernel before has written begins with the last, which caches still have.
+  /// The order of tiles in the grid. Concurrent CTAs should read the same rows. `Alike`, if all tiles cost the same:
+  /// tiles of a head (or of heads that share cache lines) are consecutive. `FirstIsLongest`, `LastIsLongest`: the
+  /// longest come first, so that no CTA is left running alone, in groups of heads that share the L2 cache; packed work
+  /// tiles in order across all heads. `Interleaved`, `GridStride`, for ordered dQ accumulation: several heads
+  /// alternate, more with `GridStride`, where waiting costs more. `LastFirst`: starts with the last tile, which caches
+  /// still hold from the preceding kernel.
   enum class Order { Alike, FirstIsLongest, LastIsLongest, Interleaved, GridStride, LastFirst };
-  /// A tile and a head; heads count on from sequence to sequence where these are not packed.
+  /// A tile and a head; for dense layouts heads are numbered through all sequences.
   struct Deal {
     Index tile = 0, head = 0;
   };
   Deal deal(Index block, Index tiles, int64_t heads, LayoutAttr layout, Order order);
 
-  /// Of `total` rows in tiles of `rows`, how many slots the list has that says which this kernel is for;
-  /// nothing without a list. And one of them.
+  /// The number of listed work tiles of `rows` rows, of `total` rows in all; none if the kernel has no work-tile list.
   std::optional<Index> listedWorkTiles(Index total, int64_t rows);
   Index listedWorkTile(Index at);
-  /// This block's number, of those below `listed`. Where slots are of long sequences only, a launch does not know how
-  /// few there are, so blocks take turns if they are no persistent kernel's: behind it, code is in that loop.
+  /// This CTA's index among `listed` ones. The launch does not know how few long sequences there are, so CTAs of a
+  /// kernel that is not persistent loop over the list in grid-stride order; code built afterwards is in that loop.
   Index listedBlock(Index listed);
 
-  /// What is written where the block's slot has rows to compute, and where it stands for padding.
-  /// That comes first, and not as the other branch: the GPU compiler then loses track of what is
-  /// uniform in the loops of this one.
+  /// Emits `computing` for work tiles with rows, and `padding` for those of padding. The padding branch precedes
+  /// instead of being the else branch: otherwise the GPU compiler loses track of uniform values in the loops of
+  /// `computing`.
   void writeApart(Index rows, llvm::function_ref<void()> padding, llvm::function_ref<void()> computing);
 
-  /// Rows [begin, end) of a packed side that are no sequence's, of which there may be many: shared out among the blocks
-  /// of a grid that deals so many `tiles` of `rows` rows to each sequence, this one being its `number`. `pad` gets the
-  /// first row and how many, of `rows` at most.
+  /// Distributes padding rows [begin, end) of a packed side over the CTAs of a grid with `tiles` tiles of `rows` rows
+  /// for each sequence, this CTA being `number`. Calls `pad` with the first row and the count, at most `rows`.
   void sharePadding(llvm::StringRef name, Index begin, Index end, int64_t tiles, Index number, int64_t rows,
                     llvm::function_ref<void(Index, Index)> pad);
 
-  /// Where the keys of the sequence lie and how many there are; how many queries.
+  /// Finds the sequence's first key and its lengths.
   void findLengths();
-  /// All that masks ask about the sequence `batch`.
+  /// Finds everything that masks need of the sequence `batch`.
   void findSequence();
-  /// The run-time arrays that masks ask about.
+  /// Finds the run-time arrays that masks read.
   void findArrays();
 
   //===------------------------------------------------------------------===//
   // Masks and modifiers
   //===------------------------------------------------------------------===//
 
-  /// The region of an element test: the conditions that `walk` numbers. `turned`: it gets
-  /// the key first.
-  void buildTests(KeyWalk &walk, mlir::Region &region, bool turned = false);
+  /// Fills the region of an element test with the conditions that `walk` numbers. `transposed`: its first argument is
+  /// the key.
+  void buildTests(KeyWalk &walk, mlir::Region &region, bool transposed = false);
 
-  /// What a modifier may ask, of the score that `inside` works on.
+  /// What a modifier may use for the score that `inside` computes.
   ScoreScope scoreScope(const MaskScope &sequence, mlir::OpBuilder &once, mlir::OpBuilder &inside, Index q, Index k,
                         Index from, Index base, mlir::Value ahead);
 
-  /// What modifiers make of a score. `slope`: by how much more it changes then, null if by as much; or, with `by`, by
-  /// how much it changes with the entry of that array, null if it does not.
+  /// Applies modifiers to a score. `slope` is the derivative by the score, null if it is 1; with `by`, the derivative
+  /// by the entry of that array, null if it is 0.
   Score modified(ScoreScope &of, Score score, llvm::ArrayRef<ScoreModifierInterface> modifiers, mlir::Value &slope,
                  const ScoreOperand *by);
 
-  /// Fills the region in which `op` gets from products to scores, and sets its scale. `before`: for what
-  /// depends on no score. `turned`: columns are queries; `packs`: rows are pairs of a query and a
-  /// head. Returns whether the region has a slope to give, if one is wanted: `by` an array's entry it always has.
-  /// `hasSmall`: with one for small scores, if there is a formula. Slopes are given apart if the op has an attribute
-  /// for them.
-  bool writeModified(tile::ProbabilitiesOp op, mlir::OpBuilder before, bool turned, bool packs, bool wantsSlope,
+  /// Fills the region in which `op` computes scores from products, and sets its scale. `before`: for values that depend
+  /// on no score. `transposed`: columns are queries; `packs`: rows are pairs of a query and a head. Returns whether the
+  /// region yields a slope, if one is wanted; with `by` it always does. `hasSmall`: also fills the region for small
+  /// scores, if there is a formula. Slopes are yielded separately if the op has an attribute for them.
+  bool writeModified(tile::ProbabilitiesOp op, mlir::OpBuilder before, bool transposed, bool packs, bool wantsSlope,
                      bool hasSmall = false, const ScoreOperand *by = nullptr);
 
-  /// The random numbers of this sequence, of the head at hand or, where rows are pairs, of all; null if nothing is
-  /// dropped.
+  /// The dropout state of this sequence, for the current head or, with packed heads, all; null without dropout.
   mlir::Value findDropoutState(bool packs = false);
-  /// What belongs to dropped pairs of the tile at (`row0`, `col0`) becomes 0, if anything is dropped. `scaled`: what is
-  /// kept is multiplied. `marks`: it becomes negative.
-  void drop(mlir::Value place, mlir::Value row0, mlir::Value col0, mlir::Value draws, bool scaled, bool turned = false,
-            bool marks = false);
-  /// The same factor on all of a sum.
+  /// Zeroes the elements of dropped scores of the tile at (`row0`, `col0`); nothing without dropout. `scaled`: kept
+  /// elements are multiplied by the factor. `marks`: dropped elements become negative instead.
+  void drop(mlir::Value place, mlir::Value row0, mlir::Value col0, mlir::Value draws, bool scaled,
+            bool transposed = false, bool marks = false);
+  /// Multiplies an accumulator by the dropout factor.
   void scaleKept(mlir::Value acc);
 
-  /// Positive: the sign is in Q by now. A scale of 0 makes every product 0, and
-  /// so does the least float; but a score of -inf has to stay one.
+  /// The absolute scale; its sign is applied to Q or to products. For a scale of 0 the least float, which makes
+  /// products 0 but keeps scores of -inf.
   double scaleOfProducts();
-  /// The product as the first modifier gets it: with a scale of 0 it is 0, not only next to it, since a function may
-  /// have a step or a kink there.
+  /// The product as the first modifier receives it: exactly 0 for a scale of 0, since a modifier may have a step or
+  /// kink there.
   mlir::Value productOf(FloatMath &math, mlir::Value product);
-  /// Of a score in a backward pass, which does not matter: half of what rounding its probability is. None of what
-  /// another modifier may make more of.
+  /// The tolerable error of a score in a backward pass: half the rounding error of its probability; 0 if another
+  /// modifier could amplify it.
   double errorOfScores() { return problem.getDtype().isBF16() && problem.getModifiers().size() == 1 ? 0x1p-10 : 0; }
 
-  /// The walk over runs of tiles, its body yet empty; null if there are no runs.
+  /// The KV loop over the runs, with an empty body; null without runs.
   tile::KvLoopOp createLoop(llvm::ArrayRef<KeyRun> runs);
 
   //===------------------------------------------------------------------===//
   // Addresses and run-time numbers
   //===------------------------------------------------------------------===//
 
-  /// The place's rows of a head, from `row` (of the sequence, or of all tokens when packed) on, where so many are
-  /// `left` of the sequence; zeros behind them. `boxes` of the tensor's map, if the place has room for several.
+  /// Copies rows of a head from `row` (of the sequence, or of all tokens if packed) on by TMA; rows beyond the `left`
+  /// ones of the sequence become zeros. `boxes`: the number of boxes, if the tile has room for several.
   mlir::Value copyBox(mlir::Value place, llvm::StringRef tensor, Index row, Index head, Index left,
                       std::optional<int64_t> boxes = std::nullopt);
   Index load(mlir::Value array, Index at) {
     return mlir::Value(tile::LoadOp::create(b, loc, array, math.value(at), /*uniform=*/true));
   }
-  /// NOTE: a batch of 0 has slots too (its padding), but one prefix sum only.
+  /// NOTE: a batch of 0 also has work tiles (padding), but a single prefix sum.
   Index lengthIn(llvm::StringRef prefixSums) {
     Index behind = math.min(math.add(batch, 1), arg("batch"));
     return math.sub(load(args[prefixSums], behind), load(args[prefixSums], batch));
   }
-  /// In the element test of a tile, the column of blocks of its first key, if all of its keys are of that one
-  /// and the 31 behind it; else null.
+  /// In the element test of a tile, the block column of its first key, if all its keys are in that column and the next
+  /// 31; else null.
   mlir::Value firstColumn(int64_t keys);
-  /// Where in an array with an entry for each position this sequence's and head's are; of a block map in its bits, or
-  /// in its offsets if the kernel has no bits.
+  /// The pointer to the entries of this sequence and head in a per-position array; for a block map into its bits, or
+  /// into its offsets if the kernel has no bits.
   mlir::Value startOf(const MaskOperand &array);
-  /// The list of a row of blocks, in a kernel that has lists.
+  /// The list of a block row, in a kernel that reads lists.
   struct ListOfRow {
     mlir::Value offsets, rows, columns, entries, row;
   };
   ListOfRow listOfRow(const MaskOperand &map, Index row);
-  /// Has the kernel lists of some map, and not its bits?
+  /// Does the kernel read the lists of some block map instead of its bits?
   bool hasListsOfMaps() {
     return llvm::any_of(distinctOperands(problem.getMask()),
                         [&](const MaskOperand &map) { return map.lists && args.contains(map.name); });
   }
 
-  /// Which row of `visits` (`tileLists`) a tile of `rows` rows or keys has, by its slot or its number in the sequence.
+  /// The row of `visits` (`tileLists`) of a tile, given its work tile or its index in the sequence.
   mlir::Value listRow(bool ofKeys, Index tile, int64_t rows);
-  /// The walk along the list of a tile: which runs it has, and the tile that is number j of it.
+  /// The loop along the list of a tile: its runs, and the tile at index j.
   struct ListedWalk {
     llvm::SmallVector<KeyRun> runs;
     std::function<Index(Index j)> tileAt;
   };
   ListedWalk listedWalk(KeyWalk &walk, bool ofKeys, Index tile, int64_t rows);
 
-  /// The first key of the sequence.
+  /// The row of the sequence's first key.
   mlir::Value keyPointer(llvm::StringRef tensor) { return rowPointer(tensor, firstKey, batch, kvHead); }
 
   Index batch = 0, h = 0, kvHead = 0;
   Index lenQ = 0;
-  Index firstQuery = 0, firstKey = 0; ///< where the sequence begins, in packed tensors
-  /// Of a tile of queries at rest: the first, and whether tiles are visited that may not be listed, since lists were
+  Index firstQuery = 0, firstKey = 0; ///< the sequence's first rows in packed tensors
+  /// The first query of a stationary query tile, and whether the loop may visit unlisted tiles, because the lists were
   /// full.
   Index firstOfTile = 0;
   std::optional<Cond> tileListsHull;
@@ -197,14 +192,14 @@ protected:
   std::optional<Dropout> dropout = problem.dropoutInForce();
 
 private:
-  /// Is the block of a tile of keys on the list of the tile at rest? Blocks are whole tiles: of visited ones they are,
-  /// but for a hull's.
+  /// Is the block at `column` on the list of the stationary tile's rows? Blocks are whole tiles, so visited tiles are
+  /// listed, except in a hull.
   Cond isOnList(const MaskOperand &map, Index column);
-  /// The entry of a modifier's array that belongs to the score of q and k.
+  /// The entry of a modifier's array for the score of q and k.
   mlir::Value loadEntry(const ScoreOperand &operand, mlir::OpBuilder &at, const MaskScope &sequence, Index q, Index k,
                         Index entry);
 };
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_SEQUENCEBODY_H
+#endif // ATTN_LIB_SCHEDULES_COMMON_SEQUENCEBODY_H

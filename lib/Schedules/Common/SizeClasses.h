@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Packed batches in which most sequences are short: those that are have a kernel that streams
-// them, the others the kernels on tiles, and lengths on the device say who is who. The first kernel
-// asks each sequence for its length; for the others, a kernel ahead lists which slots they have.
+// Packed batches in which most sequences are short: short sequences have a kernel with a CTA or warp each, the others
+// the kernels on tiles, by lengths on the device. The former kernel reads each sequence's length; for the latter, a
+// preceding kernel lists the work tiles of long sequences.
 //
-#ifndef ATTN_LIB_SCHEDULES_SIZECLASSES_H
-#define ATTN_LIB_SCHEDULES_SIZECLASSES_H
+#ifndef ATTN_LIB_SCHEDULES_COMMON_SIZECLASSES_H
+#define ATTN_LIB_SCHEDULES_COMMON_SIZECLASSES_H
 
 #include "ProgramBuilder.h"
 #include "Workspace.h"
@@ -13,7 +13,7 @@
 
 namespace attn {
 
-/// The most that a short sequence has.
+/// The longest short sequence.
 struct ShortLimit {
   int64_t queries, keys;
   Cond holds(IndexMath &math, Index lenQ, Index lenK) const {
@@ -22,17 +22,16 @@ struct ShortLimit {
   }
 };
 
-/// Which slots a kernel has in a program whose short sequences are streamed: those of tiles of `rows` rows,
-/// by the `list`th of `workTileLists`.
+/// The work tiles of a kernel for long sequences: tiles of `rows` rows, in the `list`th of `workTileLists`.
 struct LongWorkTiles {
   size_t list;
   int64_t rows;
 };
 
-/// Writes the kernel that lists them, before the op.
+/// Writes the kernel that lists work tiles, before the op.
 void writeWorkTileLists(Computation computation, ProgramBuilder &program, llvm::StringRef target, ShortLimit limit,
                         llvm::ArrayRef<LongWorkTiles> lists);
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_SIZECLASSES_H
+#endif // ATTN_LIB_SCHEDULES_COMMON_SIZECLASSES_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which tile of which head a block has: the order in which a grid works. What was measured for it is in
-// docs/Schedules/trials/forward.md and docs/Schedules/trials/backward.md.
+// The tile scheduler: which tile and head each CTA computes. Measurements are in docs/Schedules/trials/forward.md and
+// docs/Schedules/trials/backward.md.
 //
 #include "SequenceBody.h"
 #include <numeric>
@@ -24,9 +24,9 @@ SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, L
   Deal dealt;
   bool packed = layout.isPacked();
   if ((order == Order::Interleaved || order == Order::GridStride) && !packed) {
-    // So many heads that a tile comes to a sum when the one before it has left, so few that tiles of a head which are
-    // at work together read what they share from the L2 cache. More where it costs more to wait, and if heads are
-    // short; fewer wide ones.
+    // Heads in a group: enough that the previous tile's addition is over when the next tile reaches the same dQ rows,
+    // and few enough that concurrent tiles of a head share data in the L2 cache. More heads where waiting costs more
+    // and heads are short; fewer for wide heads.
     Index together = 16;
     if (order == Order::GridStride)
       together = math.named(math.clamp(div(384, tiles), 32, 64), "heads_per_group");

@@ -33,37 +33,37 @@ llvm::ArrayRef<WorkTileList> attn::workTileLists(bool backward) {
 
 int64_t attn::valuesOfRanges(llvm::ArrayRef<MaskOperand> arrays) {
   int64_t hiding = llvm::count_if(arrays, [](const MaskOperand &array) { return array.hidden.has_value(); });
-  return llvm::alignTo(2 * arrays.size() + hiding, 2); // which are read two at a time
+  return llvm::alignTo(2 * arrays.size() + hiding, 2); // values are read in pairs
 }
 
 int64_t attn::linesOfRanges(llvm::ArrayRef<MaskOperand> arrays) {
   return valuesOfRanges(arrays) + llvm::divideCeil(2 * arrays.size(), 32);
 }
 
-/// Tiles of `tile` positions that a block of `extent` positions lies in at most.
+/// The most tiles of `tile` positions that a block of `extent` positions overlaps.
 static int64_t tilesOfBlock(int64_t extent, int64_t tile) {
   return llvm::divideCeil(extent - std::gcd(extent, tile), tile) + 1;
 }
 
 namespace {
-/// What bounds the entries of all lists.
+/// Bounds on the entries of all lists.
 struct ListBounds {
   bool ofKeys;
-  int64_t heads;                     ///< that have lists of their own
-  std::vector<MaskOperand> blocks;   ///< listed blocks, which lists have at most (`boundingLists`)
-  std::optional<int64_t> keysOfARow; ///< as the problem says
+  int64_t heads;                     ///< heads with lists of their own
+  std::vector<MaskOperand> blocks;   ///< block maps that bound the lists (`boundingLists`)
+  std::optional<int64_t> keysOfARow; ///< from the problem
 };
 } // namespace
 
-/// Each tile may list all of the other side, for which there is no room where sequences are long: there it is as much
-/// as the problem asks for, or listed blocks may take, or a few entries a tile. A tile that finds no room is visited
-/// without a list.
+/// A tile may list all tiles of the other side, which is too much memory for long sequences. There the capacity is what
+/// the problem states, what block maps may need, or a few entries for each tile. A tile without room is visited without
+/// a list.
 static Extent entriesOfLists(const ListBounds &bounds, const Extents &extents) {
   constexpr int64_t each = 10, least = 1 << 15;
   const Extents::ListedTiles &tiles = extents.listed[bounds.ofKeys];
   Extent across =
       (bounds.ofKeys ? ceilDiv(extents.rows(false), tiles.queries) : ceilDiv(extents.rows(true), tiles.keys)) +
-      1; // as packed tiles need
+      1; // packed tiles need one more
   Extent lists = Extent(bounds.heads) * extents.tilesOf(bounds.ofKeys, bounds.ofKeys ? tiles.keys : tiles.queries),
          room = 0;
   if (bounds.keysOfARow) {
@@ -82,7 +82,7 @@ static Extent entriesOfLists(const ListBounds &bounds, const Extents &extents) {
                         (map.lists->perSequence ? Extent(1) : sizeNamed("batch"));
     }
   }
-  return min(across + min(lists * across, room) + 1, INT32_MAX); // one is read ahead
+  return min(across + min(lists * across, room) + 1, INT32_MAX); // one entry is prefetched
 }
 
 //===--------------------------------------------------------------------===//
@@ -109,7 +109,7 @@ private:
     add(std::move(name), T::Int32, shape);
   }
 
-  /// The axes of a mask's array, and then its own.
+  /// The leading axes of a mask's array, then its own.
   auto shapeOf(const MaskOperand &operand, std::function<Shape(const Extents &)> own) {
     T leading("", T::Result, T::Int32, leadingAxesOf(operand, problem.getQLayout(), problem.getKLayout()));
     return [leading, own](const Extents &extents) {
@@ -129,7 +129,7 @@ private:
                     }));
   }
 
-  /// Numbers of trees' nodes, and where they are made.
+  /// Numbers of tree nodes, and scratch space for computing them.
   void addTrees() {
     llvm::StringSet<> numbered;
     for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
@@ -138,26 +138,26 @@ private:
       bool keys = operand.shape != OperandShape::PerQuery;
       addIntegers(operand.name,
                   shapeOf(operand, [keys](const Extents &extents) -> Shape { return {extents.rows(keys)}; }));
-      if (numbered.insert(operand.madeOf).second) // four numbers a key, and two for 32 of them
+      if (numbered.insert(operand.madeOf).second) // four numbers for each key, and two for each 32 keys
         addIntegers(numberingOf(operand.madeOf), [](const Extents &extents) -> Shape {
           return {Extent(5) * extents.rows(true) * (extents.fixed.packedKv ? Extent(1) : sizeNamed("batch"))};
         });
     }
   }
 
-  /// Work tiles of the sequences that have no kernel of their own.
+  /// Work-tile lists of long sequences.
   void addWorkTiles() {
     if (problem.getTiles() || !problem.getQLayout().isPacked() || !problem.getKLayout().isPacked())
       return;
     for (WorkTileList list : workTileLists(bool(computation.backward))) {
-      addIntegers(list.name, [keys = list.keys](const Extents &extents) -> Shape { // no tile is shorter than 16 rows
+      addIntegers(list.name, [keys = list.keys](const Extents &extents) -> Shape { // no tile has fewer than 16 rows
         return {tilesOfRows(/*packed=*/true, sizeNamed("batch"), extents.rows(keys), 16)};
       });
       addIntegers(list.count, [](const Extents &) -> Shape { return {1}; });
     }
   }
 
-  /// Lists of the tiles that each tile visits, where masks read arrays of positions.
+  /// Lists of the tiles that each tile visits, for masks that read arrays of positions.
   void addLists(bool ofKeys) {
     if (!leavesTilesOut(problem.getMask()))
       return;
@@ -165,7 +165,7 @@ private:
     int64_t heads = dependsOnHead(problem.getMask()) ? int64_t(problem.getHeads()) : 1;
     int64_t lines =
         linesOfRanges(rangedArrays(problem.getMask(), ofKeys ? OperandShape::PerQuery : OperandShape::PerKey));
-    addIntegers(names.ranges, [=](const Extents &extents) -> Shape { // in whole fours of groups of 32
+    addIntegers(names.ranges, [=](const Extents &extents) -> Shape { // rounded up to four groups of 32
       const Extents::ListedTiles &listed = extents.listed[ofKeys];
       return {heads * lines, roundUp(extents.tilesOf(!ofKeys, ofKeys ? listed.queries : listed.keys), 128)};
     });
@@ -180,7 +180,7 @@ private:
     addIntegers(names.taken, [](const Extents &) -> Shape { return {4}; });
   }
 
-  /// Rows of all sequences, head by head.
+  /// Rows of all sequences, for each head.
   static Shape rowsOfAll(const Extents &extents) {
     Shape rows = {extents.fixed.heads};
     if (!extents.fixed.packedQ)
@@ -240,7 +240,7 @@ private:
       return;
     bool byDistance = array.has(ScoreOperand::Table);
     add(partialGradientOf(array), T::Float32, [=](const Extents &extents) -> Shape {
-      if (byDistance) // differences of positions that rows of tiles of all sequences have
+      if (byDistance) // distances of positions in tiles of all sequences
         return {2, extents.fixed.heads, tiledRows(extents, false) + tiledRows(extents, true)};
       return {extents.fixed.heads, tiledRows(extents, keys)};
     });
@@ -268,7 +268,7 @@ mlir::LogicalResult attn::verifyArrayNames(Computation computation) {
       made.insert(array.name);
   }
   for (const WorkspaceBuffer &buffer : workspaceOf(computation))
-    if (!made.contains(buffer.name)) // the problem's own, which it has checked
+    if (!made.contains(buffer.name)) // checked by the problem
       taken.insert(buffer.name);
   for (const T &tensor : tensorsOf(computation))
     if (taken.contains(tensor.name))

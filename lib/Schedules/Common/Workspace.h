@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The workspace of a program: buffers in memory of the caller that kernels leave for the kernels behind them.
+// The workspace of a program: buffers in the caller's memory that pass data from kernel to kernel.
 //
-#ifndef ATTN_LIB_SCHEDULES_WORKSPACE_H
-#define ATTN_LIB_SCHEDULES_WORKSPACE_H
+#ifndef ATTN_LIB_SCHEDULES_COMMON_WORKSPACE_H
+#define ATTN_LIB_SCHEDULES_COMMON_WORKSPACE_H
 
 #include "ProblemExtents.h"
 #include <functional>
@@ -13,7 +13,7 @@ namespace attn {
 struct WorkspaceBuffer {
   std::string name;
   ProblemTensor::Element element;
-  /// Its extents, once the program knows the tiles that have lists (`ProblemExtents::listed`).
+  /// Its extents, once the tiles with lists are known (`ProblemExtents::listed`).
   std::function<std::vector<rt::Extent>(const ProblemExtents &)> shape;
 };
 
@@ -31,21 +31,20 @@ constexpr int64_t rowsOfOrderCounter = 64;
 /// Columns of a row of the dQ accumulator.
 inline int64_t sumColumns(int64_t dimQk) { return dimQk <= 32 ? 32 : llvm::alignTo(dimQk, 64); }
 
-/// The buffers of the lists of tiles that tiles of one side visit: least and largest entries of arrays in tiles of the
-/// other side, the lists, where the list of each tile is (`metadata.select_tiles`), and how much of the lists is taken.
+/// The buffers of KV-tile lists of one side: least and largest array entries of tiles of the other side (`ranges`), the
+/// lists, the position of each tile's list (`metadata.select_tiles`), and the used length of the lists.
 struct TileLists {
   const char *ranges, *list, *visits, *taken;
 };
-/// Those of query tiles, or of key tiles.
+/// Lists of query tiles, or of KV tiles.
 const TileLists &tileLists(bool ofKeys);
-/// How many values `ranges` has for each tile, side by side: the least and the largest of each array, and for arrays
-/// with an entry that hides, whether none does. Least and largest of groups of 32 tiles stand behind those of all
-/// tiles.
+/// Values of `ranges` for each tile, adjacent in memory: the least and largest entry of each array, and for arrays with
+/// a hiding entry, whether none hides. Least and largest of groups of 32 tiles follow those of all tiles.
 int64_t valuesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
-/// How many values `ranges` has in all for a tile.
+/// Values of `ranges` in all for a tile.
 int64_t linesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
 
-/// A list of work tiles of one side, for kernels of some of the sequences: its buffer, and that of its length.
+/// A work-tile list of one side, for kernels of some sequences: its buffer, and that of its length.
 struct WorkTileList {
   const char *name, *count;
   bool keys;
@@ -62,4 +61,4 @@ std::string partialGradientOf(const ScoreOperand &array);
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_WORKSPACE_H
+#endif // ATTN_LIB_SCHEDULES_COMMON_WORKSPACE_H

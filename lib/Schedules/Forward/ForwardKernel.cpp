@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The kernel is written here once, plainly: who am I, load Q, walk over the key
-// tiles, write O and LSE. Everything that depends on the mask comes from KeyWalk;
-// everything clever is a later pass.
+// The forward kernel in its plain form: find the work tile, load Q, loop over KV tiles, store O and LSE. KeyWalk
+// supplies what depends on the mask; later passes optimise.
 //
 #include "ForwardKernel.h"
 #include "Schedules/Common/ForwardBody.h"
@@ -16,7 +15,6 @@ using namespace attn::tile;
 
 namespace {
 
-/// Builds the body of one kernel.
 class ForwardKernel : ForwardBody {
 public:
   ForwardKernel(ProblemOp problem, KernelOp kernel, ScheduleInterface schedule)
@@ -40,7 +38,7 @@ public:
 
 private:
   //===------------------------------------------------------------------===//
-  // Who am I
+  // The work tile
   //===------------------------------------------------------------------===//
 
   void declarePlaces() {
@@ -55,8 +53,8 @@ private:
     s = frag("s", schedule.getKvTile());
     acc = frag("acc", colsV);
     if (auto tiled = dyn_cast<TiledAttr>(unsplit()); tiled && tiled.getQInRegisters())
-      held = place("q_operand",
-                   RegisterOperandType::get(b.getContext(), schedule.getQTile(), colsQk, dtype, schedule.getWarps()));
+      qOperand = place("q_operand", RegisterOperandType::get(b.getContext(), schedule.getQTile(), colsQk, dtype,
+                                                             schedule.getWarps()));
     if (int64_t keys = keysAtOnce(); singlePass) {
       allScores = frag("all_scores", keys);
       probabilities =
@@ -65,8 +63,8 @@ private:
     row = place("row", SoftmaxStateType::get(b.getContext(), schedule.getQTile(), schedule.getWarps()));
   }
 
-  /// The number of this block's query tile in the grid, of which `tiles` are needed, if
-  /// given. The parts of its keys, if it has some, go to blocks that follow each other.
+  /// The index of this CTA's query tile in the grid; `tiles` is the number of tiles needed, if given. The splits of a
+  /// tile belong to consecutive CTAs.
   Index findTile(std::optional<Index> tiles = std::nullopt) {
     if (tiles && !isSplit)
       return listedBlock(*tiles);
@@ -119,7 +117,7 @@ private:
     first = math.named(math.add(firstQuery, q0), "row0");
   }
 
-  /// This block's tiles of the sequence that its number says: one, if that has no more rows than its bounds said.
+  /// Attends this CTA's tiles of its sequence: one, if the sequence is within max_seqlen.
   void attendSequence() {
     Index block = Value(IndexOp::block(b, loc)), number = *tiles == 1 ? Index(0) : rem(block, *tiles),
           group = div(block, *tiles);
@@ -143,10 +141,10 @@ private:
     pad("padding_end", load(starts, arg("batch")), arg("total_q"));
 
     Index extent = padded ? math.sub(behind, firstQuery) : lenQ;
-    auto turns = [&](Keys keys) {
+    auto attendTiles = [&](Keys keys) {
       q0 = enterLoop("q0", math.mul(number, schedule.getQueries()), extent, *tiles * schedule.getQueries());
       if (!boxes)
-        BarrierOp::create(b, loc, /*warp=*/false); // places were another tile's
+        BarrierOp::create(b, loc, /*warp=*/false); // shared memory is reused from another tile
       first = math.named(math.add(firstQuery, q0), "row0");
       writeRows = math.named(math.min(math.sub(extent, q0), schedule.getQueries()), "write_rows");
       rows = padded ? math.named(math.clamp(math.sub(lenQ, q0), 0, schedule.getQueries()), "rows") : writeRows;
@@ -156,33 +154,33 @@ private:
         attend(keys);
     };
     if (!singlePass)
-      return turns(Keys::Walked);
+      return attendTiles(Keys::Streamed);
     if (!sharesSinglePass())
-      return turns(Keys::Either);
+      return attendTiles(Keys::Either);
     ifSinglePass(
         [&] {
-          loadAllTiles(K, "k"); // values come again for each tile: they would be waited for ahead of the first queries
-          turns(Keys::Held);
+          loadAllTiles(K, "k"); // V is reloaded for each tile: waiting for it here would delay the first queries
+          attendTiles(Keys::SinglePass);
         },
-        [&] { turns(Keys::Walked); });
+        [&] { attendTiles(Keys::Streamed); });
   }
 
   //===------------------------------------------------------------------===//
   // The computation
   //===------------------------------------------------------------------===//
 
-  /// How a tile comes to its keys: tile by tile; in one go, those being there already; or, by how many there are,
-  /// either.
-  enum class Keys { Walked, Held, Either };
+  /// How a query tile gets its keys: streamed tile by tile; in a single pass, with K loaded already; or either, by the
+  /// number of keys.
+  enum class Keys { Streamed, SinglePass, Either };
 
-  void attend(Keys come = Keys::Walked) {
+  void attend(Keys mode = Keys::Streamed) {
     firstOfTile = q0;
     findArrays();
     KeyWalk walk(problem.getMask(), scope);
 
-    // Before the loops: behind them, the compiler would write what follows a loop once for each.
+    // Built before the loops: behind them, the compiler would duplicate this code for each loop.
     origin = perRow(math.value(q0), math.value(h), "at");
-    draws = findDropoutState(schedule.getPackHeads() != 1);
+    dropoutState = findDropoutState(schedule.getPackHeads() != 1);
     Value queryRows, queryStride, keys, values;
     auto findRows = [&] {
       queryRows = rowPointer("q", first, batch, h);
@@ -190,10 +188,10 @@ private:
       keys = keyPointer("k");
       values = keyPointer("v");
     };
-    // Scores that are products alone are hardly ever large. (A scale above 1 takes finite products to infinity, where a
-    // row seems to have no key. Twelve warps have no registers for a repair that nothing else asks for: 0.92 of the
-    // speed at d 64.)
-    repairsLarge = boxes && come == Keys::Walked && problem.getModifiers().empty() &&
+    // Recompute rows with large scores, which are rare without modifiers. (A scale above 1 can take finite products to
+    // infinity, so that a row seems to have no key. Twelve warps lack registers for recomputation that the mask does
+    // not need: 0.92 of the speed at head dim 64.)
+    repairsLarge = boxes && mode == Keys::Streamed && problem.getModifiers().empty() &&
                    scaleOfProducts() * std::log2(std::exp(1.0)) <= 1 && (walk.hidesKeys() || schedule.getWarps() <= 8);
     bool repairs = boxes && (walk.hidesKeys() || repairsLarge);
     if (!boxes || walk.hidesKeys())
@@ -207,8 +205,8 @@ private:
     WaitOp::create(b, loc, copied);
     if (problem.scaleOrDefault() < 0 && !boxes)
       ScaleOp::create(b, loc, Q, /*factor=*/llvm::APFloat(-1.0));
-    if (held)
-      LoadOperandOp::create(b, loc, held, Q);
+    if (qOperand)
+      LoadOperandOp::create(b, loc, qOperand, Q);
 
     Interval queries = {q0, math.add(q0, rows)};
     std::optional<ListedWalk> listed;
@@ -217,43 +215,44 @@ private:
     SmallVector<KeyRun> runs = listed ? listed->runs : walk.runs(math, queries, schedule.getKvTile());
     Interval visited = {0, scope.lenK};
     if (isSplit) {
-      takeShare(runs);
+      takeSplit(runs);
       visited = hullOf(math, runs);
       visited = {math.mul(visited.lo, schedule.getKvTile()),
                  math.min(math.mul(visited.hi, schedule.getKvTile()), scope.lenK)};
     }
-    switch (come) {
-    case Keys::Walked:
+    switch (mode) {
+    case Keys::Streamed:
       buildLoop(walk, runs, listed, keys, values);
       break;
-    case Keys::Held:
-      lookAtAll(walk, /*there=*/true);
+    case Keys::SinglePass:
+      attendSinglePass(walk, /*there=*/true);
       break;
     case Keys::Either:
-      ifSinglePass([&] { lookAtAll(walk, /*there=*/false); }, [&] { buildLoop(walk, runs, listed, keys, values); });
+      ifSinglePass([&] { attendSinglePass(walk, /*there=*/false); },
+                   [&] { buildLoop(walk, runs, listed, keys, values); });
     }
 
-    // Of a share of the keys, the first one's.
+    // With split-KV, the first split adds the sink.
     findSink(isSplit ? std::optional(math.eq(split, 0)) : std::nullopt);
     addSink(acc, row);
     NormalizeOp::create(b, loc, acc, row, /*repaired=*/repairsLarge);
     scaleKept(acc);
     auto [dst, dstStride, lse, lseStride, sum] = results();
-    // What padding gets in the end follows from its lse.
+    // The LSE of padding determines what the combine kernel stores there.
     Index written = isSplit ? rows : writeRows;
     StoreOp::create(b, loc, dst, dstStride, acc, rowsInTile, rowsOf(written), problem.getDimV());
     if (lse)
       StoreLseOp::create(b, loc, lse, sum, lseStride, row, rowsInTile, rowsOf(writeRows));
     if (repairs) {
-      // To ask a list about each key would take long, but tiles that are visited are few. (Else registers are worth
-      // more.)
+      // With block maps, recomputation goes along the listed tiles instead of testing each key against the lists.
+      // (Otherwise registers are worth more.)
       bool along = listed && hasListsOfMaps();
-      if (!queryRows) // one loop, whose registers they would take
+      if (!queryRows) // not earlier: they would occupy registers during the loop
         findRows();
       Value firstKey = isSplit ? math.value(visited.lo) : Value();
       auto repair = RecomputeRowsOp::create(
           b, loc, acc, origin, rowsInTile, firstKey, math.value(visited.hi), queryRows, queryStride, keys,
-          args["k_row"], values, args["v_row"], dst, dstStride, lse, lseStride, sum, draws,
+          args["k_row"], values, args["v_row"], dst, dstStride, lse, lseStride, sum, dropoutState,
           along ? math.value(listed->runs.front().bounds.back()) : Value(), problem.getDimQkAttr(),
           problem.getDimVAttr(), b.getF64FloatAttr(std::copysign(scaleOfProducts(), problem.scaleOrDefault())),
           dropout ? b.getI64IntegerAttr(dropout->below) : IntegerAttr(),
@@ -283,8 +282,8 @@ private:
     }
   }
 
-  /// Leaves this block's part of the key tiles: equal ones, but for one tile.
-  void takeShare(MutableArrayRef<KeyRun> runs) {
+  /// Restricts the runs to this CTA's split: numbers of tiles differ by one at most.
+  void takeSplit(MutableArrayRef<KeyRun> runs) {
     Index count = countTiles(math, runs), splits = arg("splits");
     Index share = div(count, splits), longer = rem(count, splits);
     auto firstOf = [&](Index part) {
@@ -294,10 +293,10 @@ private:
     cutTiles(math, runs, firstOf(split), firstOf(math.add(split, 1)));
   }
 
-  /// Where this block's rows of the results lie: in the problem's tensors, or in those of the parts.
+  /// Where this CTA's results are stored: in the problem's tensors, or with split-KV in partial ones.
   struct Results {
-    Value o, stride, lse, lseStride; ///< `lseStride`: null where rows follow each other
-    Value sum = {};                  ///< of the parts: `lse` is their maximum
+    Value o, stride, lse, lseStride; ///< `lseStride`: null where rows are contiguous
+    Value sum = {};                  ///< row sums of a split; `lse` is then the row maximum
   };
   Results results() {
     bool packs = schedule.getPackHeads() != 1;
@@ -315,7 +314,7 @@ private:
             packs ? perRow(wide(int64_t(1)), args["lse_head"]) : Value()};
   }
 
-  /// Near its row's last key, scores are the largest: the walk begins there.
+  /// With modifiers whose scores are largest near the last key of a row, the loop runs backward.
   bool walksBackward() {
     return !lists && llvm::any_of(problem.getModifiers(), [&](ScoreModifierInterface modifier) {
       std::optional<Diagonal> peak = modifier.peak();
@@ -323,7 +322,7 @@ private:
     });
   }
 
-  /// The same walk from its end: tile j is number -1 - j.
+  /// The runs in reverse order: tile j has index -1 - j.
   static SmallVector<KeyRun> reversed(IndexMath &math, ArrayRef<KeyRun> runs) {
     SmallVector<KeyRun> result;
     for (const KeyRun &run : llvm::reverse(runs)) {
@@ -365,30 +364,30 @@ private:
 
     wait(copy(K, "k", keys, problem.getDimQk()));
     bool negated = boxes && problem.scaleOrDefault() < 0;
-    wait(MmaAbtOp::create(b, loc, s, held ? held : Q, K, negated, /*recomputed=*/false).getToken());
+    wait(MmaAbtOp::create(b, loc, s, qOperand ? qOperand : Q, K, negated, /*recomputed=*/false).getToken());
     double scale = modifyScores(loop, k0);
-    auto keep = ApplyMaskOp::create(b, loc, s, origin, math.value(k0));
+    auto mask = ApplyMaskOp::create(b, loc, s, origin, math.value(k0));
     bool rising = !backward &&
                   llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface modifier) { return modifier.peak(); });
     OnlineSoftmaxOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), rising ? b.getUnitAttr() : UnitAttr(),
                             repairsLarge ? b.getUnitAttr() : UnitAttr());
-    drop(s, origin, math.value(k0), draws, /*scaled=*/false);
+    drop(s, origin, math.value(k0), dropoutState, /*scaled=*/false);
     wait(copy(V, "v", values, problem.getDimV()));
     wait(MmaAbOp::create(b, loc, acc, s, V, /*guarded=*/!boxes, Value()).getToken());
     YieldOp::create(b, loc, ValueRange());
-    buildTests(walk, keep.getBody());
+    buildTests(walk, mask.getBody());
   }
 
   int64_t keysAtOnce() { return schedule.getKvTile() * (singlePass ? int64_t(singlePass.getKvTiles()) : 1); }
   ScheduleInterface unsplit() { return isSplit ? cast<SplitKvAttr>(schedule).getOf() : schedule; }
-  /// Do several tiles of a sequence's rows look at the same keys?
+  /// Do several query tiles of a CTA read the same keys?
   bool sharesSinglePass() { return int64_t(*problem.getMaxSeqlenQ()) > schedule.getQueries() * *tiles; }
 
-  /// Has the sequence more than one tile of keys, and no more than `look`?
-  void ifSinglePass(function_ref<void()> look, function_ref<void()> walk) {
+  /// Branches on whether the sequence has more than one KV tile but not more than a single pass has keys.
+  void ifSinglePass(function_ref<void()> singlePass, function_ref<void()> stream) {
     Cond fits = math.logicalAnd(math.lt(schedule.getKvTile(), scope.lenK), math.le(scope.lenK, keysAtOnce()));
     auto branch = scf::IfOp::create(b, loc, math.value(fits), /*withElseRegion=*/true);
-    for (auto [block, write] : {std::pair(branch.thenBlock(), look), std::pair(branch.elseBlock(), walk)}) {
+    for (auto [block, write] : {std::pair(branch.thenBlock(), singlePass), std::pair(branch.elseBlock(), stream)}) {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(block);
       write();
@@ -399,20 +398,20 @@ private:
     WaitOp::create(b, loc, copyBox(place, tensor, firstKey, kvHead, scope.lenK, singlePass.getKvTiles()));
   }
 
-  /// All keys of such a sequence: their scores, then the softmax, then results. `there`: K is.
-  void lookAtAll(KeyWalk &walk, bool there) {
+  /// Single pass over all keys: scores, one softmax, product with V. `there`: K is loaded already.
+  void attendSinglePass(KeyWalk &walk, bool there) {
     int64_t keys = keysAtOnce();
     auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
     if (!there)
       loadAllTiles(K, "k");
-    wait(MmaAbtOp::create(b, loc, allScores, held ? held : Q, K, /*negated=*/problem.scaleOrDefault() < 0,
+    wait(MmaAbtOp::create(b, loc, allScores, qOperand ? qOperand : Q, K, /*negated=*/problem.scaleOrDefault() < 0,
                           /*recomputed=*/false)
              .getToken());
     auto test = [&] {
-      auto keep = ApplyMaskOp::create(b, loc, allScores, origin, math.value(0));
-      buildTests(walk, keep.getBody());
+      auto mask = ApplyMaskOp::create(b, loc, allScores, origin, math.value(0));
+      buildTests(walk, mask.getBody());
     };
-    if (walk.hidesKeys()) // else what is behind the last
+    if (walk.hidesKeys()) // otherwise only keys beyond the last
       test();
     else
       onlyIf(math.lt(scope.lenK, keys), test);
@@ -424,28 +423,28 @@ private:
   }
 
   void storePadding() {
-    auto [o, stride, lse, lseStride, sum] = results(); // a part without keys need not have a sum
+    auto [o, stride, lse, lseStride, sum] = results(); // a split without keys needs no sum
     if (!isSplit)
       StorePaddingOp::create(b, loc, o, stride, rowsOf(writeRows), problem.getDimV());
     if (lse)
       StorePaddingOp::create(b, loc, lse, lseStride ? lseStride : wide(int64_t(1)), rowsOf(writeRows), 1);
   }
 
-  bool boxes;                   ///< tiles are copied as boxes of tensors, by their maps
-  bool repairsLarge = false;    ///< rows of large scores are computed again, behind the loop
-  bool lists;                   ///< of key tiles are there, made by kernels ahead of this one
-  bool ofLong;                  ///< sequences only, whose slots are listed
-  bool isSplit;                 ///< keys are shared out among CTAs
+  bool boxes;                   ///< tiles are copied by TMA
+  bool repairsLarge = false;    ///< rows with large scores are recomputed after the loop
+  bool lists;                   ///< KV-tile lists exist
+  bool ofLong;                  ///< long sequences only, with work-tile lists
+  bool isSplit;                 ///< split-KV
   SinglePassAttr singlePass;    ///< null: the softmax is online for all sequences
-  std::optional<int64_t> tiles; ///< of each sequence, which a block then knows by its number
-  Value Q, K, V, acc, row, held;
-  Value allScores, probabilities; ///< of all keys, if they are looked at in one go
-  Index tile = 0;                 ///< of queries: its slot, or its number in the sequence
+  std::optional<int64_t> tiles; ///< query tiles of each sequence; none: packed grid of work tiles
+  Value Q, K, V, acc, row, qOperand;
+  Value allScores, probabilities; ///< of a single pass
+  Index tile = 0;                 ///< query tile: its work tile, or its index in the sequence
   Index q0 = 0;                   ///< the tile's first row in its sequence
-  Index first = 0;                ///< the same as a row of the tensor
+  Index first = 0;                ///< the tile's first row in the tensor
   Index rows = 0;                 ///< rows to compute
   Index writeRows = 0;            ///< rows to write
-  Index split = 0;                ///< which part of the keys
+  Index split = 0;                ///< index of the split
 };
 
 } // namespace

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ATTN_LIB_SCHEDULES_FORWARDKERNEL_H
-#define ATTN_LIB_SCHEDULES_FORWARDKERNEL_H
+#ifndef ATTN_LIB_SCHEDULES_FORWARD_FORWARDKERNEL_H
+#define ATTN_LIB_SCHEDULES_FORWARD_FORWARDKERNEL_H
 
 #include "Schedules/Common/Rules.h"
 
 namespace attn {
 
-/// Writes the body of `kernel`, whose arguments are `KernelArguments`: the program of
-/// one block for one query tile of `problem`.
+/// Writes the body of `kernel`, whose arguments are `KernelArguments`: the program of a CTA for a query tile of
+/// `problem`.
 void writeForward(ProblemOp problem, tile::KernelOp kernel, tile::ScheduleInterface schedule);
 
-/// Writes the forward kernel, and ahead of it those of derived arrays and tile lists.
+/// Writes the forward kernel, preceded by kernels for derived arrays and tile lists.
 tile::KernelOp lowerTiles(ProblemOp problem, tile::ScheduleInterface schedule, Lowering &lowering);
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_FORWARDKERNEL_H
+#endif // ATTN_LIB_SCHEDULES_FORWARD_FORWARDKERNEL_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lowering of forward schedules on tiles: what kernels read in place of arrays, lists of tiles, and the kernel.
+// Lowering of forward schedules on tiles: kernels for derived arrays and tile lists, and the forward kernel.
 //
 #include "ForwardKernel.h"
 #include "Metadata/BlockMapKernels.h"
@@ -17,7 +17,7 @@ KernelOp attn::lowerTiles(ProblemOp problem, ScheduleInterface schedule, Lowerin
   mlir::OpBuilder b(problem);
   bool lists = hasTileLists(problem, schedule);
   llvm::SmallVector<MaskOperand> whole;
-  if (!lowering.limit) { // otherwise the short sequences' kernel reads what is made, too
+  if (!lowering.limit) { // otherwise the kernel of short sequences reads the derived arrays, too
     if (lists)
       whole = wholeMaps(problem, schedule);
     writeDerivedArrays(problem, lowering, whole);

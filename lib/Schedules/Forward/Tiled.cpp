@@ -15,12 +15,12 @@ using namespace attn::tile;
 // on long sequences and slower on short ones, and takes 1.4 s to compile.) Two CTAs of four warps hide each other's
 // barriers.
 //
-// Under a window a query tile has few key tiles: twice as many CTAs of half the rows hide each other's beginning and
-// end, and visit fewer invisible pairs.
+// In a window a query tile has few KV tiles: twice as many CTAs of half the rows hide each other's prologue and
+// epilogue, and compute fewer hidden scores.
 //
-// A loop for each run of tiles is the faster code where it fits: 5 % over a single loop, for most. It does not at wide
-// heads with three runs, whose loops take 1.5 s to compile, nor around 128 under a full mask, where ptxas runs out of
-// registers.
+// A loop for each segment is faster where it fits: mostly by 5 % over a single loop. It does not fit for wide heads
+// with three segments, whose loops take 1.5 s to compile, nor around head dim 128 with a full mask, where ptxas runs
+// out of registers.
 static TiledAttr sizesFor(ProblemOp problem, const TargetInfo &target) {
   auto sizes = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool qInRegisters, bool singleLoop) {
     return TiledAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, qInRegisters, singleLoop,
@@ -40,9 +40,9 @@ static TiledAttr sizesFor(ProblemOp problem, const TargetInfo &target) {
   return sizes(64, 64, 4, 2, false, /*singleLoop=*/walk.hasLowerTest());
 }
 
-/// Registers a thread needs at least: O, S as scores and (rounded) as weights, and a few to count with.
+/// Minimum registers of a thread: O, S in float32 and converted, and a few scalars.
 static int64_t registersFor(ProblemOp problem, int64_t qTile, int64_t kvTile, int64_t warps, bool qInRegisters) {
-  int64_t rows = qTile / warps; // of a warp; in 32 threads
+  int64_t rows = qTile / warps; // rows of a warp, in 32 threads
   return rows * (2 * problem.getDimV() + 3 * kvTile + (qInRegisters ? problem.getDimQk() : 0)) / 64 + 8;
 }
 
@@ -57,7 +57,7 @@ public:
 
   mlir::Attribute complete(Computation, const TargetInfo &target, mlir::Attribute schedule) const override {
     auto tiled = llvm::cast<TiledAttr>(schedule);
-    return target.isHost() ? tiled.withQInRegisters(false) : tiled; // a CPU has no registers for it
+    return target.isHost() ? tiled.withQInRegisters(false) : tiled; // a CPU has no registers for Q
   }
 
   std::optional<std::string> refusal(Computation of, const TargetInfo &target,

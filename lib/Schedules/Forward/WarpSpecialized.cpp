@@ -14,9 +14,10 @@ static WarpSpecializedAttr sizes(ProblemOp problem, int64_t warps, int64_t kvTil
   return WarpSpecializedAttr::get(problem.getContext(), 16 * warps, kvTile, warps, blocks);
 }
 
-/// For masks that read an entry for each key, the first tiles that have registers for that; null where the usual ones
-/// have. Tiles of which most is hidden cost as much as others, so block maps have tiles that blocks are whole numbers
-/// of (otherwise the smallest), and so has what sees now this key and now that one. (docs/Schedules/trials/forward.md)
+/// For masks that read an entry for each key: the first tile sizes that leave registers for it; null if the usual ones
+/// do. A mostly hidden tile costs as much as a full one, so with block maps, blocks are whole numbers of tiles
+/// (otherwise the smallest tiles), and so for masks whose visible keys are scattered
+/// (docs/Schedules/trials/forward.md).
 static WarpSpecializedAttr chooseListed(ProblemOp problem, bool isLocal, bool pingpong) {
   int64_t dim = widthOf(problem);
   auto config = [&](int64_t warps, int64_t kvTile, int64_t blocks, int64_t qStages) {
@@ -52,14 +53,14 @@ static WarpSpecializedAttr chooseListed(ProblemOp problem, bool isLocal, bool pi
   return config(8, scattered ? 48 : 64, 1, 1);
 }
 
-/// For head dims to 64. Three warpgroups, 64 rows each, hide each other's exponentials, which take as long as the
-/// products here. With a CTA for each, they hide each other's beginnings and ends as well, and walk no tiles that only
-/// others need; with one for all, tiles of K and V are loaded once for all, and may be larger, which long walks are the
-/// faster for.
+/// For head dims to 64. Three warpgroups of 64 rows hide each other's exponentials, which take as long as the products
+/// here. With one CTA for each warpgroup, CTAs also hide each other's prologue and epilogue, and visit no tiles for
+/// other rows' sake; with one CTA for all three, K and V tiles are loaded once for all and may be larger, which is
+/// faster for long loops.
 static WarpSpecializedAttr chooseNarrowHeads(ProblemOp problem, KeyWalk &walk, bool pingpong) {
   bool costly = isCostly(problem), packed = problem.getKLayout().isPacked(),
        drops = problem.dropoutInForce().has_value();
-  bool crowded = packed && !walk.hidesKeys(); // three warpgroups with a single loop, then, and one stage for Q
+  bool crowded = packed && !walk.hidesKeys(); // then three warpgroups with a single loop and one stage of Q
   int64_t keys = expectedKeysOf(problem), qStages = packed ? 1 : 2;
   auto three = [&](int64_t kvTile, int64_t qStages) {
     return sizes(problem, /*warps=*/4, kvTile, /*blocks=*/3).withQStages(qStages).withSingleLoop(costly);
@@ -69,11 +70,11 @@ static WarpSpecializedAttr chooseNarrowHeads(ProblemOp problem, KeyWalk &walk, b
         .withQStages(crowded ? 1 : 2)
         .withSingleLoop(costly || (crowded && warps == 12));
   };
-  if (drops) // two warpgroups have registers to draw random numbers while products run
+  if (drops) // two warpgroups have registers for random bits while products run
     return walk.isLocal() || (walk.hidesKeys() && keys <= 1024) ? three(64, 1) : one(8, 128);
-  if (walk.isLocal()) // what is not short may have more than one run: sinks
+  if (walk.isLocal()) // loops that are not short may have several runs, as with sinks
     return walk.isShort(INT64_MAX) && !walk.isShort() ? one(12, 96).withPingpong(pingpong) : three(64, qStages);
-  if (readsBy(problem, ScoreOperand::Key)) // beside what is read for each pair, there are registers for 64 keys
+  if (readsBy(problem, ScoreOperand::Key)) // beside an array entry for each score, registers suffice for 64 keys
     return three(64, qStages);
   if (!problem.getModifiers().empty() && (!costly || keys <= 4096))
     return costly || packed || keys <= 2048 ? three(64, qStages) : three(80, 1);
@@ -81,11 +82,10 @@ static WarpSpecializedAttr chooseNarrowHeads(ProblemOp problem, KeyWalk &walk, b
   return keys <= most ? three(64, walk.hidesKeys() ? qStages : 1) : one(12, 128).withPingpong(pingpong);
 }
 
-// Measured on an H200 (docs/Schedules/single_pass.md): packed sequences of up to 256 rows and keys, by their maximum
-// lengths. Rows are one tile, or two of one CTA, and keys one or two tiles, or a single pass over more. Under a causal
-// mask much of such a tile is hidden: from 161 keys on smaller ones are faster, at head dims beyond 96, where 192 x 80
-// finds no registers for its tests, from 145 on, and for head dims to 64 all are. Null where other schedules are
-// faster.
+// Measured on an H200 (docs/Schedules/single_pass.md): packed sequences of up to 256 rows and keys, by max_seqlen. Rows
+// are one tile, or two tiles of one CTA; keys are one or two tiles, or a single pass over more. With a causal mask much
+// of such a tile is hidden: smaller tiles are faster from 161 keys on, from 145 on at head dims beyond 96 (where 192 x
+// 80 lacks registers for its mask), and always at head dims to 64. Null where other schedules are faster.
 static ScheduleInterface chooseBounded(ProblemOp problem) {
   int64_t dim = widthOf(problem), rows = problem.getMaxSeqlenQ().value_or(INT64_MAX),
           keys = problem.getMaxSeqlenKv().value_or(INT64_MAX), most = std::max(rows, keys);
@@ -114,8 +114,8 @@ static ScheduleInterface chooseBounded(ProblemOp problem) {
   return keys <= 240 ? single(8, 48, 5, 1, 2) : dim <= 64 ? single(8, 32, 8, 1, 2) : single(8, 64, 4, 1, 2);
 }
 
-// Measured on an H200 (docs/Schedules/single_pass.md): of more than 80 rows and as many keys by their maximum, tiles
-// that these fill are faster than a CTA of six warps.
+// Measured on an H200 (docs/Schedules/single_pass.md): with more than 80 rows and keys by max_seqlen, tiles that these
+// fill are faster than a CTA of six warps.
 bool attn::fillTilesOfGrid(ProblemOp problem, const TargetInfo &target, std::string &why) {
   int64_t least = std::min(problem.getMaxSeqlenQ().value_or(0), problem.getMaxSeqlenKv().value_or(0));
   bool wide = widthOf(problem) > (llvm::isa<CausalMaskAttr>(problem.getMask()) ? 96 : 64);
@@ -126,7 +126,7 @@ bool attn::fillTilesOfGrid(ProblemOp problem, const TargetInfo &target, std::str
   return true;
 }
 
-/// Few query rows that share all keys of a kv head, which CTAs share out.
+/// For few query rows of a kv head, whose keys are split among CTAs.
 static WarpSpecializedAttr chooseForFewQueries(ProblemOp problem) {
   int64_t dim = widthOf(problem), rows = int64_t(*problem.getExpectedSeqlenQ()) * groupOf(problem),
           warps = rows <= 64 ? 4 : 8;
@@ -134,9 +134,9 @@ static WarpSpecializedAttr chooseForFewQueries(ProblemOp problem) {
 }
 
 // Measured on an H200 (docs/Schedules/trials/forward.md). At head dims from 65 to 128 three warpgroups have registers
-// for 80 keys only, which pays from about 8192 keys on. A second stage for Q has the next tile's queries there in time:
-// it pays where tiles of a grid are alike, or long. Where all sequences are short, two small CTAs hide each other's
-// beginning and end.
+// for 80 keys only, which pays from about 8192 keys on. A second stage of Q prefetches the next tile's queries: it pays
+// where tiles cost the same, or are long. If all sequences are short, two small CTAs hide each other's prologue and
+// epilogue.
 static ScheduleInterface chooseForHopper(ProblemOp problem) {
   if (hasFewQueries(problem))
     return chooseForFewQueries(problem);
@@ -156,10 +156,10 @@ static ScheduleInterface chooseForHopper(ProblemOp problem) {
   auto twoBlocks = [&](int64_t kvTile, int64_t qStages) {
     return sizes(problem, /*warps=*/4, kvTile, /*blocks=*/2).withQStages(qStages);
   };
-  // Where rows of a tile see few keys, and not the same, most of a larger one is hidden.
+  // Where rows of a tile see few and different keys, most of a larger tile is hidden.
   if (dim <= 128 && !drops && !dependsOnHead(problem.getMask()) && walk.slides() && walk.isShort(dim > 96 ? 768 : 256))
     return twoBlocks(64, /*qStages=*/1);
-  // Maximum lengths say how many rows and keys there are: tiles that these fill (docs/Schedules/single_pass.md).
+  // max_seqlen determines tile sizes that sequences fill (docs/Schedules/single_pass.md).
   int64_t most = std::max(problem.getMaxSeqlenQ().value_or(4096), problem.getMaxSeqlenKv().value_or(4096));
   if (dim <= 128 && most <= 224 && walk.hidesKeys())
     return twoBlocks(64, 2);
@@ -169,8 +169,8 @@ static ScheduleInterface chooseForHopper(ProblemOp problem) {
     return most <= 160 ? config(12, 80) : twoBlocks(96, 1);
   }
   bool modified = !problem.getModifiers().empty();
-  // Small tiles waste less, but for lengths that fill as many large ones, where all is seen. (Timed at 193 and 256,
-  // which are `chooseBounded`'s since; 321 to 384 fill three likewise.)
+  // Small tiles waste less, except for lengths that fill equally many large tiles under a full mask. (Timed at 193 and
+  // 256, which `chooseBounded` handles now; 321 to 384 fill three large tiles likewise.)
   bool fillsLarge = dim > 96 && most <= 384 && llvm::alignTo(most, 128) == llvm::alignTo(most, 64) &&
                     !walk.hidesKeys() && !modified && !drops;
   if (dim <= 128 && keys <= 384 && packed && !fillsLarge)
@@ -180,7 +180,8 @@ static ScheduleInterface chooseForHopper(ProblemOp problem) {
         .withPingpong(true)
         .withQStages(walk.hidesKeys() ? 1 : 2)
         .withSingleLoop(costly || walk.hidesKeys());
-  // For wide heads, two loops take 1.4 times as long to compile and are no faster, three twice and 1 to 2 % faster.
+  // For wide heads, two loops take 1.4 times as long to compile and are no faster; three take twice as long and are 1
+  // to 2 % faster.
   bool single = !modified && (dim > 192 || walk.hasLowerTest());
   bool oneQ = walk.hidesKeys() && (packed || peaked || keys < 1024);
   return config(8, dim <= 128       ? 128
@@ -191,7 +192,7 @@ static ScheduleInterface chooseForHopper(ProblemOp problem) {
       .withSingleLoop(costly || (dim > 128 && (drops || single)));
 }
 
-/// Registers a thread needs at least: O, S as scores and (rounded) as weights, and a few to count with.
+/// Minimum registers of a thread: O, S in float32 and converted, and a few scalars.
 static int64_t registersFor(ProblemOp problem, int64_t kvTile) {
   return 16 * (2 * problem.getDimV() + 3 * kvTile) / 64 + 8; // a warp has 16 rows, in 32 threads
 }
@@ -238,7 +239,7 @@ public:
       return;
     for (auto [warps, blocks] : {std::pair(4, 1), {4, 2}, {4, 3}, {8, 1}, {12, 1}}) {
       for (int64_t kvTile = 32; kvTile <= 256; kvTile += 16) {
-        // What AssignRoles has to give: the multiprocessor's registers, less the producer's.
+        // AssignRoles distributes the multiprocessor's registers less the producer's.
         int64_t most = std::min<int64_t>(240, (512 / blocks - 32) / (warps / 4));
         if (registersFor(of.problem, kvTile) > most)
           break;
@@ -298,7 +299,7 @@ public:
     for (int64_t warps : {8, 12})
       for (int64_t kvTile = 16; kvTile <= 128; kvTile += 16) {
         int64_t kvTiles = llvm::divideCeil(*problem.getMaxSeqlenKv(), kvTile),
-                most = warps == 12 ? 192 : 256; // scores that have registers
+                most = warps == 12 ? 192 : 256; // keys whose scores fit registers
         if (kvTiles < 2 || kvTile * kvTiles > most || !tilesOfEachSequence(problem, sizes(problem, warps, kvTile)))
           continue;
         for (int64_t stages : {1, 2})

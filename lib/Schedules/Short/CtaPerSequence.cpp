@@ -12,7 +12,7 @@
 using namespace attn;
 using namespace attn::tile;
 
-/// In how many parts of so many columns results are made, if in whole ones.
+/// The number of column parts in which results are computed, each at most `width` wide, if they divide `dim`.
 static int64_t partsOf(int64_t dim, int64_t width) {
   for (int64_t parts = llvm::divideCeil(dim, width); parts <= dim / 16; ++parts)
     if (dim % (16 * parts) == 0)
@@ -20,24 +20,24 @@ static int64_t partsOf(int64_t dim, int64_t width) {
   return 1;
 }
 
-/// A mask with one compare a pair, and scores as they are.
+/// One compare for each score, and no modifiers.
 static bool isLean(ProblemOp problem, int64_t rowsTogether) {
   return problem.getModifiers().empty() && rowsTogether == 8 &&
          llvm::isa<FullMaskAttr, CausalMaskAttr>(problem.getMask());
 }
 
-// Rows of a sequence that are enough for matrix units, in tiles that all of its keys fit in: a warp for sixteen rows.
+// For sequences with enough rows for tensor cores and all keys in one tile: one warp for sixteen rows.
 static CtaPerSequenceAttr sizesFor(ProblemOp problem) {
   int64_t queries = problem.expectedQueries().value_or(1), keys = problem.expectedKeys().value_or(16);
   int64_t group = groupOf(problem), pack = 1;
-  if (!dependsOnHead(problem.getMask())) // tests of a tile are of one head
+  if (!dependsOnHead(problem.getMask())) // a tile has one mask
     for (int64_t heads = 2; heads <= group; ++heads)
       if (group % heads == 0 && heads * queries <= (group * queries > 64 ? 96 : 64))
         pack = heads;
   int64_t kvHeads = kvHeadsToPack(problem, pack == group ? pack * queries : 16, keys);
   pack *= kvHeads;
   int64_t warps = std::clamp<int64_t>(llvm::divideCeil(pack * queries, 16), 1, 6), dim = widthOf(problem);
-  int64_t together = problem.dropoutInForce() ? 16 : 8; // keys that come together; and with dropout rows
+  int64_t together = problem.dropoutInForce() ? 16 : 8; // granularity of keys, and with dropout of rows
   int64_t qTile = std::min(together == 16 ? 16 * warps : pack * queries, 16 * warps);
   if (int64_t kvTile = llvm::alignTo(keys * kvHeads, std::max(together, kvHeads)); kvTile <= (warps > 4 ? 96 : 64)) {
     bool lean = isLean(problem, together);
@@ -45,7 +45,7 @@ static CtaPerSequenceAttr sizesFor(ProblemOp problem) {
             width = llvm::alignTo(problem.getDimV(), 16) / parts;
     int64_t registers = !lean || width > 64 || pack > 1 ? 128 : kvTile <= 32 ? 80 : 96;
     int64_t bytes = (qTile + 2 * kvTile) * (llvm::alignTo(dim, 16) + 8) * 2, blocks = blocksOf(warps, registers, bytes);
-    // What is longer than it fits is then walked once, and not once for each part.
+    // Longer sequences then loop over keys once, not once for each part.
     if (problem.getDimV() <= 128 && warps <= 4 && lean && blocks == blocksOf(warps, 128, bytes))
       parts = 1;
     return CtaPerSequenceAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, pack, /*head_loop=*/1, parts);
@@ -57,8 +57,8 @@ static CtaPerSequenceAttr sizesFor(ProblemOp problem) {
   return CtaPerSequenceAttr::get(problem.getContext(), 16 * warps, kvTile, warps, blocks).withPackHeads(pack);
 }
 
-// A warp for sixteen rows, and for so many keys that it has their sums. It has two fragments of sixteen rows and all
-// keys, and then sums: 168 registers have room for 96 keys, 255 for 128.
+// One warp for sixteen rows, and for as many keys as its accumulators allow. A warp has two fragments of sixteen rows
+// and all keys, and later the accumulators: 168 registers suffice for 96 keys, 255 for 128.
 static CtaPerSequenceAttr sizesFor(BackwardOp backward, const TargetInfo &target) {
   ProblemOp problem = backward.getProblemOp();
   int64_t queries = *problem.expectedQueries(), keys = *problem.expectedKeys(), dim = widthOf(problem),
@@ -76,9 +76,9 @@ static CtaPerSequenceAttr sizesFor(BackwardOp backward, const TargetInfo &target
                    : kvTile > 88                                            ? (warps > 4 ? 12 : 9) / warps
                    : isLean(problem, together) && kvTile <= 64 && warps < 5 ? blocksOf(warps, 128, bytes)
                                                                             : 12 / warps;
-  bool whole = kvTile > 88 && warps > 5; // sums have registers where scores had more
-  // A head loop pays where a tile has rows to spare, or a CTA few others beside it. Some of these, and of results in
-  // two parts, spill (found by compiling all).
+  bool whole = kvTile > 88 && warps > 5; // accumulators reuse the registers of scores
+  // A head loop pays where a tile has spare rows, or few CTAs are co-resident. Some of these, and of results in two
+  // parts, spill (found by compiling all).
   bool crowded = group > 1 && dim > 64 && kvTile > 56;
   int64_t tiles = problem.getKvHeads() / kvHeads,
           loop = (warps == 2 && !crowded) || (warps == 1 && rows * kvHeads < 16) ? 2 : 1;
@@ -91,7 +91,7 @@ static CtaPerSequenceAttr sizesFor(BackwardOp backward, const TargetInfo &target
                                                                        : 2);
 }
 
-/// A CPU's thread is a CTA.
+/// On a CPU, a thread is a CTA.
 static CtaPerSequenceAttr onTarget(CtaPerSequenceAttr schedule, const TargetInfo &target) {
   return schedule && target.isHost() ? schedule.withWarps(1) : schedule;
 }
@@ -117,17 +117,17 @@ public:
 
   mlir::Attribute fallback(Computation of, mlir::Attribute schedule) const override {
     auto cta = llvm::cast<CtaPerSequenceAttr>(schedule);
-    if (cta.getHeadLoop() > 1) // a loop less around all that a CTA keeps
+    if (cta.getHeadLoop() > 1) // one loop less around a CTA's state
       return cta.withHeadLoop(1);
     if (of.backward && cta.getKvTile() > 88)
       if (CtaPerSequenceAttr less = fewerSums(of.problem, cta))
         return less;
-    // Registers for more of each CTA.
+    // Fewer co-resident CTAs, with more registers for each.
     return cta.getBlocks() == 1 ? CtaPerSequenceAttr() : cta.withBlocks(cta.getBlocks() * 3 / 4);
   }
 
 protected:
-  /// Random bits come for 16 rows and keys at a time.
+  /// Why dropout does not fit: random bits are computed for 16 rows and keys at a time.
   static std::optional<std::string> refusalOfDropout(ProblemOp problem, CtaPerSequenceAttr schedule) {
     bool whole = schedule.getKvTile() % 16 == 0 && (schedule.getPackHeads() > 1 || schedule.getQTile() % 16 == 0);
     if (!problem.dropoutInForce() || whole)
@@ -135,7 +135,7 @@ protected:
     return withSchedule("expected a q_tile and a kv_tile in multiples of 16 with dropout, got: ", schedule);
   }
 
-  /// Whether kv heads may lie side by side in a tile.
+  /// Why kv heads cannot be packed into a tile.
   static std::optional<std::string> refusalOfHeads(ProblemOp problem, CtaPerSequenceAttr schedule) {
     int64_t group = groupOf(problem), kvHeads = schedule.getPackHeads() / group;
     if (group % schedule.getPackHeads() == 0)
@@ -152,7 +152,7 @@ protected:
   }
 
 private:
-  /// Sums of gradients of many keys for fewer columns at a time.
+  /// Accumulators of many keys for fewer columns at a time.
   static CtaPerSequenceAttr fewerSums(ProblemOp problem, CtaPerSequenceAttr cta) {
     int64_t parts = 2 * std::max<int64_t>(cta.getColumnParts(), 1), warps = cta.getWarps();
     int64_t columns = std::gcd(problem.getDimQk(), problem.getDimV());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lowering of schedules that have a CTA or a warp for each sequence.
+// Lowering of schedules with a CTA or a warp for each sequence.
 //
 #include "Metadata/DerivedArrays.h"
 #include "Schedules/Common/Rules.h"
@@ -10,7 +10,7 @@
 using namespace attn;
 using namespace attn::tile;
 
-/// The kernel's name; where no other kernel comes before it, what the mask's arrays are made into is written first.
+/// The kernel's name. Without a limit, also writes the kernels of derived arrays.
 static std::string beginPerSequence(Computation computation, Lowering &lowering) {
   std::string name = computation.getName().str();
   if (lowering.limit)

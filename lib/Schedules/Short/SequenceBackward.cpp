@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A warp, or a block, has all rows and keys of a sequence for its kv heads, so nothing is
-// added up across them and the order of sums is fixed. Where one SIMT tile has all rows, keys
-// and values are read once: dV is written in the walk that makes dQ and delta, and dK
-// follows from what rows weighed their keys by, which lanes have held. Where one tile has
-// them (`by_sequence`), everything is: dV and dK are products with what rows made of keys,
-// transposed. Elsewhere rows and then keys stay while the others pass by.
+// Backward kernels with a warp or a CTA for all rows and keys of a sequence and its kv heads, so that nothing is
+// accumulated across warps or CTAs and the order of sums is fixed. If one SIMT tile has all rows, keys and values are
+// read once: dV is stored in the loop that computes dQ and delta, and dK follows from probabilities cached in
+// registers. If one tile has all rows and keys (`cta_per_sequence`), dV and dK are products with P and dS transposed.
+// Otherwise two loops: stationary rows with streamed keys, then stationary keys with streamed rows.
 //
 #include "SequenceKernel.h"
 #include "SequenceTile.h"
@@ -27,12 +26,12 @@ public:
     if (headLoopOf(schedule) == 1)
       return computeAll();
     endsQ = findEnds(/*keys=*/false), endsKv = findEnds(/*keys=*/true);
-    // Blocks that run at the same time have heads that lie side by side.
+    // Adjacent CTAs have adjacent heads.
     kvHead = enterLoop("kv_head", kvHead, int64_t(problem.getKvHeads()), groups * kvHeads);
     h = group == 1 ? kvHead : math.named(math.mul(kvHead, group), "h");
     scope.head = h;
     computeAll();
-    BarrierOp::create(b, loc, /*warp=*/false); // places are the next heads'
+    BarrierOp::create(b, loc, /*warp=*/false); // shared memory is reused for the next heads
   }
 
 private:
@@ -40,7 +39,7 @@ private:
     findArrays();
     {
       OpBuilder::InsertionGuard guard(b);
-      if (isShort) { // others are other kernels'
+      if (isShort) { // other kernels compute longer sequences
         auto streamed = scf::IfOp::create(b, loc, math.value(*isShort));
         b.setInsertionPoint(streamed.thenBlock(), streamed.thenBlock()->begin());
       }
@@ -51,7 +50,7 @@ private:
   }
 
   void compute() {
-    // By what is expected, one tile or one SIMT tile has all rows.
+    // Is one tile or one SIMT tile expected to have all rows?
     bool tile = bool(tensorCores);
     if (!tile && !(group == 1 && problem.expectedQueries().value_or(1) <= schedule.getQTile())) {
       findKeys();
@@ -59,7 +58,7 @@ private:
     } else {
       int64_t keys = tile ? schedule.getKvTile() / kvHeads : keysInRegisters();
       Cond fits = math.logicalAnd(math.le(lenQ, schedule.getQueries()), math.le(scope.lenK, keys));
-      // Tests ask arrays about pairs behind the last ones, and find the last ones' entries if there are some.
+      // Masks read array entries also for positions beyond the last, clamped to the last entry, which has to exist.
       if (tile || !problem.getMask().operands().empty())
         fits = math.logicalAnd(fits, math.logicalAnd(math.lt(0, lenQ), math.lt(0, scope.lenK)));
       if (kvHeads > 1)
@@ -78,8 +77,8 @@ private:
     }
   }
 
-  /// Of kv heads that have a tile together, weights of other heads' pairs are 0, and 0 times a NaN or Inf is none: if
-  /// there is one, each head is on its own.
+  /// With packed kv heads, probabilities across heads are 0, but 0 times NaN or Inf is not: with a non-finite value
+  /// each head is computed by itself.
   void computeHeads(Cond fits) {
     auto together = scf::IfOp::create(b, NameLoc::get(b.getStringAttr("packed"), loc), TypeRange{b.getI1Type()},
                                       math.value(fits), /*addThenBlock=*/true, /*addElseBlock=*/true);
@@ -94,17 +93,17 @@ private:
     onlyIf(math.logicalNot(Cond::of(together.getResult(0))), [&] { eachKvHead([&] { computeInTwo(); }); });
   }
 
-  /// As many keys as rows hold weights of: all that are expected, in whole turns of the lanes.
+  /// The number of keys whose probabilities are cached: all expected ones, rounded up to whole lanes and tiles.
   int64_t keysInRegisters() {
     int64_t keys = std::clamp<int64_t>(problem.expectedKeys().value_or(16), 1, 64);
     return llvm::alignTo(keys, std::max<int64_t>(lanes, schedule.getKvTile()));
   }
 
   //===------------------------------------------------------------------===//
-  // Places
+  // Tiles
   //===------------------------------------------------------------------===//
 
-  // Of SIMT tiles, which beside a tile are for what does not fit it.
+  // SIMT tiles; with `cta_per_sequence` these are for sequences that do not fit the tile.
   int64_t rows() { return tensorCores ? 1 : schedule.getQTile(); }
   int64_t keys() { return tensorCores ? 1 : schedule.getKvTile(); }
   Value simtTile(const char *name, int64_t rows, int64_t cols, bool data) {
@@ -113,11 +112,10 @@ private:
   }
   Value scores(const char *name) { return place(name, SimtScoresType::get(b.getContext(), rows(), keys(), lanes)); }
 
-  /// Of a walk: rows, keys, and scores of both.
+  /// The tiles of a loop: rows, keys, and scores.
   struct Places {
     Value Q, dO, row, K, V, s, dp;
-    Value weighted; ///< probabilities times how scores change with products: another place than s if they do not change
-                    ///< alike
+    Value weighted; ///< probabilities times the modifiers' derivative; the same as s without modifiers that need it
   };
   Places declare() {
     Places p;
@@ -132,7 +130,7 @@ private:
   }
 
   //===------------------------------------------------------------------===//
-  // Pieces of a walk
+  // Parts of a loop
   //===------------------------------------------------------------------===//
 
   Value at(StringRef tensor, Value base, Index row) {
@@ -143,7 +141,7 @@ private:
     return AdvanceOp::create(b, loc, args["row_statistics"], offset);
   }
 
-  /// Rows from `q0` on, and what is known of them.
+  /// Loads the rows from `q0` on and their row statistics.
   void fetchRows(const Places &p, Index q0, bool withDelta) {
     Index row = math.add(firstQuery, q0);
     Value left = math.value(math.sub(lenQ, q0));
@@ -162,33 +160,33 @@ private:
     LoadRowsOp::create(b, loc, p.K, at("k", k, k0), stride("k"), left, /*dim=*/IntegerAttr());
     LoadRowsOp::create(b, loc, p.V, at("v", v, k0), stride("v"), left, /*dim=*/IntegerAttr());
   }
-  /// Probabilities, and gradients of them.
+  /// Computes P and dP.
   void weigh(Places &p, Index q0, Index k0) {
     KeyWalk walk(problem.getMask(), scope);
     WaitOp::create(
         b, loc, MmaAbtOp::create(b, loc, p.s, p.Q, p.K, problem.scaleOrDefault() < 0, /*recomputed=*/false).getToken());
     WaitOp::create(b, loc,
                    MmaAbtOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*recomputed=*/false).getToken());
-    auto keep = ApplyMaskOp::create(b, loc, p.s, math.value(q0), math.value(k0), /*turned=*/false);
-    buildTests(walk, keep.getBody());
+    auto mask = ApplyMaskOp::create(b, loc, p.s, math.value(q0), math.value(k0), /*transposed=*/false);
+    buildTests(walk, mask.getBody());
     becomeProbabilities(p, p.row, math.value(q0), math.value(k0));
-    drop(p.dp, math.value(q0), math.value(k0), draws, /*scaled=*/true);
+    drop(p.dp, math.value(q0), math.value(k0), dropoutState, /*scaled=*/true);
   }
-  /// dV, once nobody needs probabilities of dropped pairs any more.
+  /// Accumulates dV. Dropout overwrites the probabilities, so this is their last use.
   void addToValues(Places &p, Value dV, Index q0, Index k0) {
-    drop(p.s, math.value(q0), math.value(k0), draws, /*scaled=*/false);
+    drop(p.s, math.value(q0), math.value(k0), dropoutState, /*scaled=*/false);
     WaitOp::create(b, loc, MmaAtbOp::create(b, loc, dV, p.s, p.dO).getToken());
   }
 
-  /// Those of `p.s`; sets `p.weighted`.
+  /// Converts `p.s` to probabilities; sets `p.weighted`.
   void becomeProbabilities(Places &p, Value statistics, Value q0, Value k0) {
     auto op = ProbabilitiesOp::create(b, loc, p.s, statistics, q0, k0, /*weighted=*/Value(),
-                                      b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(),
+                                      b.getF64FloatAttr(scaleOfProducts()), /*transposed=*/UnitAttr(),
                                       /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
     Value place = p.weighted;
     p.weighted = p.s;
     OpBuilder before(op);
-    if (!writeModified(op, before, /*turned=*/false, isa<PairsType>(q0.getType()), /*wantsSlope=*/true))
+    if (!writeModified(op, before, /*transposed=*/false, isa<PairsType>(q0.getType()), /*wantsSlope=*/true))
       return;
     if (!place || place == p.s) {
       before.setInsertionPointAfter(p.s.getDefiningOp());
@@ -197,7 +195,7 @@ private:
     op.getWeightedMutable().assign(place);
     p.weighted = place;
   }
-  Value apart(const Places &p) { return p.weighted == p.s ? Value() : p.weighted; }
+  Value separateWeighted(const Places &p) { return p.weighted == p.s ? Value() : p.weighted; }
   void accumulate(Value acc, Value weights, Value rows) {
     WaitOp::create(b, loc, MmaAbOp::create(b, loc, acc, weights, rows, /*guarded=*/false, Value()).getToken());
   }
@@ -207,14 +205,14 @@ private:
   }
   FloatAttr factor() { return b.getF64FloatAttr(problem.scaleOrDefault()); }
 
-  /// dQ and delta of the rows from `q0` on; `each` gets the keys of a step.
+  /// Computes dQ and delta of the rows from `q0` on; calls `each` with the first key of each step.
   void walkKeys(Places &p, Value dQ, Value pK, Index q0, llvm::function_ref<void(Index)> each) {
     ClearOp::create(b, loc, dQ);
     ClearOp::create(b, loc, pK);
     loop("k0", 0, scope.lenK, keys(), [&](Index k0) {
       fetchKeys(p, k0);
       weigh(p, q0, k0);
-      AccumulateDeltaOp::create(b, loc, p.dp, p.s, p.row, apart(p));
+      AccumulateDeltaOp::create(b, loc, p.dp, p.s, p.row, separateWeighted(p));
       accumulate(dQ, p.dp, p.K);
       accumulate(pK, p.weighted, p.K);
       each(k0);
@@ -227,8 +225,8 @@ private:
   // The computation
   //===------------------------------------------------------------------===//
 
-  /// All rows, those of the heads of a group among them, and all keys are in one tile. Of several kv heads: are all
-  /// finite? Else nothing is written.
+  /// Computes all gradients of a sequence that fits one tile, with the packed query heads. With several kv heads it
+  /// returns whether all values are finite; otherwise nothing is stored.
   Value computeTile() {
     MLIRContext *context = b.getContext();
     int64_t rows = schedule.getQTile(), keys = schedule.getKvTile(), warps = schedule.getWarps();
@@ -271,30 +269,30 @@ private:
       ScaleOp::create(b, loc, p.Q, /*factor=*/llvm::APFloat(-1.0));
 
     Cond own = Cond::of(true);
-    auto look = [&](Value place) {
+    auto checkFinite = [&](Value place) {
       if (kvHeads > 1)
         own = math.logicalAnd(own, Cond::of(IsFiniteOp::create(b, loc, place).getFinite()));
     };
     wait(MmaAbtOp::create(b, loc, p.s, p.Q, p.K, /*negated=*/false, /*recomputed=*/false).getToken());
-    look(p.s);
+    checkFinite(p.s);
     Value q0 = pairs(heads, math.value(0), math.value(h));
     KeyWalk walk(problem.getMask(), scope);
     Value k0 = pairs(kvHeads, math.value(0), math.value(0));
-    auto keep = ApplyMaskOp::create(b, loc, p.s, q0, k0, /*turned=*/false);
-    buildTests(walk, keep.getBody());
+    auto mask = ApplyMaskOp::create(b, loc, p.s, q0, k0, /*transposed=*/false);
+    buildTests(walk, mask.getBody());
     becomeProbabilities(p, p.row, q0, math.value(0));
     wait(MmaAbtOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*recomputed=*/false).getToken());
-    look(p.dp);
-    // Scores and gradients of them are done with here, so that the sums have registers.
+    checkFinite(p.dp);
+    // dS is complete here, so that the products with it have registers.
     if (dropout) {
-      draws = findDropoutState(heads > 1);
-      drop(p.dp, q0, k0, draws, /*scaled=*/true);
+      dropoutState = findDropoutState(heads > 1);
+      drop(p.dp, q0, k0, dropoutState, /*scaled=*/true);
     }
-    SinglePassGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
-    look(p.s), look(p.dp); // lse, and what scores are made with
+    SinglePassGradsOp::create(b, loc, p.dp, p.s, p.row, separateWeighted(p));
+    checkFinite(p.s), checkFinite(p.dp); // catches non-finite LSE and array entries
     if (dropout)
-      drop(p.s, q0, k0, draws, /*scaled=*/false);
-    // Sums, a part of their columns at a time where registers are few.
+      drop(p.s, q0, k0, dropoutState, /*scaled=*/false);
+    // Results are computed in column parts where registers are few.
     int64_t parts = std::max<int64_t>(tensorCores.getColumnParts(), 1);
     auto inParts = [&](Value tile, Value to, int64_t cols, int64_t dim,
                        llvm::function_ref<void(Value, Value, int64_t)> make) {
@@ -315,8 +313,8 @@ private:
         StoreOp::create(b, loc, to, strideOf(tensor, kvHeads), acc, there, there, dim);
       });
     };
-    // What is rounded lies where V was, or what was rounded before. And without barriers the GPU's compiler would
-    // have all three sums in registers at once.
+    // Converted operands reuse the shared memory of V, or of the previous operand. Without barriers the compiler would
+    // keep all three accumulators in registers at once.
     Value finite;
     OpBuilder::InsertionGuard guard(b);
     if (kvHeads > 1) {
@@ -338,20 +336,20 @@ private:
               StoreOp::create(b, loc, to, strideOf("dq", heads), dQ, live, live, dim);
             });
     BarrierOp::create(b, loc, /*warp=*/false);
-    // Q has the sign of the scale by now.
+    // Q is negated already if the scale is negative.
     ofKeys("dK", dS, p.Q, colsQk, b.getF64FloatAttr(std::abs(scale)), "dk", problem.getDimQk());
     return finite;
   }
 
-  void computeAtOnce(int64_t held) {
+  void computeAtOnce(int64_t cachedKeys) {
     Places p = declare();
     scope.head = h;
     findKeys();
     Value dQ = simtTile("dQ", rows(), problem.getDimQk(), false),
           pK = simtTile("pK", rows(), problem.getDimQk(), false);
-    Value weights = place("probabilities", SimtProbabilitiesType::get(b.getContext(), rows(), held, lanes));
+    Value weights = place("probabilities", SimtProbabilitiesType::get(b.getContext(), rows(), cachedKeys, lanes));
     fetchRows(p, 0, /*withDelta=*/false);
-    draws = findDropoutState();
+    dropoutState = findDropoutState();
     Value dV = simtTile("dV", keys(), problem.getDimV(), false);
     walkKeys(p, dQ, pK, 0, [&](Index k0) {
       CacheProbabilitiesOp::create(b, loc, weights, p.weighted, p.dp, math.value(k0));
@@ -370,7 +368,7 @@ private:
     });
   }
 
-  /// The query heads of the kv head, one after the other.
+  /// Emits `body` in a loop over the query heads of the kv head.
   void eachHead(llvm::function_ref<void()> body) {
     Index first = h;
     if (group == 1) {
@@ -384,7 +382,7 @@ private:
     scope.head = h = first;
   }
 
-  /// The kv heads of the tile, one after the other.
+  /// Emits `body` in a loop over the packed kv heads.
   void eachKvHead(llvm::function_ref<void()> body) {
     if (kvHeads == 1) {
       findKeys();
@@ -403,7 +401,7 @@ private:
   void computeInTwo() {
     Places p = declare();
     eachHead([&] {
-      draws = findDropoutState();
+      dropoutState = findDropoutState();
       loop("q0", 0, lenQ, rows(), [&](Index q0) {
         Value dQ = simtTile("dQ", rows(), problem.getDimQk(), false),
               pK = simtTile("pK", rows(), problem.getDimQk(), false);
@@ -420,14 +418,14 @@ private:
       ClearOp::create(b, loc, dK);
       ClearOp::create(b, loc, dV);
       eachHead([&] {
-        draws = findDropoutState();
+        dropoutState = findDropoutState();
         loop("q0", 0, lenQ, rows(), [&](Index q0) {
           fetchRows(p, q0, /*withDelta=*/true);
           weigh(p, q0, k0);
           if (!dropout)
             addToValues(p, dV, q0, k0);
           GradScoresOp::create(b, loc, p.dp, p.weighted, p.row, /*slopes=*/Value(), /*by=*/FloatAttr(),
-                               /*turned=*/UnitAttr());
+                               /*transposed=*/UnitAttr());
           if (dropout)
             addToValues(p, dV, q0, k0);
           WaitOp::create(b, loc, MmaAtbOp::create(b, loc, dK, p.dp, p.Q).getToken());
@@ -440,8 +438,8 @@ private:
     });
   }
 
-  CtaPerSequenceAttr tensorCores = dyn_cast<CtaPerSequenceAttr>(schedule); ///< null: rows are dealt to lanes
-  Value draws;                                                             ///< what pairs are dropped by, if any are
+  CtaPerSequenceAttr tensorCores = dyn_cast<CtaPerSequenceAttr>(schedule); ///< null for SIMT rows
+  Value dropoutState;                                                      ///< null without dropout
 };
 
 } // namespace

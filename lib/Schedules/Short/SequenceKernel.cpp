@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where sequences are a few rows long, time is that of reading them. A warp owns rows of
-// one sequence, each of its groups of lanes a head of them; nobody waits for anybody. Where
-// rows are enough for matrix units, a block owns a tile of them (`by_sequence`). How long
-// sequences are expected to be says how many warps or blocks one gets; longer ones are as
-// right, each then takes several turns.
+// Forward kernels with a warp or a CTA for each sequence. Sequences of a few rows are bound by memory: a warp has rows
+// of one sequence, and each of its lane groups one head; no warp waits for another. With enough rows for tensor cores,
+// a CTA has a tile of them (`cta_per_sequence`). The expected length determines the number of warps or CTAs for each
+// sequence; they loop over the rows of longer ones.
 //
 #include "SequenceKernel.h"
 #include "Schedules/Common/ForwardBody.h"
@@ -14,7 +13,7 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-/// Heads, or groups of packed heads, that a warp has side by side.
+/// Heads, or groups of packed heads, of a warp: one for each lane group.
 static int64_t slotsOf(ScheduleInterface schedule) {
   auto simt = dyn_cast<SimtRowsAttr>(schedule);
   return simt ? 32 / simt.getLanes() : 1;
@@ -31,7 +30,7 @@ int64_t attn::kvHeadsOf(ProblemOp problem, ScheduleInterface schedule) {
 
 KernelGrid attn::sequenceGrid(ProblemOp problem, ScheduleInterface schedule) {
   int64_t heads = problem.getHeads() / schedule.getPackHeads();
-  // More than this are of no use to fill a chip, and warps without rows are not free.
+  // 256 suffice to fill a GPU, and warps without rows are not free.
   int64_t tiles =
       std::min<int64_t>(llvm::divideCeil(problem.expectedQueries().value_or(1), schedule.getQueries()), 256);
   KernelGrid grid;
@@ -52,32 +51,33 @@ public:
   void build() {
     declarePlaces();
     findUnit();
-    // Padding has to be written where there are no sequences, too.
+    // Padding is stored even without sequences.
     sequences = problem.getQLayout().isPacked() ? math.named(math.max(arg("batch"), 1), "sequences") : arg("batch");
-    auto exists = scf::IfOp::create(b, loc, math.value(math.lt(batch, sequences))); // the last block may have more
+    auto exists =
+        scf::IfOp::create(b, loc, math.value(math.lt(batch, sequences))); // the last CTA may have excess warps
     b.setInsertionPoint(exists.thenBlock(), exists.thenBlock()->begin());
     lenQ = args.contains("seqlen_q") ? arg("seqlen_q") : Index(0);
     findKeys();
     findRows();
     Index end = extent;
-    if (limit) // others are another kernel's
+    if (limit) // another kernel computes longer sequences
       end = math.named(math.select(limit->holds(math, lenQ, scope.lenK), extent, 0), "end");
     if (headLoopOf(schedule) == 1)
       return attendAll(end);
     if (problem.getQLayout().isPacked())
       findPadding();
-    // Blocks that run at the same time have heads that lie side by side.
+    // Adjacent CTAs have adjacent heads.
     h = enterLoop("head", h, int64_t(problem.getHeads()), groups * schedule.getPackHeads());
     findKvHead();
     attendAll(end);
   }
 
 private:
-  /// Lanes of a group that has a row.
+  /// Lanes that share a row.
   int64_t lanesOf() { return tensorCores ? 32 : cast<SimtRowsAttr>(schedule).getLanes(); }
   int64_t parts() { return tensorCores ? tensorCores.getColumnParts() : 0; }
 
-  /// To all rows up to `end`, and what there is of padding.
+  /// Attends all rows up to `end` and stores padding.
   void attendAll(Index end) {
     findArrays();
     keys = keyPointer("k"), values = keyPointer("v");
@@ -114,7 +114,7 @@ private:
     row = place("row", SimtSoftmaxStateType::get(context, rows, lanes));
   }
 
-  /// Warps, or blocks, that read the same keys follow each other, and so do those that read the same rows.
+  /// Finds the sequence and heads of the warp or CTA. Units that read the same keys, or the same rows, are adjacent.
   void findUnit() {
     Index unit = !tensorCores ? Index(Value(IndexOp::create(b, loc, IndexKind::global_warp)))
                               : Index(Value(IndexOp::block(b, loc)));
@@ -126,7 +126,7 @@ private:
     if (int64_t slots = slotsOf(schedule); slots > 1) {
       Value slot = IndexOp::laneGroup(b, loc, lanesOf());
       head = math.add(math.mul(group, slots), slot);
-      if (gridHeads() % slots) { // slots without a head read one and write nothing
+      if (gridHeads() % slots) { // lane groups without a head read the last one's rows and store nothing
         live = math.lt(head, gridHeads());
         head = math.min(head, gridHeads() - 1);
       }
@@ -134,7 +134,7 @@ private:
     h = math.named(firstHead(head), "h");
   }
 
-  /// Where the sequence's rows begin, and how many are to be written.
+  /// Finds the sequence's first row and how many rows to store.
   void findRows() {
     extent = lenQ;
     LayoutAttr layout = problem.getQLayout();
@@ -149,7 +149,7 @@ private:
 
   void attend() {
     origin = perRow(math.value(q0), math.value(h), "at");
-    draws = findDropoutState(schedule.getPackHeads() != 1);
+    dropoutState = findDropoutState(schedule.getPackHeads() != 1);
     Index queries = schedule.getQueries();
     Index rows = math.named(math.min(math.sub(lenQ, q0), queries), "rows");
     Index writeRows = extent == lenQ ? rows : math.named(math.min(math.sub(extent, q0), queries), "write_rows");
@@ -160,7 +160,7 @@ private:
     ClearOp::create(b, loc, row);
     if (extent == lenQ) {
       walkKeys(row0, rows);
-    } else { // rows of padding see nothing
+    } else { // padding rows see no keys
       OpBuilder::InsertionGuard guard(b);
       auto sees = scf::IfOp::create(b, loc, math.value(math.lt(0, rows)));
       b.setInsertionPoint(sees.thenBlock(), sees.thenBlock()->begin());
@@ -177,11 +177,11 @@ private:
   }
 
   //===------------------------------------------------------------------===//
-  // Keys that are expected to be one tile
+  // Sequences expected to have one KV tile
   //===------------------------------------------------------------------===//
 
-  /// Q, K and V are under way together. If all keys are there and finite, nothing but P is between two products: no
-  /// state is carried, nothing guarded. Else they are walked, a few at a time.
+  /// Copies Q, K and V together. If all keys fit the tile and V is finite, a single softmax runs between the two
+  /// products, without online state or guarded products. Otherwise loops over small KV tiles.
   void attendInParts(Index row0, Index rows, Index writeRows) {
     Value keysThere = math.value(math.mul(scope.lenK, kvHeads));
     Value tokens[] = {copyOnce(Q, rowPointer("q", row0, batch, h), strideOf("q"), rowsToDo(rows), problem.getDimQk()),
@@ -204,7 +204,7 @@ private:
     if (problem.hasLse())
       StoreLseOp::create(b, loc, lsePointer(row0, batch, h), /*sum=*/Value(), lseStride(), row, rowsToDo(rows),
                          rowsToDo(writeRows));
-    BarrierOp::create(b, loc, /*warp=*/false); // places are the next rows'
+    BarrierOp::create(b, loc, /*warp=*/false); // shared memory is reused for the next rows
   }
 
   void attendToAll(Index row0, Index rows, Index writeRows) {
@@ -213,23 +213,23 @@ private:
     double scale = modifyScores(product, 0);
     KeyWalk walk(problem.getMask(), scope);
     Value column0 = pairs(kvHeads, math.value(0), math.value(0));
-    auto keep = ApplyMaskOp::create(b, loc, s, origin, column0);
-    buildTests(walk, keep.getBody());
-    if (problem.getSinkAttr()) { // the first of all keys, while there is nothing to rescale
+    auto mask = ApplyMaskOp::create(b, loc, s, origin, column0);
+    buildTests(walk, mask.getBody());
+    if (problem.getSinkAttr()) { // before all keys, while there is nothing to rescale
       ClearOp::create(b, loc, acc);
       findSink();
       addSink(acc, row);
     }
     OnlineSoftmaxOp::create(b, loc, s, row, b.getF64FloatAttr(scale), /*repaired=*/UnitAttr());
     ReduceRowSumsOp::create(b, loc, row);
-    drop(s, origin, column0, draws, /*scaled=*/false);
+    drop(s, origin, column0, dropoutState, /*scaled=*/false);
     auto scores = cast<FragType>(s.getType());
     Value P = place("P", RegisterOperandType::get(b.getContext(), scores.getRows(), scores.getCols(),
                                                   problem.getDtype(), scores.getWarps()));
     ConvertOp::create(b, loc, P, s);
     int64_t width = cast<FragType>(acc.getType()).getCols();
     for (int64_t column = 0; column < width * parts();
-         column += width) { // no loop: the GPU's compiler would find too few registers
+         column += width) { // unrolled: in a loop ptxas runs out of registers
       ClearOp::create(b, loc, acc);
       WaitOp::create(b, loc,
                      MmaAbOp::create(b, loc, acc, P, columnsOf(V, column), /*guarded=*/false, Value()).getToken());
@@ -276,10 +276,10 @@ private:
   }
 
   //===------------------------------------------------------------------===//
-  // The walk over keys
+  // The KV loop
   //===------------------------------------------------------------------===//
 
-  /// Rows of the SIMT tile for so many queries; none in a slot without a head.
+  /// Tile rows for so many queries; none for a lane group without a head.
   Value rowsToDo(Index queries) {
     Index rows = math.mul(queries, schedule.getPackHeads());
     return math.value(live ? math.select(*live, rows, 0) : rows);
@@ -290,7 +290,8 @@ private:
   Value lseStride() { return perRow(wide(int64_t(1)), args["lse_head"]); }
 
   void walkKeys(Index row0, Index rows) {
-    if (Value copied = bring(Q, rowPointer("q", row0, batch, h), strideOf("q"), rowsToDo(rows), problem.getDimQk())) {
+    if (Value copied =
+            loadTile(Q, rowPointer("q", row0, batch, h), strideOf("q"), rowsToDo(rows), problem.getDimQk())) {
       WaitOp::create(b, loc, copied);
       if (problem.scaleOrDefault() < 0)
         ScaleOp::create(b, loc, Q, /*factor=*/llvm::APFloat(-1.0));
@@ -298,16 +299,16 @@ private:
     walkTiles({q0, math.add(q0, rows)}, schedule.getKvTile(), 0);
   }
 
-  /// In tiles of `columns` keys of all kv heads, for the results' columns from `part` on.
+  /// Loops over KV tiles of `columns` keys of all kv heads, for the results' columns from `part` on.
   void walkTiles(Interval queries, int64_t columns, Index part) {
     KeyWalk walk(problem.getMask(), scope);
     int64_t keysOfTile = columns / kvHeads;
     SmallVector<KeyRun> runs = walk.runs(math, queries, keysOfTile);
-    if (kvHeads > 1) // which never see all that is in a tile
+    if (kvHeads > 1) // packed kv heads never see a whole tile
       for (KeyRun &run : runs)
         for (SmallVector<int64_t> &tests : run.tests)
           tests = walk.numbers();
-    if (parts()) // registers are few, and code that hardly ever runs
+    if (parts()) // one segment: registers are few, and this code hardly ever runs
       for (KeyRun &run : runs)
         run.bounds = {run.bounds.front(), run.bounds.back()}, run.tests = {walk.numbers()};
     KvLoopOp loop = createLoop(runs);
@@ -320,38 +321,38 @@ private:
     Value left = math.value(math.mul(math.sub(scope.lenK, k0), kvHeads));
     auto fetch = [&](Value place, StringRef tensor, Value base, int64_t dim) {
       Value from = AdvanceOp::create(b, loc, base, mul(wide(k0), args[(tensor + "_row").str()]));
-      return bring(place, from, strideOfKeys(tensor), left, dim);
+      return loadTile(place, from, strideOfKeys(tensor), left, dim);
     };
     Value copied = fetch(K, "k", keys, problem.getDimQk());
     if (copied)
       WaitOp::create(b, loc, copied);
     else
-      fetch(V, "v", values, problem.getDimV()); // both under way before anything is computed
+      fetch(V, "v", values, problem.getDimV()); // K and V are both in flight before any computation
     bool negated = !tensorCores && problem.scaleOrDefault() < 0;
     WaitOp::create(b, loc, MmaAbtOp::create(b, loc, s, Q, K, negated, /*recomputed=*/false).getToken());
     double scale = modifyScores(loop, k0);
     Value column0 = pairs(kvHeads, math.value(k0), math.value(0));
-    auto keep = ApplyMaskOp::create(b, loc, s, origin, column0);
+    auto mask = ApplyMaskOp::create(b, loc, s, origin, column0);
     OnlineSoftmaxOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), /*rising=*/UnitAttr(),
                             /*repaired=*/UnitAttr());
-    drop(s, origin, column0, draws, /*scaled=*/false);
+    drop(s, origin, column0, dropoutState, /*scaled=*/false);
     if (copied)
       WaitOp::create(b, loc, fetch(V, "v", values, problem.getDimV()));
     Value read = !tensorCores ? V : columnsOf(V, part);
     WaitOp::create(b, loc, MmaAbOp::create(b, loc, acc, s, read, /*guarded=*/true, Value()).getToken());
     YieldOp::create(b, loc, ValueRange());
-    buildTests(walk, keep.getBody());
+    buildTests(walk, mask.getBody());
   }
 
-  /// Asks for rows; the token of those that are not for registers.
-  Value bring(Value place, Value from, Value stride, Value rows, int64_t dim) {
+  /// Loads rows; returns the token if they are copied to shared memory, null if to registers.
+  Value loadTile(Value place, Value from, Value stride, Value rows, int64_t dim) {
     if (tensorCores)
       return CopyAsyncOp::create(b, loc, place, from, stride, rows, dim, Value());
     LoadRowsOp::create(b, loc, place, from, stride, rows, /*dim=*/IntegerAttr());
     return {};
   }
 
-  /// Where the first sequence begins, and where the last one's rows end.
+  /// Loads the first row of the first sequence and the end of the last.
   void findPadding() {
     bool padded = problem.getQLayout().getPadded();
     Value offsets = args[padded ? "padded_offsets_q" : "cu_seqlens_q"];
@@ -360,14 +361,13 @@ private:
     endAll = math.named(load(offsets, arg("batch")), "end_all");
   }
 
-  /// Rows before the first and behind the last sequence, of which there may be many: shared
-  /// out among all warps of these heads.
+  /// Stores padding rows before the first and after the last sequence, distributed over all warps of these heads.
   void storePadding() {
     if (!endAll)
       findPadding();
     int64_t warps = tensorCores ? schedule.getWarps() : 1, lanes = lanesOf();
     Index own = math.add(math.mul(batch, tiles), tile), step = math.mul(sequences, tiles * warps);
-    if (warps > 1) // of this block
+    if (warps > 1) // of this CTA
       own = math.add(math.mul(own, warps), rem(Value(IndexOp::create(b, loc, IndexKind::global_warp)), warps));
     auto pad = [&](Index begin, Index end) {
       Value from = math.value(math.add(begin, own)), to = math.value(end), by = math.value(step);
@@ -381,21 +381,21 @@ private:
     pad(*endAll, arg("total_q"));
   }
 
-  std::optional<ShortLimit> limit; ///< none: of all sequences
-  int64_t groups;                  ///< of heads, one a warp or block
-  int64_t tiles;                   ///< warps or blocks that share the rows of a sequence
-  int64_t kvHeads;                 ///< side by side in a tile
-  CtaPerSequenceAttr tensorCores;  ///< null: rows are dealt to lanes
+  std::optional<ShortLimit> limit; ///< none: all sequences
+  int64_t groups;                  ///< groups of heads, one for each warp or CTA
+  int64_t tiles;                   ///< warps or CTAs that share the rows of a sequence
+  int64_t kvHeads;                 ///< packed into a tile
+  CtaPerSequenceAttr tensorCores;  ///< null for SIMT rows
   Value Q, K, V, acc, row;
-  Value keys, values;       ///< the sequence's first
-  std::optional<Cond> live; ///< does the slot have a head?
-  Index sequences = 0;      ///< that warps are for
-  Index tile = 0;           ///< number of the warp among those of its sequence and heads
+  Value keys, values;       ///< K and V of the sequence's first key
+  std::optional<Cond> live; ///< does the lane group have a head?
+  Index sequences = 0;      ///< sequences with warps or CTAs
+  Index tile = 0;           ///< index of the warp or CTA among those of its sequence and heads
   Index first = 0;          ///< the sequence's first row in its tensor
-  Index extent = 0;         ///< its rows, padding behind them included
-  Index q0 = 0;             ///< this turn's first row
-  std::optional<Index> beginAll,
-      endAll; ///< of the rows of sequences, once they are known; the first if there is padding
+  Index extent = 0;         ///< its rows with the padding after them
+  Index q0 = 0;             ///< the first row of this iteration
+  /// Begin and end of all sequences' rows, once known; the former with padding only.
+  std::optional<Index> beginAll, endAll;
 };
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ATTN_LIB_SCHEDULES_SEQUENCEKERNEL_H
-#define ATTN_LIB_SCHEDULES_SEQUENCEKERNEL_H
+#ifndef ATTN_LIB_SCHEDULES_SHORT_SEQUENCEKERNEL_H
+#define ATTN_LIB_SCHEDULES_SHORT_SEQUENCEKERNEL_H
 
 #include "Schedules/Common/Rules.h"
 
@@ -15,18 +15,17 @@ int64_t headLoopOf(tile::ScheduleInterface schedule);
 /// The grid of a kernel of `problem` with a CTA or a warp for each sequence.
 KernelGrid sequenceGrid(ProblemOp problem, tile::ScheduleInterface schedule);
 
-/// Writes the body of `kernel`, which has that grid: the program of one warp, for the
-/// query rows of a few heads of one sequence, or that of one block, for a tile of them. With a
-/// limit, of the sequences within it, and of the padding that belongs to none.
+/// Writes the body of `kernel`, which has that grid: the program of a warp for the query rows of a few heads of a
+/// sequence, or of a CTA for a tile of them. With a limit, for sequences within it and padding outside sequences.
 void writeSequenceKernel(ProblemOp problem, tile::KernelOp kernel, tile::ScheduleInterface schedule,
                          std::optional<ShortLimit> limit = std::nullopt);
 
-/// The same of a backward pass: all rows and keys of a sequence, one kernel for all gradients. With a limit its rows of
-/// dQ are the first of so many classes.
+/// Writes the backward kernel: all gradients of all rows and keys of a sequence. With a limit, its dQ rows are the
+/// first of `classesOfDq` classes.
 void writeSequenceBackward(BackwardOp backward, ProgramBuilder &program, llvm::StringRef name, llvm::StringRef target,
                            tile::ScheduleInterface schedule, std::optional<ShortLimit> limit, int64_t classesOfDq);
 
-/// The same for sm_90a, with `single_pass_backward` or `stationary_q_backward`: of sequences within the limit.
+/// The same for sm_90a, with `single_pass_backward` or `stationary_q_backward`, for sequences within the limit.
 void writeSinglePassBackward(BackwardOp backward, ProgramBuilder &program, llvm::StringRef name,
                              tile::ScheduleInterface schedule, ShortLimit limit, int64_t classesOfDq);
 
@@ -36,4 +35,4 @@ void lowerSequences(BackwardOp backward, tile::ScheduleInterface schedule, Lower
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_SEQUENCEKERNEL_H
+#endif // ATTN_LIB_SCHEDULES_SHORT_SEQUENCEKERNEL_H

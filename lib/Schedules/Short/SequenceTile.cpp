@@ -19,7 +19,7 @@ void SequenceTile::findUnit() {
   int64_t slots = 32 / lanes, heads = problem.getKvHeads();
   if (slots > 1) {
     head = math.add(math.mul(head, slots), Value(IndexOp::laneGroup(b, loc, lanes)));
-    if (heads % slots) // slots without a head compute the last one's, and write the same
+    if (heads % slots) // lane groups without a head compute the last one's and store the same values
       head = math.min(head, heads - 1);
   }
   kvHead = math.named(math.mul(head, kvHeads), "kv_head");
@@ -27,7 +27,7 @@ void SequenceTile::findUnit() {
   bool packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
   sequences = packed ? math.named(math.max(arg("batch"), 1), "sequences") : arg("batch");
   if (!warpSpecializationOf(
-          schedule)) { // with roles there are no more blocks, and what they send has to stand in no branch
+          schedule)) { // with roles, the grid has no extra CTAs, and publishing must not be in a branch
     auto exists = scf::IfOp::create(b, loc, math.value(math.lt(batch, sequences)));
     b.setInsertionPoint(exists.thenBlock(), exists.thenBlock()->begin());
   }
@@ -40,7 +40,7 @@ void SequenceTile::findUnit() {
     isShort = limit->holds(math, lenQ, scope.lenK);
 }
 
-/// Of a batch of 0 a packed side may have padding to write; a dense one has a length, and no rows.
+/// With a batch of 0, a packed side may still have padding to store, while a dense one has a length but no rows.
 void SequenceTile::leaveNoRowsWithoutSequences() {
   LayoutAttr q = problem.getQLayout(), kv = problem.getKLayout();
   auto orNone = [&](Index length) { return math.select(math.lt(0, arg("batch")), length, 0); };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The warp or block that has a sequence, for kv heads of its own: which, and the rows beside the sequence.
+// The warp or CTA of a sequence and of one or several kv heads: which sequence, and the padding beside it.
 //
-#ifndef ATTN_SCHEDULES_SEQUENCETILE_H
-#define ATTN_SCHEDULES_SEQUENCETILE_H
+#ifndef ATTN_LIB_SCHEDULES_SHORT_SEQUENCETILE_H
+#define ATTN_LIB_SCHEDULES_SHORT_SEQUENCETILE_H
 
 #include "Schedules/Common/SequenceBody.h"
 #include "Schedules/Common/SizeClasses.h"
@@ -14,31 +14,31 @@ class SequenceTile : protected SequenceBody {
 protected:
   SequenceTile(ProblemOp problem, tile::KernelOp kernel, std::optional<ShortLimit> limit);
 
-  /// The sequence and its heads, by the unit's number. What is built next is of units that have one.
+  /// Finds the sequence and heads of the warp or CTA. Code built afterwards is only for those that have a sequence.
   void findUnit();
-  /// In the branch that uses them: ahead of others, they would take registers there.
+  /// Computes base pointers in the branch that uses them, since they occupy registers.
   void findKeys() { k = keyPointer("k"), v = keyPointer("v"), dk = keyPointer("dk"), dv = keyPointer("dv"); }
   mlir::Value stride(llvm::StringRef tensor) { return args[(tensor + "_row").str()]; }
 
-  /// Of a packed side: where the next sequence begins, the first one, and where the last one's rows end.
+  /// For a packed side: the first row of the next sequence, of the first sequence, and the end of the last.
   struct Ends {
     Index behind = 0, beginAll = 0, endAll = 0;
   };
   std::optional<Ends> findEnds(bool keys);
-  /// Zeros for rows of a packed side, of tensors of so many columns, that belong to no sequence: behind this one, and,
-  /// shared out among all units of these heads, before the first and behind the last.
+  /// Stores zeros to rows of a packed side that belong to no sequence: padding after this sequence, and, distributed
+  /// over all units of these heads, rows before the first sequence and after the last. `tensors`: names and columns.
   void storePadding(bool keys, llvm::ArrayRef<std::pair<const char *, int64_t>> tensors);
 
-  std::optional<ShortLimit> limit; ///< none: of all sequences
-  std::optional<Cond> isShort;     ///< the sequence; none: all are this kernel's
+  std::optional<ShortLimit> limit; ///< none: all sequences
+  std::optional<Cond> isShort;     ///< whether the sequence is within `limit`; none without a limit
   tile::ScheduleInterface schedule;
-  int64_t groups;  ///< of kv heads, one a warp or block
-  int64_t kvHeads; ///< side by side in a tile
+  int64_t groups;  ///< groups of kv heads, one for each warp or CTA
+  int64_t kvHeads; ///< packed into a tile
   int64_t group;   ///< query heads of a kv head
   int64_t lanes;   ///< of a SIMT tile
   Index sequences = 0;
-  std::optional<Ends> endsQ, endsKv; ///< once they are known to all heads of the block
-  mlir::Value k, v, dk, dv;          ///< the sequence's first
+  std::optional<Ends> endsQ, endsKv; ///< computed once for all heads of the CTA
+  mlir::Value k, v, dk, dv;          ///< the sequence's first rows
 
 private:
   void leaveNoRowsWithoutSequences();
@@ -46,4 +46,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_SCHEDULES_SEQUENCETILE_H
+#endif // ATTN_LIB_SCHEDULES_SHORT_SEQUENCETILE_H

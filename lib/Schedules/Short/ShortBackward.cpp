@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `single_pass_backward` and `stationary_q_backward`: gradients of sequences that a CTA has as a whole, on Hopper.
-// Measured on an H100 (docs/Schedules/trials/short-sequences.md).
+// `single_pass_backward` and `stationary_q_backward`: gradients with one CTA for each sequence, on Hopper. Measured on
+// an H100 (docs/Schedules/trials/short-sequences.md).
 //
 #include "ShortBackward.h"
 #include "Schedules/Common/Registry.h"
@@ -24,7 +24,7 @@ int64_t attn::keysOfAll(ScheduleInterface schedule) {
 }
 
 int64_t attn::bytesOfStationaryQ(ProblemOp problem, StationaryQBackwardAttr schedule, bool outputs) {
-  constexpr int64_t chunk = 64; // columns that a TMA box has; tiles of P and dS have one
+  constexpr int64_t chunk = 64; // columns of a TMA box, and of tiles of P and dS
   int64_t ofQk = llvm::alignTo(problem.getDimQk(), chunk), ofV = llvm::alignTo(problem.getDimV(), chunk),
           rows = schedule.getQTile();
   return 2 * ((ofQk + ofV) * (schedule.getQStages() * rows + schedule.getStages() * schedule.getKvTile()) +
@@ -33,15 +33,15 @@ int64_t attn::bytesOfStationaryQ(ProblemOp problem, StationaryQBackwardAttr sche
 
 bool attn::loadsOutputs(ProblemOp problem, ScheduleInterface schedule) {
   if (problem.dropoutInForce() &&
-      dividesRows(problem.getMask())) // 160 and 176 rows of 64 columns have no register for one more ring
+      dividesRows(problem.getMask())) // 160 and 176 rows of 64 columns leave no register for another ring
     return false;
   auto stationary = llvm::cast<StationaryQBackwardAttr>(schedule);
   return bytesOfStationaryQ(problem, stationary, /*outputs=*/true) <=
          TargetInfo::get("sm_90a")->roomForTiles() / stationary.getBlocks();
 }
 
-/// May a CTA have all pairs of a sequence? Where both sides are packed or both dense, nothing modifies scores, masks
-/// have no lists of blocks, each head has keys of its own, and results have registers: for dims to 128.
+/// Can a CTA compute a whole sequence? Requires both sides packed or both dense, no modifiers, no block maps, one kv
+/// head for each head, and head dims to 128, whose results fit registers.
 static bool isPossible(ProblemOp problem) {
   bool lists =
       llvm::any_of(problem.getMask().operands(), [](const MaskOperand &array) { return array.lists.has_value(); });
@@ -49,19 +49,19 @@ static bool isPossible(ProblemOp problem) {
          !lists && problem.getHeads() == problem.getKvHeads() && widthOf(problem) <= 128;
 }
 
-/// To draw random numbers takes registers that other masks' tests have.
+/// Masks that leave registers for dropout.
 static bool isPlain(MaskInterface mask) {
   auto causal = llvm::dyn_cast<CausalMaskAttr>(mask);
   return llvm::isa<FullMaskAttr>(mask) || (causal && causal.getDiagonal() == Diagonal::top_left);
 }
 
-/// More than 64 rows and keys, in a tile that these fill, or, where no max_seqlen says that all do, the largest. Second
-/// stages for all pay where shared memory has room for them.
+/// For more than 64 rows and keys: a tile that they fill, or without max_seqlen the largest. Second stages for all
+/// operands pay where shared memory has room for them.
 static ScheduleInterface chooseSinglePass(ProblemOp problem, Lengths lengths, const TargetInfo &target) {
   constexpr int64_t most = 128;
   if (!problem.getMaxSeqlenQ())
     lengths = {most, most};
-  int64_t qTile = llvm::alignTo(lengths.queries, 16), kvTile = llvm::alignTo(lengths.keys, 16); // from 80 on
+  int64_t qTile = llvm::alignTo(lengths.queries, 16), kvTile = llvm::alignTo(lengths.keys, 16); // 80 at least
   if (problem.dropoutInForce() &&
       (!isPlain(problem.getMask()) || (widthOf(problem) > 96 && std::max(qTile, kvTile) > 112)))
     return {};
@@ -74,8 +74,8 @@ static ScheduleInterface chooseSinglePass(ProblemOp problem, Lengths lengths, co
                                      bytes(2, 2) <= target.roomForTiles() ? 2 : 1, /*q_stages=*/2);
 }
 
-/// Have warpgroups registers for so many stationary rows? For wide heads random numbers and tests of masks of many
-/// parts leave none, if not each then both. With two blocks of rows a division is as much as many parts.
+/// Do registers suffice for so many stationary rows? For wide heads neither dropout nor masks of many terms fit, or not
+/// both. With two row blocks a division counts as many terms.
 static bool fits(ProblemOp problem, int64_t rows) {
   int64_t dim = widthOf(problem);
   bool draws = problem.dropoutInForce().has_value(),
@@ -83,7 +83,7 @@ static bool fits(ProblemOp problem, int64_t rows) {
   return dim <= 96 || rows <= 144 || (dim <= 112 ? isSimple || !draws : isSimple && !draws);
 }
 
-/// More than 128 rows or keys: K/V tiles are of 64 keys, or of 48 where these fill better.
+/// For more than 128 rows or keys: K/V tiles of 64 keys, or of 48 where sequences fill these better.
 static ScheduleInterface chooseStationaryQ(ProblemOp problem, Lengths lengths, const TargetInfo &target) {
   constexpr int64_t least = 144, mostOfThree = 192, most = 256;
   int64_t longer = std::max(lengths.queries, lengths.keys);
@@ -93,15 +93,15 @@ static ScheduleInterface chooseStationaryQ(ProblemOp problem, Lengths lengths, c
   int64_t kvTile = lengths.keys <= 144 && llvm::alignTo(lengths.keys, 48) < llvm::alignTo(lengths.keys, 64) ? 48 : 64;
   bool three = qTile <= mostOfThree;
   if (three && widthOf(problem) > 64 &&
-      (qTile > least || kvTile > 48)) // between them ptxas finds fewer registers, and it would win little
+      (qTile > least || kvTile > 48)) // sizes between leave ptxas fewer registers for little gain
     qTile = mostOfThree;
   if (!fits(problem, qTile))
     return {};
   int64_t tiles = llvm::divideCeil(lengths.keys, kvTile);
   auto schedule =
       StationaryQBackwardAttr::get(problem.getContext(), qTile, kvTile, tiles, /*warps=*/three ? 12 : 8, /*blocks=*/1);
-  // What the next sequence needs is loaded ahead of it where there is room: O first, then rows, and as many keys as a
-  // sequence has.
+  // The next sequence's operands are prefetched where shared memory has room: O first, then Q and dO, and as many K/V
+  // tiles as a sequence has.
   const std::pair<int64_t, int64_t> slots[] = {{tiles, 2}, {tiles, 1}, {2, 1}, {1, 1}};
   for (auto [stages, qStages] : slots)
     if (auto early = schedule.withStages(stages).withQStages(qStages); loadsOutputs(problem, early))
@@ -117,7 +117,7 @@ ScheduleInterface attn::chooseShortOnHopper(BackwardOp backward, const TargetInf
       !showsIntervals(mask) || isCostly(problem))
     return {};
   Lengths lengths = {*problem.expectedQueries(), *problem.expectedKeys()};
-  // Dense rows that a CTA of five warps has leave little to win.
+  // For dense rows that a CTA of five warps can have, there is little to gain.
   int64_t least = widthOf(problem) <= 64 && !problem.getQLayout().isPacked() ? 80 : 64;
   int64_t longer = std::max(lengths.queries, lengths.keys);
   if (std::min(lengths.queries, lengths.keys) <= least || longer > 256)
@@ -126,7 +126,7 @@ ScheduleInterface attn::chooseShortOnHopper(BackwardOp backward, const TargetInf
 }
 
 namespace {
-/// Both attributes: they differ in what stays in a CTA.
+/// The schedule of both attributes.
 class ShortBackwardOnHopper : public Schedule {
 public:
   bool owns(mlir::Attribute schedule) const override {

@@ -2,21 +2,21 @@
 //
 // Backward passes of short sequences on Hopper: `single_pass_backward` and `stationary_q_backward`.
 //
-#ifndef ATTN_LIB_SCHEDULES_SHORTBACKWARD_H
-#define ATTN_LIB_SCHEDULES_SHORTBACKWARD_H
+#ifndef ATTN_LIB_SCHEDULES_SHORT_SHORTBACKWARD_H
+#define ATTN_LIB_SCHEDULES_SHORT_SHORTBACKWARD_H
 
 #include "attn/Schedules/AttnToTile.h"
 
 namespace attn {
 
-/// Keys of the longest sequence that a CTA has.
+/// Keys of the longest sequence that a CTA can have.
 int64_t keysOfAll(tile::ScheduleInterface schedule);
-/// Bytes of shared memory with stationary queries, without barriers: with or without a slot for O, of which delta is
-/// made.
+/// Bytes of shared memory with stationary queries, without barriers. `outputs`: with a stage for O, from which delta is
+/// computed.
 int64_t bytesOfStationaryQ(ProblemOp problem, tile::StationaryQBackwardAttr schedule, bool outputs);
-/// Is O loaded as dO is, since there is room? Otherwise consumers read it from global memory.
+/// Is O loaded into shared memory, like dO, if there is room? Otherwise consumers read it from global memory.
 bool loadsOutputs(ProblemOp problem, tile::ScheduleInterface schedule);
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_SHORTBACKWARD_H
+#endif // ATTN_LIB_SCHEDULES_SHORT_SHORTBACKWARD_H

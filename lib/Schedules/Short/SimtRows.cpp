@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `simt_rows`: rows dealt to groups of lanes (docs/Schedules/simt_rows.md).
+// `simt_rows`: rows distributed over lane groups (docs/Schedules/simt_rows.md).
 //
 #include "Schedules/Common/Registry.h"
 #include "Schedules/Common/Rules.h"
@@ -10,31 +10,31 @@
 using namespace attn;
 using namespace attn::tile;
 
-/// A CPU's thread is a warp of one group.
+/// On a CPU, a thread is a warp with one lane group.
 static SimtRowsAttr onHost(SimtRowsAttr schedule) { return schedule.withLanes(32).withWarps(1).withBlocks(1); }
 
-// Measured on an H200. Four keys under way at once, two of them by each lane, are enough with as many warps as
-// registers allow; more lose to fewer warps.
+// Measured on an H200. Four keys in flight, two for each lane, are enough with as many warps as registers allow; more
+// cost warps and are slower.
 SimtRowsAttr attn::simtRowsFor(ProblemOp problem, const TargetInfo &target) {
   int64_t dim = widthOf(problem);
   bool single = dependsOnHead(problem.getMask()); // a warp has one head
   int64_t lanes = single ? 32 : std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32),
           own = llvm::divideCeil(dim / 8, lanes);
-  // Rows of a group of lanes share what they read; each costs 16 registers a chunk.
+  // Rows of a lane group share loaded keys; each row costs 16 registers for each chunk of columns.
   int64_t most = own == 1 ? 4 : 2, group = groupOf(problem), pack = 1;
   for (int64_t heads = 2; heads <= most; ++heads)
     if (group % heads == 0 && !single)
       pack = heads;
   int64_t queries = std::clamp<int64_t>(most / pack, 1, problem.expectedQueries().value_or(1));
   int64_t rows = pack * queries, keys = std::min<int64_t>(4, problem.expectedKeys().value_or(4));
-  int64_t blocks = rows * own == 1 ? 10 : rows * own == 2 ? 6 : 4; // of four warps
+  int64_t blocks = rows * own == 1 ? 10 : rows * own == 2 ? 6 : 4; // CTAs of four warps
   auto schedule = SimtRowsAttr::get(problem.getContext(), rows, keys, lanes, /*warps=*/4, blocks, pack);
   return target.isHost() ? onHost(schedule) : schedule;
 }
 
-// Measured on an H200. With one row a group of lanes, a key at a time leaves registers for 32 warps, and these for what
-// is under way. Where rows have to be read again for each key, two of them and two keys; a pair of a row and a key then
-// takes 0.13 ns, and kernels on tiles of a grid 60 ns a sequence and head.
+// Measured on an H200. With one row for each lane group, one key at a time leaves registers for 32 warps and for loads
+// in flight. Where rows have to be reloaded for each key, two rows and two keys at a time; a score then takes 0.13 ns,
+// and kernels on tiles of a grid take 60 ns for each sequence and head.
 SimtRowsAttr attn::simtRowsFor(BackwardOp backward, const TargetInfo &target) {
   ProblemOp problem = backward.getProblemOp();
   std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
@@ -44,8 +44,8 @@ SimtRowsAttr attn::simtRowsFor(BackwardOp backward, const TargetInfo &target) {
     return SimtRowsAttr::get(problem.getContext(), rows, /*keys=*/4, /*lanes=*/32, /*warps=*/1, /*blocks=*/1);
   bool lean = groupOf(problem) == 1 && problem.getModifiers().empty() && !problem.getQLayout().getPadded() &&
               !problem.getKLayout().getPadded() &&
-              llvm::isa<FullMaskAttr>(problem.getMask()); // what more there is takes registers
-  // Lanes hold two numbers of each key; strides of dense layouts take registers, too.
+              llvm::isa<FullMaskAttr>(problem.getMask()); // masks and modifiers take registers
+  // Lanes cache two values for each key; strides of dense layouts take registers, too.
   int64_t held = 2 * llvm::divideCeil(keys.value_or(1), lanes),
           each = llvm::alignTo((problem.getQLayout().isPacked() ? 60 : 72) + held, 8);
   int64_t most = rows == 2 || own == 2 ? 4 : lean ? 8 : 6, blocks = std::clamp<int64_t>(65536 / 128 / each, 1, most);
@@ -65,7 +65,7 @@ public:
     auto simt = llvm::cast<SimtRowsAttr>(schedule);
     if (simt.getKeys() > 1)
       return simt.withKeys(simt.getKeys() / 2);
-    // Registers for more of each CTA.
+    // Fewer co-resident CTAs, with more registers for each.
     return simt.getBlocks() == 1 ? SimtRowsAttr() : simt.withBlocks(simt.getBlocks() * 3 / 4);
   }
 

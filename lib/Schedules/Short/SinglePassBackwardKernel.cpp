@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradients of short sequences on Hopper: a block has a sequence's and a head's rows and keys, and makes all three
-// results of them, so that nothing is added up in memory, and no kernel is ahead of this one or behind it
-// (docs/Schedules/single_pass_backward.md). Where pairs are one tile, it looks at all of them in one go, and delta is a
-// sum over a row in registers. Of more rows, warpgroups have all at rest, and keys pass by; what these get is complete
-// with each tile of them. Longer sequences have the kernels on tiles (SizeClasses.h).
+// Gradients of short sequences on Hopper: one CTA has all rows and keys of a sequence and head and computes dQ, dK and
+// dV in one kernel, without accumulation in global memory or preprocess and postprocess kernels
+// (docs/Schedules/single_pass_backward.md). Sequences of one tile are computed in a single pass, with delta as a row
+// sum in registers. With more than 128 rows or keys, Q and dO are stationary and K/V tiles are streamed past them; dK
+// and dV of each K/V tile are complete when the next one begins. Longer sequences have the kernels on tiles
+// (SizeClasses.h).
 //
 #include "SequenceKernel.h"
 #include "SequenceTile.h"
@@ -16,7 +17,7 @@ using namespace attn::tile;
 
 namespace {
 
-constexpr int64_t rowsOfGroup = 64; ///< of a warpgroup
+constexpr int64_t rowsOfGroup = 64; ///< rows of a warpgroup
 
 class SinglePassBackwardKernel : SequenceTile {
 public:
@@ -29,11 +30,11 @@ public:
     scope.head = h;
     findArrays();
     Index writtenQ = findWritten(/*ofKeys=*/false), writtenKv = findWritten(/*ofKeys=*/true);
-    onlyIf(computes(), [&] { passes ? passBy(writtenQ, writtenKv) : lookAtOnce(writtenQ, writtenKv); });
+    onlyIf(computes(), [&] { streamsKeys ? streamKeys(writtenQ, writtenKv) : computeSinglePass(writtenQ, writtenKv); });
   }
 
 private:
-  /// Of fragments: those of the last warps may be nobody's.
+  /// Rows of fragments; the last warps may have none of the sequence's.
   int64_t rowsOfAll() { return 16 * schedule.getWarps(); }
   int64_t keys() { return keysOfAll(schedule); }
 
@@ -44,9 +45,9 @@ private:
     Q = shared("Q", rows, colsQk, /*isBox=*/true), dO = shared("dO", rows, colsV, /*isBox=*/true);
     K = shared("K", int64_t(schedule.getKvTile()), colsQk, /*isBox=*/true),
     V = shared("V", int64_t(schedule.getKvTile()), colsV, /*isBox=*/true);
-    if (!passes)
+    if (!streamsKeys)
       dO.getDefiningOp<AllocOp>().setSlots(roles.getStages());
-    if (passes && loadsOutputs(problem, schedule)) {
+    if (streamsKeys && loadsOutputs(problem, schedule)) {
       O = shared("O", rows, colsV, /*isBox=*/true);
       O.getDefiningOp<AllocOp>().setSlots(1);
     }
@@ -57,26 +58,27 @@ private:
                    RingType::get(context, slots,
                                  SharedType::get(context, rows, columns, problem.getDtype(), SharedType::swizzled)));
     };
-    if (passes)
+    if (streamsKeys)
       P = ring("P", 1, 64), dS = ring("dS", 1, 64);
     else
-      turned = ring("transposed", 2, rowsOfAll()); // a warpgroup has 64 keys of its transpose
+      transposed = ring("transposed", 2, rowsOfAll()); // a warpgroup reads 64 keys of its transpose
   }
-  /// In registers, declared where they are needed.
+  /// A fragment, declared where it is used.
   Value frag(const char *name, int64_t cols) {
     return place(name, FragType::get(b.getContext(), rowsOfAll(), cols, schedule.getWarps()));
   }
 
-  /// Are there rows and keys? Without either all results are 0, and a tensor without rows has none to bring.
+  /// Does the sequence have both rows and keys? Otherwise all gradients are 0, and a tensor without rows must not be
+  /// loaded.
   Cond computes() { return math.logicalAnd(*isShort, math.logicalAnd(math.lt(0, lenQ), math.lt(0, scope.lenK))); }
 
-  /// Of a side, how many rows of the sequence's this block writes with what it computes: those that are there, and
-  /// padding behind them. Zeros beyond the tile, of rows or keys without the other, before the first sequence and
-  /// behind the last are written here.
+  /// Returns how many rows of one side the CTA stores with its results: the sequence's, and padding within the tile.
+  /// Other zeros are stored here: beyond the tile, of a sequence without rows or keys, before the first sequence and
+  /// after the last.
   Index findWritten(bool ofKeys) {
-    int64_t step = schedule.getQTile(); // of `tile.store_padding`, on both sides
+    int64_t step = schedule.getQTile(); // rows of a `tile.store_padding`, on both sides
     Index rows = ofKeys ? Index(keys()) : Index(schedule.getQTile());
-    if (passes && ofKeys)
+    if (streamsKeys && ofKeys)
       rows = math.mul(math.ceilDiv(scope.lenK, schedule.getKvTile()), schedule.getKvTile());
     Index own = ofKeys ? firstKey : firstQuery, length = ofKeys ? scope.lenK : lenQ;
     auto pad = [&](Index first, Index count) {
@@ -88,19 +90,19 @@ private:
       zeros("dk", kvHead, problem.getDimQk());
       zeros("dv", kvHead, problem.getDimV());
     };
-    auto share = [&](StringRef name, Index begin, Index end) {
+    auto padRange = [&](StringRef name, Index begin, Index end) {
       sharePadding(name, begin, end, /*tiles=*/1, /*number=*/0, step, pad);
     };
     Index extent = length;
     if (std::optional<Ends> ends = findEnds(ofKeys)) {
-      share("padding_end", ends->endAll, extentOf(ofKeys));
+      padRange("padding_end", ends->endAll, extentOf(ofKeys));
       if (layoutOf(ofKeys).getPadded()) {
-        share("before", 0, ends->beginAll);
+        padRange("before", 0, ends->beginAll);
         extent = math.sub(ends->behind, own);
       }
     }
     extent = math.named(math.select(*isShort, extent, 0),
-                        ofKeys ? "extent_kv" : "extent_q"); // longer ones are other kernels'
+                        ofKeys ? "extent_kv" : "extent_q"); // other kernels compute longer sequences
     loop("i", math.select(computes(), rows, 0), extent, step,
          [&](Index i) { pad(math.add(own, i), math.min(math.sub(extent, i), step)); });
     return math.min(extent, rows);
@@ -108,7 +110,8 @@ private:
 
   void wait(Value token) { WaitOp::create(b, loc, token); }
 
-  /// Of rows from `first` on. `dlse` ahead of the products: beside one, ptxas has no registers for it and a test.
+  /// Loads row statistics of the rows from `first` on. `dlse` precedes the products: beside one, ptxas lacks registers
+  /// for it and a mask.
   Value loadStatistics(int64_t first = 0) {
     Index row = math.add(firstQuery, first);
     Value gradLse = args.contains("dlse") ? statisticPointer("dlse", row, batch, h) : Value();
@@ -121,30 +124,31 @@ private:
   Value multiply(Value s, Value q, Value k, bool negated = false, IntegerAttr first = {}) {
     return MmaAbtOp::create(b, loc, s, q, k, negated, /*recomputed=*/false, first).getToken();
   }
-  /// Scores of rows from `q0`, and keys from `k0` on, become probabilities. `seeAll`: rows see all keys that are there.
+  /// Converts scores of the rows from `q0` and keys from `k0` on to probabilities. `seeAll`: the mask hides no key that
+  /// exists.
   void becomeProbabilities(KeyWalk &walk, Value s, Value stats, int64_t q0, Index k0, int64_t keys, Cond seeAll) {
     Cond tested = math.logicalOr(math.logicalNot(seeAll), math.lt(math.sub(scope.lenK, k0), keys));
     auto test = [&] {
-      auto keep = ApplyMaskOp::create(b, loc, s, math.value(q0), math.value(k0), /*turned=*/false);
-      buildTests(walk, keep.getBody());
+      auto mask = ApplyMaskOp::create(b, loc, s, math.value(q0), math.value(k0), /*transposed=*/false);
+      buildTests(walk, mask.getBody());
     };
     if (tested.isConstant())
       test();
     else
       onlyIf(tested, test);
     ProbabilitiesOp::create(b, loc, s, stats, math.value(q0), math.value(k0), /*weighted=*/Value(),
-                            b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(),
+                            b.getF64FloatAttr(scaleOfProducts()), /*transposed=*/UnitAttr(),
                             /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
-    drop(s, math.value(q0), math.value(k0), findDropoutState(), /*scaled=*/false, /*turned=*/false, /*marks=*/true);
+    drop(s, math.value(q0), math.value(k0), findDropoutState(), /*scaled=*/false, /*transposed=*/false, /*marks=*/true);
   }
   void becomeGradients(Value dp, Value s, Value stats, bool known) {
     SinglePassGradsOp::create(b, loc, dp, s, stats, /*weighted=*/Value(),
                               dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), known);
   }
 
-  void lookAtOnce(Index writtenQ, Index writtenKv) {
+  void computeSinglePass(Index writtenQ, Index writtenKv) {
     Value s = frag("s", keys()), dp = frag("dp", keys());
-    // In the order in which their slots get free.
+    // In the order in which their stages are released.
     Value copiedQ = copyBox(Q, "q", firstQuery, h, lenQ), copiedV = copyBox(V, "v", firstKey, kvHead, scope.lenK);
     Value copiedDo = copyBox(dO, "do", firstQuery, h, lenQ), copiedK = copyBox(K, "k", firstKey, kvHead, scope.lenK);
     Value stats = loadStatistics();
@@ -156,7 +160,7 @@ private:
       wait(copiedV);
       grads = multiply(dp, dO, V);
     };
-    if (!dropout) // to draw random numbers takes the registers that gradients have
+    if (!dropout) // dropout needs the registers of dP
       beginGrads();
     wait(scores);
     KeyWalk walk(problem.getMask(), scope);
@@ -166,16 +170,16 @@ private:
     wait(grads);
     becomeGradients(dp, s, stats, /*known=*/false);
 
-    // Each sum beside the stores of the one before.
+    // Each product runs under the stores of the previous result.
     Value weights = place("probabilities", RegisterOperandType::get(b.getContext(), rowsOfAll(), keys(),
                                                                     problem.getDtype(), schedule.getWarps()));
     ConvertOp::create(b, loc, weights, s, /*at_once=*/true);
-    Value probabilities = StoreAndSyncOp::create(b, loc, turned, weights).getTile();
+    Value probabilities = StoreAndSyncOp::create(b, loc, transposed, weights).getTile();
     ConvertOp::create(b, loc, weights, dp, /*at_once=*/true);
     Value dV = frag("dV", sumColumns(problem.getDimV()));
     Value sumV = MmaAtbOp::create(b, loc, dV, probabilities, dO).getToken();
-    wait(sumV); // all are done with what was shared, before the next is
-    Value gradScores = StoreAndSyncOp::create(b, loc, turned, weights).getTile();
+    wait(sumV); // all warps have read P before dS is stored
+    Value gradScores = StoreAndSyncOp::create(b, loc, transposed, weights).getTile();
     Value dQ = frag("dQ", llvm::alignTo(problem.getDimQk(), 16));
     ClearOp::create(b, loc, dQ);
     Value sumQ = MmaAbOp::create(b, loc, dQ, weights, K, /*guarded=*/false, Value()).getToken();
@@ -191,11 +195,10 @@ private:
     storeSum("dk", dK, firstKey, kvHead, scope.lenK, writtenKv, problem.getDimQk());
   }
 
-  /// dV and dK of a tile of keys, which are 64 rows of each, from blocks of 64 queries: warpgroups deal out pieces of
-  /// their columns, and a tile later each has those of the one before it, so that what is left over is not the same
-  /// one's for good.
+  /// dV and dK of a KV tile of 64 keys, summed over 64-row query blocks. Warpgroups take slices of their columns in
+  /// rotation, shifted with each KV tile, so that the remaining slices do not always go to the same warpgroup.
   void sumPieces(Index tile, Interval blocks, Index firstRow, Index rows, Index written) {
-    // Wide ones read P and dS less often. With two blocks of rows, more registers for them cost as much as that wins.
+    // Wide slices read P and dS less often. With two row blocks, registers for wide slices cost as much as that gains.
     int64_t groups = schedule.getWarps() / 4,
             columns = groups == 3 && std::min(problem.getDimQk(), problem.getDimV()) > 64 ? 128 : 64;
     int64_t pieces = llvm::divideCeil(problem.getDimV(), columns) + llvm::divideCeil(problem.getDimQk(), columns);
@@ -210,7 +213,7 @@ private:
                                  math.value(piece), math.value(blocks.lo), math.value(blocks.hi))
                .getToken());
       Value more = math.value(math.lt(math.add(piece, groups), pieces));
-      for (Value ring : {P, dS}) // what is stored is nobody else's business
+      for (Value ring : {P, dS}) // released before the store, which needs neither ring
         ConsumerReleaseOp::early(b, loc, ring, more);
       Value dv = rowPointer("dv", firstRow, batch, kvHead), dk = rowPointer("dk", firstRow, batch, kvHead);
       StoreSliceOp::create(b, loc, ValueRange{dv, dk}, ValueRange{stride("dv"), stride("dk")}, sum, math.value(piece),
@@ -222,20 +225,20 @@ private:
       ConsumerReleaseOp::create(b, loc, ring);
   }
 
-  /// As many rows as warps have at a time, from `first` on, and what stays with them.
+  /// A block of the rows that all warps process at a time, with its register state.
   struct Rows {
     int64_t first;
     Value stats, dQ;
   };
-  void passBy(Index writtenQ, Index writtenKv) {
+  void streamKeys(Index writtenQ, Index writtenKv) {
     int64_t step = schedule.getKvTile();
-    Value copiedO = O ? copyBox(O, "o", firstQuery, h, lenQ)
-                      : Value(); // the first to be there, since its slot is the first to be free
+    Value copiedO =
+        O ? copyBox(O, "o", firstQuery, h, lenQ) : Value(); // O first: its stage is the first to be released
     Value copiedQ = copyBox(Q, "q", firstQuery, h, lenQ), copiedDo = copyBox(dO, "do", firstQuery, h, lenQ);
-    SmallVector<Rows> atRest;
-    SmallVector<Value> outputs; // under way while dO is
+    SmallVector<Rows> rowBlocks;
+    SmallVector<Value> outputs; // loaded while dO is in flight
     for (int64_t first = 0; first < schedule.getQTile(); first += rowsOfAll()) {
-      atRest.push_back({first, loadStatistics(first), Value()});
+      rowBlocks.push_back({first, loadStatistics(first), Value()});
       Value o = O;
       if (!o) {
         o = place("O", RegisterOperandType::get(b.getContext(), rowsOfAll(), llvm::alignTo(problem.getDimV(), 32),
@@ -246,14 +249,14 @@ private:
       outputs.push_back(o);
     }
     auto firstOf = [&](const Rows &rows) {
-      return atRest.size() > 1 ? b.getI64IntegerAttr(rows.first) : IntegerAttr();
+      return rowBlocks.size() > 1 ? b.getI64IntegerAttr(rows.first) : IntegerAttr();
     };
     wait(copiedDo);
     if (O)
       wait(copiedO);
-    for (auto [rows, o] : llvm::zip(atRest, outputs))
+    for (auto [rows, o] : llvm::zip(rowBlocks, outputs))
       AddDeltaOp::create(b, loc, rows.stats, o, dO, firstOf(rows));
-    for (Rows &rows : atRest) {
+    for (Rows &rows : rowBlocks) {
       rows.dQ = frag("dQ", llvm::alignTo(problem.getDimQk(), 16));
       ClearOp::create(b, loc, rows.dQ);
     }
@@ -267,9 +270,9 @@ private:
       SmallVector<KeyRun> runs = walk.queryRuns(math, {k0, math.min(math.add(k0, step), scope.lenK)}, rowsOfGroup);
       Interval some = hullOf(math, runs);
       std::optional<Interval> all =
-          walk.hasLowerTest() ? std::nullopt : fullOf(runs); // with a lower end, as under a window, few do
+          walk.hasLowerTest() ? std::nullopt : fullOf(runs); // with a lower bound, as in a window, few tiles are full
       Index group = Value(IndexOp::create(b, loc, IndexKind::warpgroup));
-      for (const Rows &rows : atRest) { // who is in none of `some` goes on to the pieces, which leave out its rows
+      for (const Rows &rows : rowBlocks) { // warpgroups without visible rows skip to the slices, which omit their rows
         Index block = math.add(group, rows.first / rowsOfGroup);
         onlyIf(contains(math, some, block), [&] {
           multiplyRows(rows, firstOf(rows), walk, k0, all ? contains(math, *all, block) : Cond::of(false));
@@ -279,14 +282,13 @@ private:
         ProducerCommitOp::create(b, loc, ring);
       sumPieces(tile, some, first, left, math.min(math.sub(writtenKv, k0), step));
     });
-    for (const Rows &rows : atRest) {
+    for (const Rows &rows : rowBlocks) {
       ScaleOp::create(b, loc, rows.dQ, b.getF64FloatAttr(problem.scaleOrDefault()));
       storeSum("dq", rows.dQ, math.add(firstQuery, rows.first), h, math.sub(lenQ, rows.first),
                math.sub(writtenQ, rows.first), problem.getDimQk());
     }
   }
-  /// Of rows and a tile of keys, from `k0` on: probabilities and gradients of scores are put where all can read them,
-  /// and dQ gets its part.
+  /// For a row block and the KV tile from `k0` on: stores P and dS into shared memory and accumulates dQ.
   void multiplyRows(const Rows &rows, IntegerAttr first, KeyWalk &walk, Index k0, Cond seeAll) {
     int64_t step = schedule.getKvTile();
     Value s = frag("s", step), dp = frag("dp", step),
@@ -294,13 +296,13 @@ private:
                                                                     problem.getDtype(), schedule.getWarps()));
     Value scores = multiply(s, Q, K, /*negated=*/problem.scaleOrDefault() < 0, first), grads;
     auto beginGrads = [&] { grads = multiply(dp, dO, V, /*negated=*/false, first); };
-    if (!dropout) // to draw random numbers takes the registers that gradients have
+    if (!dropout) // dropout needs the registers of dP
       beginGrads();
     wait(scores);
     becomeProbabilities(walk, s, rows.stats, rows.first, k0, step, seeAll);
     if (dropout)
       beginGrads();
-    else // which puts signs on probabilities until gradients are there
+    else // dropout marks probabilities by their signs until dS is computed
       ProducerStoreOp::create(b, loc, P, s, first);
     wait(grads);
     becomeGradients(dp, s, rows.stats, /*known=*/true);
@@ -308,7 +310,7 @@ private:
       ProducerStoreOp::create(b, loc, P, s, first);
     ConvertOp::create(b, loc, weights, dp, /*at_once=*/true);
     ProducerStoreOp::create(b, loc, dS, weights, first);
-    // With its product under way, pieces would have no registers.
+    // Waited for at once: slices would lack registers while this product is in flight.
     wait(MmaAbOp::create(b, loc, rows.dQ, weights, K, /*guarded=*/false, Value()).getToken());
   }
 
@@ -319,9 +321,9 @@ private:
 
   Value Q, K, V, dO, O;
   WarpSpecializedInterface roles = cast<WarpSpecializedInterface>(schedule);
-  bool passes = isa<StationaryQBackwardAttr>(schedule);
-  Value turned; ///< what rows made of keys, for products with its transpose
-  Value P, dS;  ///< the same, of keys that pass by
+  bool streamsKeys = isa<StationaryQBackwardAttr>(schedule);
+  Value transposed; ///< P or dS in shared memory, read transposed
+  Value P, dS;      ///< P and dS of a streamed KV tile
 };
 
 } // namespace
@@ -342,7 +344,7 @@ void attn::writeSinglePassBackward(BackwardOp backward, ProgramBuilder &program,
   grid.parts = 2;
   grid.partOfDq = {0, classesOfDq};
   auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/true, [&](StringRef tensor) {
-    if (tensor == "o" && !loadsOutputs(problem, schedule)) // by those who compute, from where it lies
+    if (tensor == "o" && !loadsOutputs(problem, schedule)) // consumers read O from global memory
       return int64_t(0);
     return tensor == "k" || tensor == "v" ? int64_t(schedule.getKvTile()) : schedule.getQTile();
   });

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The kernel behind one that shares out keys. It knows neither masks nor
-// sequences: each row of q's tensor has, in each part, a maximum that says whether
-// there is anything to merge, padding rows too.
+// The combine kernel of split-KV. It needs neither masks nor sequences: each row of q, padding included, has a row
+// maximum in each split, which tells whether there is anything to combine.
 //
 #include "CombineKernel.h"
 #include "Schedules/Common/KernelBody.h"
@@ -12,8 +11,8 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-// A warp for each row, which waits for memory three times and computes next to nothing:
-// with sixteen rows a warp, merging took longer than what was merged.
+// One warp for each row: it waits for memory three times and computes little. With sixteen rows a warp, combining took
+// longer than the attention itself.
 ScheduleInterface attn::mergeSchedule(MLIRContext *context) {
   return AuxiliaryAttr::get(context, /*q_tile=*/4, /*kv_tile=*/16, /*warps=*/4, /*blocks=*/4);
 }
@@ -28,7 +27,7 @@ public:
   void build() {
     Index block = Value(IndexOp::block(b, loc));
     Index extent = extentOf(/*keys=*/false);
-    // Of a packed grid's slots, those behind the last row find none.
+    // Work tiles beyond the last row of a packed grid find no row.
     Index tiles = math.named(tilesOf(/*keys=*/false, rowsInTile), "tiles");
     Index row = math.named(math.mul(rem(block, tiles), rowsInTile), "row0"), head = div(block, tiles), batch = 0;
     if (!packed) {

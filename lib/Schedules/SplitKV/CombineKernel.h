@@ -2,15 +2,14 @@
 //
 // The kernel that combines the results of splits.
 //
-#ifndef ATTN_LIB_SCHEDULES_COMBINEKERNEL_H
-#define ATTN_LIB_SCHEDULES_COMBINEKERNEL_H
+#ifndef ATTN_LIB_SCHEDULES_SPLITKV_COMBINEKERNEL_H
+#define ATTN_LIB_SCHEDULES_SPLITKV_COMBINEKERNEL_H
 
 #include "attn/Schedules/AttnToTile.h"
 
 namespace attn {
 
-/// Where the schedule shares keys out: writes the body of the kernel that follows, and
-/// merges the parts of each row.
+/// Writes the body of the kernel that combines the splits of each row.
 void writeCombine(ProblemOp problem, tile::KernelOp kernel, double scale);
 
 /// The sizes of that kernel.
@@ -18,4 +17,4 @@ tile::ScheduleInterface mergeSchedule(mlir::MLIRContext *context);
 
 } // namespace attn
 
-#endif // ATTN_LIB_SCHEDULES_COMBINEKERNEL_H
+#endif // ATTN_LIB_SCHEDULES_SPLITKV_COMBINEKERNEL_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `split_kv`: keys of a query tile shared out among CTAs (docs/Schedules/split_kv.md).
+// `split_kv`: splits the keys of a query tile among CTAs (docs/Schedules/split_kv.md).
 //
 #include "CombineKernel.h"
 #include "Schedules/Common/Registry.h"
@@ -21,8 +21,8 @@ class SplitKvSchedule : public Schedule {
 public:
   bool owns(mlir::Attribute schedule) const override { return llvm::isa<SplitKvAttr>(schedule); }
 
-  // Merging costs a second kernel and float32 results in between, so it is for those who say that queries are few and
-  // keys are many.
+  // Combining costs a second kernel and float32 intermediate results, so this is for problems known to have few queries
+  // and many keys.
   mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &why) const override {
     if (!hasFewQueries(of.problem))
       return {};

@@ -28,8 +28,9 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
         and v divide those of q (GQA).
         Strided views are taken as they are, if the last axis is contiguous, other strides are multiples of 8 and the
         address is aligned to 16 bytes.
-    mask: an attnc.Mask. Arrays that it names are in `arrays`, or bound to it.
-    scale: of q k^T; None is 1 / sqrt(dim). score: score modifiers, in order.
+    mask: an attnc.Mask, or a function of (b, h, q, k). Arrays that it names are in `arrays`, or bound to it.
+    scale: of q k^T; None is 1 / sqrt(dim).
+    score: one or several attnc.Score, or functions of (s, b, h, q, k), in order.
     sink: a number or a float32 tensor [heads]: one key more for each row, without a value.
     cu_seqlens_q, cu_seqlens_kv: packed layouts: int32 or int64 [sequences + 1], prefix sums of lengths from 0, on the
         device; of one alone, both sides have it. padded_offsets_q, padded_offsets_kv: where sequences begin ("thd

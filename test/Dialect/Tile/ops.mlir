@@ -246,7 +246,7 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
     %pv = tile.mma_ab %acc, %p, %k : !tile.frag<64x80, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x80xbf16, swizzled>
     tile.wait %pv : !tile.token<product>
     // CHECK: tile.consumer_release %K : !tile.ring<2, <64x80xbf16, swizzled>>
-    // GENERIC: "tile.consumer_release"({{.*}}) : (!tile.ring<2, <64x80xbf16, swizzled>>) -> ()
+    // GENERIC: "tile.consumer_release"({{.*}}) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!tile.ring<2, <64x80xbf16, swizzled>>) -> ()
     tile.consumer_release %1 : !tile.ring<2, !tile.shared<64x80xbf16, swizzled>>
     // CHECK: tile.kv_loop [%c0_i32, %blocks] tests {{\[\[}}]] carry() one_body {
     // GENERIC: "tile.kv_loop"({{.*}}) <{one_body, operandSegmentSizes = array<i32: 2, 0, 0>, runs = {{\[\[}}array<i64>]]}>

@@ -126,8 +126,8 @@ private:
   }
 
   void lookAtCells(AffineTerms terms, int64_t budget) {
-    bool usesD = !terms.bounds[AffineTerms::Diagonal].empty() || !terms.bounds[AffineTerms::KeyLessDiagonal].empty() ||
-                 terms.quotients[AffineTerms::KeyLessDiagonal];
+    bool usesD = !terms.bounds[AffineTerms::Diagonal].empty() || !terms.bounds[AffineTerms::KeyMinusDiagonal].empty() ||
+                 terms.quotients[AffineTerms::KeyMinusDiagonal];
     // Every cell has an end in all directions, and none lies beyond the longest sequence.
     for (AffineTerms::Term term : {AffineTerms::Row, AffineTerms::Key, AffineTerms::Diagonal})
       terms.compare(term, 0);

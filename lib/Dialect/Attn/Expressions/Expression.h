@@ -5,8 +5,8 @@
 // take their operands from a stack, so that an expression is a list of numbers, and anything that is to be known about
 // one is a walk over it in some domain: values, code, ranges of values.
 //
-#ifndef ATTN_LIB_MASKS_EXPRESSION_H
-#define ATTN_LIB_MASKS_EXPRESSION_H
+#ifndef ATTN_LIB_DIALECT_ATTN_EXPRESSIONS_EXPRESSION_H
+#define ATTN_LIB_DIALECT_ATTN_EXPRESSIONS_EXPRESSION_H
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -157,4 +157,4 @@ TileTruth classify(Code code, IndexMath &math, const MaskScope &scope, Interval 
 
 } // namespace attn::expression
 
-#endif // ATTN_LIB_MASKS_EXPRESSION_H
+#endif // ATTN_LIB_DIALECT_ATTN_EXPRESSIONS_EXPRESSION_H

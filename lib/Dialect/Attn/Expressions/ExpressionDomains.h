@@ -3,8 +3,8 @@
 // Domains in which expressions are walked: numbers of one pair, ranges over all there can be, code
 // for one pair.
 //
-#ifndef ATTN_LIB_MASKS_EXPRESSIONDOMAINS_H
-#define ATTN_LIB_MASKS_EXPRESSIONDOMAINS_H
+#ifndef ATTN_LIB_DIALECT_ATTN_EXPRESSIONS_EXPRESSIONDOMAINS_H
+#define ATTN_LIB_DIALECT_ATTN_EXPRESSIONS_EXPRESSIONDOMAINS_H
 
 #include "Expression.h"
 #include "llvm/ADT/bit.h"
@@ -301,4 +301,4 @@ struct Emission {
 
 } // namespace attn::expression
 
-#endif // ATTN_LIB_MASKS_EXPRESSIONDOMAINS_H
+#endif // ATTN_LIB_DIALECT_ATTN_EXPRESSIONS_EXPRESSIONDOMAINS_H

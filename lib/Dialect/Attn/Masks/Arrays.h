@@ -2,8 +2,8 @@
 //
 // Shared by masks that read run-time arrays: their names, and numbers that may come from one.
 //
-#ifndef ATTN_LIB_MASKS_ARRAYS_H
-#define ATTN_LIB_MASKS_ARRAYS_H
+#ifndef ATTN_LIB_DIALECT_ATTN_MASKS_ARRAYS_H
+#define ATTN_LIB_DIALECT_ATTN_MASKS_ARRAYS_H
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 
@@ -55,4 +55,4 @@ Index countOf(std::optional<int64_t> number, IndexMath &math, const MaskScope &s
 
 } // namespace attn
 
-#endif // ATTN_LIB_MASKS_ARRAYS_H
+#endif // ATTN_LIB_DIALECT_ATTN_MASKS_ARRAYS_H

@@ -103,7 +103,7 @@ MaskInterface attn::complementBounds(MaskInterface mask) {
 }
 
 bool attn::diagonalTerms(AffineTerms &terms, const DiagonalBounds &bounds) {
-  auto term = bounds.diagonal == Diagonal::top_left ? AffineTerms::KeyLessRow : AffineTerms::KeyLessDiagonal;
+  auto term = bounds.diagonal == Diagonal::top_left ? AffineTerms::KeyMinusRow : AffineTerms::KeyMinusDiagonal;
   if (bounds.left)
     terms.compare(term, -*bounds.left);
   if (bounds.right)

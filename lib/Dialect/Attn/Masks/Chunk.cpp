@@ -44,7 +44,7 @@ std::optional<Zones> ChunkMaskAttr::zones(IndexMath &, const MaskScope &) const 
 
 bool ChunkMaskAttr::affine(AffineTerms &terms) const {
   bool ofRow = getDiagonal() == Diagonal::top_left;
-  terms.quotient(ofRow ? AffineTerms::KeyLessRow : AffineTerms::KeyLessDiagonal, getLength());
+  terms.quotient(ofRow ? AffineTerms::KeyMinusRow : AffineTerms::KeyMinusDiagonal, getLength());
   if (!ofRow)
     terms.compare(AffineTerms::Diagonal, 0);
   return true;

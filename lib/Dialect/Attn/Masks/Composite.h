@@ -2,8 +2,8 @@
 //
 // Shared by the connectives: and, or, not, diff, heads.
 //
-#ifndef ATTN_LIB_MASKS_COMPOSITE_H
-#define ATTN_LIB_MASKS_COMPOSITE_H
+#ifndef ATTN_LIB_DIALECT_ATTN_MASKS_COMPOSITE_H
+#define ATTN_LIB_DIALECT_ATTN_MASKS_COMPOSITE_H
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 
@@ -28,4 +28,4 @@ void printMasks(mlir::AsmPrinter &printer, llvm::ArrayRef<MaskInterface> masks);
 
 } // namespace attn
 
-#endif // ATTN_LIB_MASKS_COMPOSITE_H
+#endif // ATTN_LIB_DIALECT_ATTN_MASKS_COMPOSITE_H

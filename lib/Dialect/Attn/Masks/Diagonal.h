@@ -3,8 +3,8 @@
 // Shared by what counts from a diagonal: masks (causal, band, chunk, strided) and
 // ALiBi. Row q meets key q + shift there; an absent bound does not limit.
 //
-#ifndef ATTN_LIB_MASKS_DIAGONAL_H
-#define ATTN_LIB_MASKS_DIAGONAL_H
+#ifndef ATTN_LIB_DIALECT_ATTN_MASKS_DIAGONAL_H
+#define ATTN_LIB_DIALECT_ATTN_MASKS_DIAGONAL_H
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 
@@ -69,4 +69,4 @@ mlir::ParseResult parseDiagonal(mlir::AsmParser &parser, Diagonal &diagonal, llv
 
 } // namespace attn
 
-#endif // ATTN_LIB_MASKS_DIAGONAL_H
+#endif // ATTN_LIB_DIALECT_ATTN_MASKS_DIAGONAL_H

@@ -14,10 +14,10 @@ struct Contents {
   bool isWritten = false;                            ///< all rows, on every path
   mlir::Operation *writer = nullptr;                 ///< of some rows, on some path
   ExtentAttr parts;                                  ///< of rows that have several writers; null: they have one
-  mlir::Operation *repeat = nullptr;                 ///< each iteration of it writes a class of rows;
-  bool isIncomplete = false;                         ///< one has not, on some path
-  uint64_t classes = 0, maybe = 0;                   ///< classes that are written on every path, and on some;
-                                                     ///< with `repeat`, bit 0 is that of this iteration
+  mlir::Operation *repeat = nullptr;                 ///< its iteration i writes class i of the rows
+  bool isIncomplete = false;                         ///< some iteration has not written its class, on some path
+  uint64_t classes = 0, maybe = 0;                   ///< bits of classes that are written on every path, and on
+                                                     ///< some; with `repeat`, bit 0 is the current iteration
   bool isReceived = false;                           ///< by an exchange, on every path
   bool isUnread = false;                             ///< since it was written, on every path
   llvm::SmallVector<mlir::Operation *, 1> receiving; ///< exchanges that are in flight, into it

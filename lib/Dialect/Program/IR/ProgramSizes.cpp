@@ -43,7 +43,7 @@ public:
       if (tensor.getLead() != Lead::none)
         learn(sizeOfLead(tensor));
       for (auto extent : tensor.getExtents().getAsRange<ExtentAttr>())
-        learn(extent.getExtent().arrayGradSize());
+        learn(extent.getExtent().definedSize());
     }
     for (StringRef name : {"rank", "multiprocessors"})
       differing.insert(name), unequal.insert(name);

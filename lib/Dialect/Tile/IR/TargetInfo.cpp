@@ -20,7 +20,7 @@ std::string TargetInfo::textOfChips(llvm::StringRef name) {
 }
 
 /// Maximum amount of shared memory per thread block (CUDA C++ Programming Guide, technical specifications per compute
-/// capability). Places of a CPU's kernels are arrays.
+/// capability). On a CPU, shared tiles are arrays.
 static int64_t sharedMemoryOf(int64_t chip) {
   switch (chip) {
   case 0:

@@ -3,8 +3,8 @@
 
 using namespace mlir;
 
-/// A GPU's products take 16 bits, and what it copies and stores at once is made for them. A CPU's places are float32
-/// whatever the elements are.
+/// MMA operands of GPUs, and the copies and stores for them, have 16 bits. On a CPU, tiles are float32 for any element
+/// type.
 static bool hasFloat32(StringRef target) { return target == "cpu"; }
 
 SmallVector<Type> attn::tile::dataTypesOf(StringRef target, MLIRContext *context) {

@@ -11,15 +11,15 @@ LogicalResult attn::tile::verifyDropoutOperands(Operation *op, int64_t below) {
 }
 
 LogicalResult DropoutOp::verify() {
-  bool held = isa<RegisterOperandType>(getPlace().getType());
-  if (getFactor() && (held || getMarks())) // C2
+  bool operand = isa<RegisterOperandType>(getPlace().getType());
+  if (getFactor() && (operand || getMarks())) // C2
     return emitOpError("expected a fragment or scores to multiply, and none to mark, got: ") << getPlace().getType();
   bool rows = isa<PairsType>(getRow0().getType()), columns = isa<PairsType>(getCol0().getType());
-  if (((rows || columns) && (getTransposed() || getMarks())) || (columns && (held || !rows))) // C3
+  if (((rows || columns) && (getTransposed() || getMarks())) || (columns && (operand || !rows))) // C3
     return emitOpError(
                "expected pairs only where nothing is transposed or marked, and in columns only of rows that are "
                "and not of what is "
-               "held, got: ")
+               "operand, got: ")
            << getRow0().getType() << " and " << getCol0().getType();
   return verifyDropoutOperands(*this, getBelow()); // C1
 }
@@ -29,10 +29,10 @@ LogicalResult DropoutBitsOp::verify() { return verifyDropoutOperands(*this, getB
 LogicalResult DropoutGradScoresOp::verify() {
   FragType grad = getGrad().getType();
   for (Value place : {getP(), getWeighted()}) // C1
-    if (auto held = place ? dyn_cast<RegisterOperandType>(place.getType()) : RegisterOperandType();
-        place && (held ? std::tuple(held.getRows(), held.getCols(), held.getWarps()) !=
-                             std::tuple(grad.getRows(), grad.getCols(), grad.getWarps())
-                       : place.getType() != grad))
+    if (auto operand = place ? dyn_cast<RegisterOperandType>(place.getType()) : RegisterOperandType();
+        place && (operand ? std::tuple(operand.getRows(), operand.getCols(), operand.getWarps()) !=
+                                std::tuple(grad.getRows(), grad.getCols(), grad.getWarps())
+                          : place.getType() != grad))
       return emitOpError("expected probabilities and weights with the rows, columns and warps of ")
              << grad << ", got: " << place.getType();
   int64_t rows = getTransposed() ? grad.getCols() : grad.getRows();

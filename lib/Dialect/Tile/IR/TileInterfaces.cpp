@@ -23,7 +23,7 @@ void *BehaviorTable::getModel(TypeID interface, OperationName op) const {
 
 bool attn::tile::isShared(Type type) { return isa<SharedType, RowStatisticsType>(type); }
 
-/// What is done to an operand of which the definition says nothing.
+/// The access to an operand whose definition declares none, by its type.
 static char letterOf(Type type) {
   if (isa<PtrType, TensorMapType>(type))
     return 'r';
@@ -35,7 +35,7 @@ SmallVector<Access, 4> TileOpInterface::getAccesses() {
   StringRef letters = getBehavior().letters;
   auto segments = op->getAttrOfType<DenseI32ArrayAttr>("operandSegmentSizes");
   int64_t stars = letters.count('*'), fixed = letters.size() - 2 * stars;
-  // Without segments, operands with a star are all as many.
+  // Without segment sizes, variadic operands are equally long.
   int64_t many = stars ? (op->getNumOperands() - fixed) / stars : 0;
   SmallVector<Access, 4> accesses;
   MutableArrayRef<OpOperand> operands = op->getOpOperands();

@@ -5,7 +5,7 @@
 using namespace mlir;
 using namespace attn::tile;
 
-/// `heads 4` behind an operand: it is a pair of numbers, of this width each.
+/// `heads 4` after an operand: it is a pair of numbers of this width.
 static ParseResult parseHeads(OpAsmParser &parser, Type &type, unsigned width) {
   int64_t heads = 0;
   type = parser.getBuilder().getIntegerType(width);
@@ -109,14 +109,14 @@ StringRef FindSequenceOp::nameOf(OpResult result) {
   return names[result.getResultNumber()];
 }
 
-static void nameTestArguments(Region &region, bool turned, OpAsmSetValueNameFn setName) {
+static void nameTestArguments(Region &region, bool transposed, OpAsmSetValueNameFn setName) {
   if (region.getNumArguments() == 2) {
-    setName(region.getArgument(turned), "q");
-    setName(region.getArgument(!turned), "k");
+    setName(region.getArgument(transposed), "q");
+    setName(region.getArgument(!transposed), "k");
   }
 }
 
-/// A region over a pair that yields whether it is visible.
+/// Verifies a region over a score position that yields whether it is visible.
 static LogicalResult verifyTest(Operation *op, Region &body) {
   Type i32 = IntegerType::get(op->getContext(), 32);
   if (body.getArgumentTypes() != TypeRange({i32, i32}))
@@ -132,7 +132,7 @@ static SmallVector<Type> modifierArguments(MLIRContext *context) {
   return {f32, i32, i32, i32, f32};
 }
 
-/// A region that turns a score into another.
+/// Verifies a region that converts a score into another.
 static LogicalResult verifyModifier(Operation *op, Region &body, Value q0) {
   Type i32 = IntegerType::get(op->getContext(), 32), f32 = Float32Type::get(op->getContext());
   SmallVector<Type> expected = modifierArguments(op->getContext());
@@ -148,8 +148,8 @@ static LogicalResult verifyModifier(Operation *op, Region &body, Value q0) {
   return success();
 }
 
-static void nameModifierArguments(Region &region, OpAsmSetValueNameFn setName, bool turned = false) {
-  const char *names[] = {"score", turned ? "k" : "q", turned ? "q" : "k", "base", "column_offset", "h"};
+static void nameModifierArguments(Region &region, OpAsmSetValueNameFn setName, bool transposed = false) {
+  const char *names[] = {"score", transposed ? "k" : "q", transposed ? "q" : "k", "base", "column_offset", "h"};
   for (auto [arg, name] : llvm::zip(region.getArguments(), names))
     setName(arg, name);
 }
@@ -158,7 +158,7 @@ void ModifyOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setN
   nameModifierArguments(region, setName);
 }
 
-/// That a formula for small scores has its bound, and what becomes of that, if it is said, is a bound too.
+/// Verifies that a formula for small scores has a bound, and that `becomes`, if given, is a bound, too.
 static LogicalResult verifySmall(Operation *op, std::optional<APFloat> within, std::optional<APFloat> becomes,
                                  bool hasRegion) {
   auto isBound = [](APFloat number) { return number.convertToDouble() > 0; };
@@ -238,7 +238,7 @@ LogicalResult RecomputeRowsOp::verify() {
   return verifyTest(*this, getBody());
 }
 
-/// Are probabilities of the scores' shape?
+/// Verifies that probabilities have the shape of the scores.
 static LogicalResult verifyHolds(Operation *op, RegisterOperandType p, FragType s) {
   if (p.getRows() != s.getRows() || p.getCols() != s.getCols() || p.getWarps() != s.getWarps())
     return op->emitOpError("expected the same rows, columns and warps, got: ") << p << " and " << s;
@@ -282,32 +282,32 @@ LogicalResult MmaAtbOp::verify() {
   return success();
 }
 
-/// Is there a number for each query?
-static LogicalResult verifyStatistics(Operation *op, Type scores, Type statistics, bool turned) {
+/// Verifies that there are row statistics for each query.
+static LogicalResult verifyStatistics(Operation *op, Type scores, Type statistics, bool transposed) {
   auto frag = dyn_cast<FragType>(scores);
   auto simt = dyn_cast<SimtScoresType>(scores);
   bool fits = false;
   if (auto tile = dyn_cast<RowStatisticsType>(statistics))
-    fits = frag && tile.getRows() == (turned ? frag.getCols() : frag.getRows());
+    fits = frag && tile.getRows() == (transposed ? frag.getCols() : frag.getRows());
   else if (auto rows = dyn_cast<SoftmaxStateType>(statistics))
-    fits = frag && !turned && rows.getRows() == frag.getRows() && rows.getWarps() == frag.getWarps();
-  else if (auto rows = cast<SimtSoftmaxStateType>(statistics); simt && !turned)
+    fits = frag && !transposed && rows.getRows() == frag.getRows() && rows.getWarps() == frag.getWarps();
+  else if (auto rows = cast<SimtSoftmaxStateType>(statistics); simt && !transposed)
     fits = rows.getRows() == simt.getRows() && rows.getLanes() == simt.getLanes();
   if (!fits)
     return op->emitOpError("expected row statistics of all ")
-           << (turned ? "columns" : "rows") << " of " << scores << ", got: " << statistics;
+           << (transposed ? "columns" : "rows") << " of " << scores << ", got: " << statistics;
   return success();
 }
 
 LogicalResult GradScoresOp::verify() { // C1
   Type grad = getGrad().getType(), p = getP().getType();
-  auto held = dyn_cast<RegisterOperandType>(p);
+  auto operand = dyn_cast<RegisterOperandType>(p);
   auto frag = dyn_cast<FragType>(grad);
-  if (held && frag && failed(verifyHolds(*this, held, frag))) // C2
+  if (operand && frag && failed(verifyHolds(*this, operand, frag))) // C2
     return failure();
-  if (held ? !frag : p != grad)
+  if (operand ? !frag : p != grad)
     return emitOpError("expected p of type ") << grad << ", got: " << p;
-  if (getSlopes() && getSlopes().getType() != held) // C2
+  if (getSlopes() && getSlopes().getType() != operand) // C2
     return emitOpError("expected slopes in registers, as p is, got: ") << getSlopes().getType() << " and " << p;
   return verifyStatistics(*this, getGrad().getType(), getStatistics().getType(), getTransposed());
 }
@@ -316,7 +316,7 @@ void ProbabilitiesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueName
   nameModifierArguments(region, setName, getTransposed());
 }
 
-/// Does a warp's share of the fragment end where so many rows do, rounded up to 16 of each warp?
+/// Does the fragment have `rows` rows, rounded up to 16 for each warp?
 static bool haveRowsOf(FragType frag, int64_t rows) {
   return frag.getRows() == int64_t(llvm::alignTo(rows, 16 * frag.getWarps()));
 }
@@ -333,7 +333,7 @@ LogicalResult ConvertOp::verify() { // C1
 }
 
 LogicalResult SinglePassGradsOp::verify() {
-  if (failed(verifyStatistics(*this, getGrad().getType(), getStatistics().getType(), /*turned=*/false))) // C1
+  if (failed(verifyStatistics(*this, getGrad().getType(), getStatistics().getType(), /*transposed=*/false))) // C1
     return failure();
   if (getWeighted() && getWeighted().getType() != getP().getType()) // C2
     return emitOpError("expected weighted of type ") << getP().getType() << ", got: " << getWeighted().getType();
@@ -389,7 +389,7 @@ LogicalResult CopyAsyncOp::verify() {
 }
 
 namespace {
-/// What places of rows and columns have in common.
+/// The common part of all tile types.
 struct TileShape {
   int64_t rows, cols;
   Type element;
@@ -399,8 +399,8 @@ struct TileShape {
 
 static TileShape shapeOf(Type type) {
   Type f32 = Float32Type::get(type.getContext());
-  if (auto held = dyn_cast<RegisterOperandType>(type))
-    return {held.getRows(), held.getCols(), held.getElement()};
+  if (auto operand = dyn_cast<RegisterOperandType>(type))
+    return {operand.getRows(), operand.getCols(), operand.getElement()};
   if (auto simt = dyn_cast<SimtTileType>(type))
     return {simt.getRows(), simt.getCols(), simt.getElement()};
   if (auto frag = dyn_cast<FragType>(type))
@@ -448,14 +448,14 @@ LogicalResult ProbabilitiesOp::verify() {
   if (failed(verifyScale(*this, getScale())) ||                                                      // C1
       failed(verifyStatistics(*this, getS().getType(), getStatistics().getType(), getTransposed()))) // C2
     return failure();
-  auto held = getWeighted() ? dyn_cast<RegisterOperandType>(getWeighted().getType()) : RegisterOperandType();
+  auto operand = getWeighted() ? dyn_cast<RegisterOperandType>(getWeighted().getType()) : RegisterOperandType();
   auto frag = dyn_cast<FragType>(getS().getType());
-  if (held && frag && failed(verifyHolds(*this, held, frag))) // C3
+  if (operand && frag && failed(verifyHolds(*this, operand, frag))) // C3
     return failure();
-  if (getWeighted() && (getModify().empty() || (held ? !frag : getWeighted().getType() != getS().getType()))) // C3
+  if (getWeighted() && (getModify().empty() || (operand ? !frag : getWeighted().getType() != getS().getType()))) // C3
     return emitOpError("expected `weighted` with a region, of type ")
            << getS().getType() << ", got: " << getWeighted().getType();
-  if (getSlopes() && (!held || (!getSlopes()->empty() && !getWithin()))) // C3
+  if (getSlopes() && (!operand || (!getSlopes()->empty() && !getWithin()))) // C3
     return emitOpError("expected `slopes` with `weighted` in registers, and numbers with `small` only");
   bool pairs = isa<PairsType>(getRow0().getType());
   if (pairs && getTransposed()) // C5
@@ -495,7 +495,7 @@ LogicalResult SoftmaxConvertOp::verify() {
   return success();
 }
 
-/// Is a tile of keys or values read by so many rows: all it has, or, where it is swizzled, its first?
+/// Can `rows` rows of a K or V tile be read: all of them, or the first ones of a swizzled tile?
 static bool hasDepth(Type type, int64_t rows) {
   auto tile = dyn_cast<SharedType>(type);
   int64_t all = shapeOf(type).rows;
@@ -505,7 +505,7 @@ static bool hasDepth(Type type, int64_t rows) {
 LogicalResult MmaAbtOp::verify() {
   TileShape s = shapeOf(getS().getType()), q = shapeOf(getQ().getType()), k = shapeOf(getK().getType());
   bool simt = isa<SimtTileType>(getQ().getType());
-  Type element = simt ? Float32Type::get(getContext()) : k.element; // of Q
+  Type element = simt ? Float32Type::get(getContext()) : k.element; // Q's element type
   auto frag = dyn_cast<FragType>(getS().getType());
   int64_t first = getFirst().value_or(0), there = getFirst() ? std::min<int64_t>(q.rows - first, s.rows) : q.rows;
   bool rows = frag && isa<SharedType>(getQ().getType())
@@ -517,10 +517,10 @@ LogicalResult MmaAbtOp::verify() {
   return verifyLanesOf(*this, getOperands()); // C2
 }
 
-/// The warps that share a place's rows; 0 of a SIMT tile.
+/// The warps that share a tile's rows; 0 for a SIMT tile.
 static int64_t warpsOf(Type type) {
-  if (auto held = dyn_cast<RegisterOperandType>(type))
-    return held.getWarps();
+  if (auto operand = dyn_cast<RegisterOperandType>(type))
+    return operand.getWarps();
   auto frag = dyn_cast<FragType>(type);
   return frag ? frag.getWarps() : 0;
 }

@@ -1,11 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops of roles, of the rings, staging places and messages between them, and of those who write or add up whole rows.
+// Verifiers of roles, rings, staging tiles and mailboxes, and of ops that store or accumulate whole rows.
 //
 #include "attn/Dialect/Tile/IR/Tile.h"
 
 using namespace mlir;
 using namespace attn::tile;
+
+std::optional<RingUse> AllocOp::findRingUse() {
+  auto ring = dyn_cast<RingType>(getType());
+  if (!ring || !isa<SharedType>(ring.getTile()))
+    return std::nullopt;
+  bool stored = false, read = false, released = false; // by consumers, by consumers, by the dQ MMA warpgroup
+  for (Operation *user : (*this)->getUsers()) {
+    stored |= isa<ProducerStoreOp>(user);
+    auto roles = user->getParentOfType<RolesOp>();
+    if (!roles)
+      continue;
+    read |= isa<ConsumerWaitOp>(user) && roles.getConsumer().isAncestor(user->getParentRegion());
+    released |= isa<ConsumerReleaseOp>(user) && roles.getDqMma().isAncestor(user->getParentRegion());
+  }
+  return stored     ? read ? RingUse::exchanged : RingUse::stored_for_dq_mma
+         : released ? RingUse::loaded_for_dq_mma_too
+                    : RingUse::loaded;
+}
 
 void ConsumerWaitOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   if (auto place = getRing().getDefiningOp<AllocOp>())
@@ -110,7 +128,7 @@ LogicalResult ReloadWorkOp::verify() {
   return success();
 }
 
-/// Does a box of the map fill the tile?
+/// Verifies that a box of the map fills the tile.
 static LogicalResult verifyBox(Operation *op, Type place, TensorMapType map, Value batch, Value left,
                                std::optional<uint64_t> boxes) {
   if (bool(left) != map.isPacked() || bool(batch) == map.isPacked()) // C2
@@ -169,20 +187,20 @@ void StoreAndSyncOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 
 LogicalResult StoreAndSyncOp::verify() {
   auto tile = dyn_cast<SharedType>(getRing().getType().getTile());
-  RegisterOperandType held = getOperand().getType();
-  if (getRing().getType().getStages() != 2 || !tile || tile.getRows() > held.getRows() ||
-      tile.getCols() < held.getCols() || tile.getElement() != held.getElement()) // C1
+  RegisterOperandType operand = getOperand().getType();
+  if (getRing().getType().getStages() != 2 || !tile || tile.getRows() > operand.getRows() ||
+      tile.getCols() < operand.getCols() || tile.getElement() != operand.getElement()) // C1
     return emitOpError("expected a ring of two tiles with room for ")
-           << held << " or its first rows, 16 of each warp, got: " << getRing().getType();
+           << operand << " or its first rows, 16 of each warp, got: " << getRing().getType();
   return success();
 }
 
-/// Are the ring's tiles like the held one?
-static LogicalResult verifyOperandInRing(Operation *op, RingType ring, RegisterOperandType held) {
+/// Verifies that the ring's tiles match the register operand.
+static LogicalResult verifyOperandInRing(Operation *op, RingType ring, RegisterOperandType operand) {
   auto tile = dyn_cast<SharedType>(ring.getTile());
-  if (!tile || tile.getRows() != held.getRows() || tile.getCols() != held.getCols() ||
-      tile.getElement() != held.getElement()) // C1
-    return op->emitOpError("expected a ring of tiles like ") << held << ", got: " << ring;
+  if (!tile || tile.getRows() != operand.getRows() || tile.getCols() != operand.getCols() ||
+      tile.getElement() != operand.getElement()) // C1
+    return op->emitOpError("expected a ring of tiles like ") << operand << ", got: " << ring;
   return success();
 }
 
@@ -198,9 +216,9 @@ LogicalResult ProducerStoreOp::verify() {
     return (getFirst() ? first >= 0 && first % 16 == 0 && tile.getRows() > first : tile.getRows() <= put.getRows()) &&
            tile.getCols() >= put.getCols();
   };
-  auto held = dyn_cast<RegisterOperandType>(getOperand().getType());
-  if (!tile || !(held ? hasRoom(held) && tile.getElement() == held.getElement()
-                      : hasRoom(cast<FragType>(getOperand().getType())))) // C1
+  auto operand = dyn_cast<RegisterOperandType>(getOperand().getType());
+  if (!tile || !(operand ? hasRoom(operand) && tile.getElement() == operand.getElement()
+                         : hasRoom(cast<FragType>(getOperand().getType())))) // C1
     return emitOpError("expected a ring of tiles with room for ")
            << getOperand().getType() << " or its first rows, 16 of each warp, got: " << getRing().getType();
   return success();
@@ -236,10 +254,10 @@ LogicalResult AddDeltaOp::verify() {
   SharedType grad = getGrad().getType();
   SoftmaxStateType rows = getRow().getType();
   int64_t first = getFirst().value_or(0);
-  auto isRegisterOperand = [&] { // as many rows as statistics
-    auto held = dyn_cast<RegisterOperandType>(o);
-    return held && held.getRows() == rows.getRows() && held.getWarps() == rows.getWarps() &&
-           held.getElement() == grad.getElement() && held.getCols() == int64_t(llvm::alignTo(grad.getCols(), 32));
+  auto isRegisterOperand = [&] { // with as many rows as the row statistics
+    auto operand = dyn_cast<RegisterOperandType>(o);
+    return operand && operand.getRows() == rows.getRows() && operand.getWarps() == rows.getWarps() &&
+           operand.getElement() == grad.getElement() && operand.getCols() == int64_t(llvm::alignTo(grad.getCols(), 32));
   };
   if (!grad.isSwizzled() || rows.getRows() != 16 * rows.getWarps() || (o != grad && !isRegisterOperand()) ||
       (getFirst() ? first < 0 || first % 16 || grad.getRows() <= first : grad.getRows() > rows.getRows())) // C1
@@ -251,7 +269,7 @@ LogicalResult AddDeltaOp::verify() {
 
 LogicalResult StashOp::verify() { return verifyOperandInRing(*this, getRing().getType(), getStash().getType()); }
 
-/// Does a fragment fill a slot?
+/// Verifies that a fragment fills a staging slot.
 static LogicalResult verifyWorkTile(Operation *op, FragType acc, StagingType staging) {
   if (acc.getRows() * acc.getCols() * 4 != staging.getBytes()) // C1
     return op->emitOpError("expected slots of the size of ") << acc << ", got: " << staging;

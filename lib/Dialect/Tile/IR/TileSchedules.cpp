@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What every schedule attribute has to satisfy, whatever the problem and the chip.
+// Verifiers of schedule attributes, independent of problem and chip.
 //
 #include "attn/Dialect/Tile/IR/TargetInfo.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
@@ -44,7 +44,7 @@ static LogicalResult verifyStages(EmitError emitError, int64_t stages, int64_t q
   return success();
 }
 
-/// Consumer warpgroups of a Hopper kernel, beside which there is a producer's.
+/// Verifies the consumer warpgroups of a Hopper kernel, which has a producer warpgroup besides.
 static LogicalResult verifyWarpgroups(EmitError emitError, int64_t warps, int64_t blocks) {
   if (failed(verifyWarps(emitError, warps, {4, 8, 12}, "4, 8 or 12")))
     return failure();
@@ -131,7 +131,7 @@ LogicalResult SplitKvAttr::verify(EmitError emitError, int64_t splits, ScheduleI
   return success();
 }
 
-/// A stationary tile is one of keys, for dK and dV, or one of queries, for dQ; the kernel says which.
+/// Verifies the stationary tile: of keys, for dK and dV, or of queries, for dQ; the kernel determines which.
 static LogicalResult verifyStationary(EmitError emitError, int64_t qTile, int64_t kvTile, int64_t warps) {
   if (!isMultiple(qTile, 16, 16, 256) || !isMultiple(kvTile, 16, 16, 256) ||
       (qTile % (16 * warps) && kvTile % (16 * warps)))

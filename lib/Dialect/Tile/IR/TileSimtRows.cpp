@@ -42,7 +42,7 @@ LogicalResult StorePaddingOp::verify() {
   return success();
 }
 
-/// The lanes of a SIMT tile, 0 of one of fragments.
+/// The lanes of a SIMT tile; 0 for a tile of fragments.
 static int64_t lanesOf(Value place) {
   Type type = place.getType();
   if (auto tile = dyn_cast<SimtTileType>(type))

@@ -5,7 +5,7 @@
 using namespace mlir;
 using namespace attn::tile;
 
-/// `RxC`, with or without a further `x`.
+/// `RxC`, with or without a trailing `x`.
 static ParseResult parseExtents(AsmParser &parser, SmallVectorImpl<int64_t> &extents, bool trailing) {
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseDimensionList(extents, /*allowDynamic=*/false, /*withTrailingX=*/trailing))
@@ -99,7 +99,7 @@ LogicalResult PairsType::verify(function_ref<InFlightDiagnostic()> emitError, in
   return success();
 }
 
-/// `<2, <64x128xbf16, swizzled>>`: of a shared tile, what it is need not be said.
+/// `<2, <64x128xbf16, swizzled>>`: the mnemonic of a shared tile is omitted.
 Type RingType::parse(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   int64_t stages = 0;
@@ -153,7 +153,7 @@ LogicalResult MailboxType::verify(function_ref<InFlightDiagnostic()> emitError, 
   return success();
 }
 
-/// Held tiles and fragments alike (C1).
+/// Verifies register operands and fragments (C1).
 static LogicalResult verifySplit(function_ref<InFlightDiagnostic()> emitError, const char *what, int64_t rows,
                                  int64_t cols, int64_t warps) {
   if (warps <= 0 || rows <= 0 || rows % (16 * warps) || cols <= 0 || cols % 8)
@@ -162,7 +162,7 @@ static LogicalResult verifySplit(function_ref<InFlightDiagnostic()> emitError, c
   return success();
 }
 
-/// `<rows x cols, number>`, of which each warp or lane has a part.
+/// `<rows x cols, number>`, distributed over so many warps or lanes.
 template <typename T> static Type parseOver(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<int64_t> extents;
@@ -240,7 +240,7 @@ LogicalResult SimtTileType::verify(function_ref<InFlightDiagnostic()> emitError,
   return verifyLanes(emitError, lanes); // C2
 }
 
-/// Scores and weights alike (C1).
+/// Verifies scores and probabilities (C1).
 static LogicalResult verifyPairs(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols,
                                  int64_t lanes) {
   if (rows <= 0 || cols <= 0)

@@ -13,21 +13,21 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-/// Bytes that tiles share which are never needed at the same time: all that is done to each lies in one block and its
-/// conditionals, and to one before the other.
+/// Shared memory that tiles reuse if they are never live at the same time: all uses of each are in one block and its
+/// conditionals, and those of one precede those of the next.
 struct Lot {
   int64_t offset, bytes;
   Block *block;
   int64_t last;
 };
 
-/// Where a place is used: numbers of ops as they stand in the text.
+/// The first and last use of an allocation, as op numbers in program order.
 struct Span {
   int64_t first, last;
 };
 
-/// Of the ops that have to do with a place, or with what is in flight into or out of it; none if some may run more than
-/// once for one run of the place's block.
+/// The span of all uses of an allocation and of tokens of copies into or products from it; none if a use may run more
+/// than once for each run of the allocation's block.
 std::optional<Span> spanOf(AllocOp place, const DenseMap<Operation *, int64_t> &numbers) {
   std::optional<Span> span;
   SmallVector<Value> values = {place.getResult()};
@@ -52,7 +52,7 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
   void runOnOperation() final {
     KernelOp kernel = getOperation();
     int64_t bytes = 0;
-    // What bulk copies and wide loads want, or what a swizzle of address bits does.
+    // Alignment for TMA, vector loads and address swizzles.
     auto allocate = [&](AllocOp place) {
       auto type = cast<PlaceTypeInterface>(place.getType());
       bytes = llvm::alignTo(bytes, type.getSharedAlignment());

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The program is written twice. The producer's copy keeps the scalars, the loops
-// and the copies; the consumer's keeps everything else. Where one copied into a
-// place and waited, the producer now fills a ring and the consumer takes from it.
-// Where something is added up in memory through a staging place, the program is written a
-// third time: the consumer writes it there, and the adder keeps scalars, loops and what is added.
-// With a reducer it is written a fourth time: the product that is added up is the reducer's then, and
-// of it the consumer keeps only what puts the left operand into a ring.
+// The pass writes the program once for each role. The producer keeps scalars, loops and copies; consumers keep the
+// rest. A copy into a tile and the wait for it become a load into a ring by the producer and a wait for that ring by
+// consumers. Where dQ is accumulated in global memory through a staging tile, consumers write that tile, and the dQ
+// store warps keep scalars, loops and the addition. With a dQ MMA warpgroup, dS^T K belongs to that warpgroup, and
+// consumers only store dS into a ring.
 //
 #include "PublishedNumbers.h"
 #include "Releases.h"
@@ -26,7 +24,7 @@ namespace attn::tile {
 using namespace mlir;
 using namespace attn::tile;
 
-/// The place that a copy brings something to; null if it is none that a ring may stand for.
+/// The destination of a copy that a ring can replace; null for any other op.
 static Value destinationOf(Operation *op) {
   if (auto copy = dyn_cast<CopyTmaOp>(op))
     return copy.getDst();
@@ -35,7 +33,7 @@ static Value destinationOf(Operation *op) {
   return {};
 }
 
-/// Does it read what this copy brought, and nothing that was copied there since?
+/// Does `user` read what `copy` wrote, with no other copy into the same tile in between?
 static bool reads(Operation *user, Operation *copy) {
   WaitOp wait = soleWait(copy->getResult(0));
   Operation *here = wait ? wait->getBlock()->findAncestorOpInBlock(*user) : nullptr;
@@ -45,8 +43,8 @@ static bool reads(Operation *user, Operation *copy) {
          });
 }
 
-/// Can a ring stand for the place that is copied into? Its tiles are waited for beside
-/// the copies, and read behind that only, and before anything else is copied there.
+/// Can a ring replace the destination of `copy`? The wait has to be in the same block as the copy, and every read has
+/// to follow that wait and precede the next copy into the tile.
 static bool fitsRing(Operation *copy) {
   WaitOp wait = soleWait(copy->getResult(0));
   Value place = destinationOf(copy);
@@ -57,7 +55,6 @@ static bool fitsRing(Operation *copy) {
          });
 }
 
-/// A ring for every place that is copied into.
 static DenseMap<Value, Value> makeRings(PersistentLoopOp persist, WarpSpecializedInterface schedule) {
   DenseMap<Value, Value> rings;
   OpBuilder b(persist);
@@ -79,7 +76,7 @@ static DenseMap<Value, Value> makeRings(PersistentLoopOp persist, WarpSpecialize
 // Producer
 //===----------------------------------------------------------------------===//
 
-/// Which tests a tile needs is nobody's business here: one segment a run.
+/// The producer applies no mask, so each run becomes one segment.
 static void mergeSegments(KvLoopOp loop) {
   SmallVector<Value> bounds;
   SmallVector<Attribute> runs;
@@ -93,8 +90,8 @@ static void mergeSegments(KvLoopOp loop) {
   loop.setRunsAttr(b.getArrayAttr(runs));
 }
 
-/// Leaves scalars, loops and what is the role's already, and what `keep` makes of an operation before that goes.
-static void strip(PersistentLoopOp persist, llvm::function_ref<void(Operation *)> keep) {
+/// Keeps scalars, loops and ops that already belong to a role. Calls `keep` on each compute op, then erases that op.
+static void keepRoleOps(PersistentLoopOp persist, llvm::function_ref<void(Operation *)> keep) {
   SmallVector<Operation *> gone;
   persist.walk<WalkOrder::PreOrder>([&](Operation *op) {
     auto behavior = dyn_cast<TileOpInterface>(op);
@@ -109,8 +106,8 @@ static void strip(PersistentLoopOp persist, llvm::function_ref<void(Operation *)
   persist.walk([](KvLoopOp loop) { mergeSegments(loop); });
 }
 
-static void produce(PersistentLoopOp persist, const DenseMap<Value, Value> &rings) {
-  strip(persist, [&](Operation *op) {
+static void writeProducer(PersistentLoopOp persist, const DenseMap<Value, Value> &rings) {
+  keepRoleOps(persist, [&](Operation *op) {
     OpBuilder b(op);
     if (auto copy = dyn_cast<CopyRowStatisticsOp>(op))
       ProducerLoadRowStatisticsOp::create(b, copy.getLoc(), rings.lookup(copy.getDst()), copy.getSrc(),
@@ -122,7 +119,7 @@ static void produce(PersistentLoopOp persist, const DenseMap<Value, Value> &ring
 }
 
 //===----------------------------------------------------------------------===//
-// Adder and reducer
+// dQ store warps and dQ MMA warpgroup
 //===----------------------------------------------------------------------===//
 
 static bool isStaged(Operation *op) {
@@ -130,8 +127,8 @@ static bool isStaged(Operation *op) {
   return sum && sum.getStaging();
 }
 
-static void add(PersistentLoopOp persist, Value staging, int64_t blocks) {
-  strip(persist, [&](Operation *op) {
+static void writeDqStore(PersistentLoopOp persist, Value staging, int64_t blocks) {
+  keepRoleOps(persist, [&](Operation *op) {
     if (!isStaged(op))
       return;
     auto sum = cast<AddGlobalOp>(op);
@@ -148,7 +145,7 @@ static void add(PersistentLoopOp persist, Value staging, int64_t blocks) {
   });
 }
 
-/// The same address, worked out where `b` is: nothing of it takes registers before.
+/// Recomputes an address at `b`, so that it occupies no registers before.
 static Value recomputedAddress(OpBuilder &b, Value value, Region &role) {
   Operation *op = value.getDefiningOp();
   bool isWide = isa<PtrType>(value.getType()) || value.getType().isInteger(64);
@@ -160,9 +157,9 @@ static Value recomputedAddress(OpBuilder &b, Value value, Region &role) {
   return b.clone(*op, operands)->getResult(0);
 }
 
-/// What becomes of block `i` of dQ. Blocks of all rows come first, then those of the next columns.
-static void leave(OpBuilder b, AddGlobalOp sum, Value staging, Value acc, int64_t i, int64_t blocks,
-                  int64_t rowBlocks) {
+/// Stores block `i` of dQ, or adds it to the accumulator. Blocks are numbered over rows first, then over columns.
+static void storeDqBlock(OpBuilder b, AddGlobalOp sum, Value staging, Value acc, int64_t i, int64_t blocks,
+                         int64_t rowBlocks) {
   Location loc = sum.getLoc();
   auto wide = [&](int64_t x) -> Value { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(x)); };
   if (sum.getSoleWriter()) {
@@ -186,64 +183,65 @@ static void leave(OpBuilder b, AddGlobalOp sum, Value staging, Value acc, int64_
                                /*last=*/i + 1 == blocks);
 }
 
-/// Takes what consumers put into a ring and multiplies it with the keys, a block of 64 rows at a time.
-static void reduce(PersistentLoopOp persist, const DenseMap<Value, Value> &rings, Value staging, int64_t blocks) {
+/// Writes the role of the dQ MMA warpgroup: multiplies each dS tile of the ring with K, 64 rows of dQ at a time.
+static void writeDqMma(PersistentLoopOp persist, const DenseMap<Value, Value> &rings, Value staging, int64_t blocks) {
   MmaAtbOp product;
   persist.walk([&](MmaAtbOp op) { product = op; });
   auto all = cast<FragType>(product.getAcc().getType());
   auto one = FragType::get(all.getContext(), 64, all.getCols(), 4);
   OpBuilder top(persist);
   Value keys = product.getB(), acc = AllocOp::create(top, product.getLoc(), one, "dQ"), ring;
-  ConsumerWaitOp takeKeys;
-  strip(persist, [&](Operation *op) {
+  ConsumerWaitOp waitKeys;
+  keepRoleOps(persist, [&](Operation *op) {
     OpBuilder b(op);
     Location loc = op->getLoc();
     if (destinationOf(op) == keys)
-      takeKeys = ConsumerWaitOp::create(b, loc, rings.lookup(keys));
-    if (auto share = dyn_cast<StoreAndSyncOp>(op))
-      ring = share.getRing();
+      waitKeys = ConsumerWaitOp::create(b, loc, rings.lookup(keys));
+    if (auto store = dyn_cast<StoreAndSyncOp>(op))
+      ring = store.getRing();
     if (!isStaged(op))
       return;
     Value tile = ConsumerWaitOp::create(b, loc, ring).getTile();
     for (int64_t i = 0; i < blocks; ++i) {
       Value token =
-          MmaAtbOp::create(b, loc, acc, tile, takeKeys.getTile(), b.getI64IntegerAttr(i), b.getI64IntegerAttr(blocks));
+          MmaAtbOp::create(b, loc, acc, tile, waitKeys.getTile(), b.getI64IntegerAttr(i), b.getI64IntegerAttr(blocks));
       WaitOp::create(b, loc, token);
       if (i + 1 == blocks)
         ConsumerReleaseOp::create(b, loc, ring);
-      leave(b, cast<AddGlobalOp>(op), staging, acc, i, blocks,
-            /*rowBlocks=*/cast<SharedType>(product.getA().getType()).getCols() / 64);
+      storeDqBlock(b, cast<AddGlobalOp>(op), staging, acc, i, blocks,
+                   /*rowBlocks=*/cast<SharedType>(product.getA().getType()).getCols() / 64);
     }
   });
-  Block *block = takeKeys->getBlock();
+  Block *block = waitKeys->getBlock();
   OpBuilder b = OpBuilder::atBlockEnd(block);
   if (!block->empty() && block->back().hasTrait<OpTrait::IsTerminator>())
     b.setInsertionPoint(&block->back());
-  ConsumerReleaseOp::create(b, takeKeys.getLoc(), takeKeys.getRing());
+  ConsumerReleaseOp::create(b, waitKeys.getLoc(), waitKeys.getRing());
 }
 
-/// Of a role with few registers: what follows from arguments is worked out for each tile.
+/// Recomputes what follows from kernel arguments in each work tile, for roles with few registers.
 static void recomputeInLoop(PersistentLoopOp persist) {
   attn::tile::recomputeInLoop(persist, OpBuilder::atBlockBegin(&persist.getBody().front()));
 }
 
-/// What is left of it for those who compute: the product, or what puts its left operand where the reducer takes it.
-static void stage(PersistentLoopOp persist, bool reduces) {
+/// Rewrites the dQ ops of consumers: with a dQ MMA warpgroup they store dS into its ring; otherwise they compute the
+/// product and stage it for the dQ store warps.
+static void stageInConsumers(PersistentLoopOp persist, bool hasDqMma) {
   SmallVector<Operation *> ops;
   persist.walk([&](Operation *op) {
-    if (isStaged(op) || (reduces && isa<StoreAndSyncOp, MmaAtbOp>(op)))
+    if (isStaged(op) || (hasDqMma && isa<StoreAndSyncOp, MmaAtbOp>(op)))
       ops.push_back(op);
   });
   for (Operation *op : llvm::reverse(ops)) {
     OpBuilder b(op);
-    if (auto share = dyn_cast<StoreAndSyncOp>(op)) {
-      ProducerStoreOp::create(b, op->getLoc(), share.getRing(), share.getOperand());
-      ProducerCommitOp::create(b, op->getLoc(), share.getRing());
+    if (auto store = dyn_cast<StoreAndSyncOp>(op)) {
+      ProducerStoreOp::create(b, op->getLoc(), store.getRing(), store.getOperand());
+      ProducerCommitOp::create(b, op->getLoc(), store.getRing());
     } else if (auto product = dyn_cast<MmaAtbOp>(op)) {
       soleWait(product.getToken())->erase();
-    } else if (auto sum = cast<AddGlobalOp>(op); !reduces && sum.getStaging().getType().getBytes()) {
+    } else if (auto sum = cast<AddGlobalOp>(op); !hasDqMma && sum.getStaging().getType().getBytes()) {
       StageOp::create(b, op->getLoc(), sum.getStaging(), sum.getAcc());
-    } else if (!reduces) {
+    } else if (!hasDqMma) {
       AddGlobalOrderedOp::create(b, op->getLoc(), sum.getSum(), sum.getAcc(), sum.getLeft(), sum.getStaging(),
                                  /*block=*/0,
                                  /*last=*/true);
@@ -256,21 +254,21 @@ static void stage(PersistentLoopOp persist, bool reduces) {
 // Consumer
 //===----------------------------------------------------------------------===//
 
-/// Takes the place's tile where it was waited for, and releases it behind its last reader.
-static void consume(Operation *copy, Value ring) {
+/// Replaces a copy and its wait by a wait for the ring, and releases the ring after the last reader.
+static void writeConsumer(Operation *copy, Value ring) {
   WaitOp wait = soleWait(copy->getResult(0));
   OpBuilder b(wait);
-  auto take = ConsumerWaitOp::create(b, wait.getLoc(), ring);
-  SmallVector<Operation *> ends = {take};
+  auto consumerWait = ConsumerWaitOp::create(b, wait.getLoc(), ring);
+  SmallVector<Operation *> ends = {consumerWait};
   auto persist = copy->getParentOfType<PersistentLoopOp>();
   for (OpOperand &use : llvm::make_early_inc_range(destinationOf(copy).getUses())) {
     Operation *user = use.getOwner();
     if (destinationOf(user) || !persist->isProperAncestor(user) || !reads(user, copy))
       continue;
-    use.set(take.getTile());
+    use.set(consumerWait.getTile());
     ends.push_back(endOf(user));
   }
-  Operation *last = lastIn(*take->getBlock(), ends);
+  Operation *last = lastIn(*consumerWait->getBlock(), ends);
   releaseInside(last, ring, ends);
   b.setInsertionPointAfter(last);
   ConsumerReleaseOp::create(b, copy->getLoc(), ring);
@@ -278,26 +276,26 @@ static void consume(Operation *copy, Value ring) {
   copy->erase();
 }
 
-/// Of a step in which the warpgroup's rows have nothing to do: all that is brought is given back, and zeros are put
-/// where others read.
+/// A loop over steps whose tile the warpgroup's rows do not see: releases all loaded tiles and stores zeros into rings
+/// that other roles read.
 static void passStep(KvLoopOp loop, Value from, Value to, OpBuilder b) {
   Location loc = loop.getLoc();
   auto steps = scf::ForOp::create(b, loc, from, to, arith::ConstantIntOp::create(b, loc, 1, 32));
   b.setInsertionPointToStart(steps.getBody());
   for (Operation &op : loop.getBody().front()) {
-    if (auto take = dyn_cast<ConsumerWaitOp>(op)) {
-      ConsumerWaitOp::create(b, loc, take.getRing());
-      ConsumerReleaseOp::create(b, loc, take.getRing());
+    if (auto consumerWait = dyn_cast<ConsumerWaitOp>(op)) {
+      ConsumerWaitOp::create(b, loc, consumerWait.getRing());
+      ConsumerReleaseOp::create(b, loc, consumerWait.getRing());
     }
-    if (auto put = dyn_cast<ProducerStoreOp>(op);
-        put && !int64_t(put.getFirst().value_or(0))) { // of a tile's rows, once
-      ProducerStoreOp::create(b, loc, put.getRing(), /*operand=*/Value());
-      ProducerCommitOp::create(b, loc, put.getRing());
+    if (auto store = dyn_cast<ProducerStoreOp>(op);
+        store && !int64_t(store.getFirst().value_or(0))) { // once for all rows of a tile
+      ProducerStoreOp::create(b, loc, store.getRing(), /*operand=*/Value());
+      ProducerCommitOp::create(b, loc, store.getRing());
     }
   }
 }
 
-/// Each warpgroup walks along what its own rows see.
+/// Restricts the loop of each warpgroup to the tiles that its own rows see.
 static void keepToOwn(KvLoopOp loop) {
   SmallVector<Value> own(loop.getOwn());
   if (own.empty())
@@ -310,35 +308,36 @@ static void keepToOwn(KvLoopOp loop) {
   loop.getOwnMutable().clear();
 }
 
-static bool holds(Operation *program, llvm::function_ref<bool(Operation *)> wanted) {
+static bool containsOp(Operation *program, llvm::function_ref<bool(Operation *)> wanted) {
   return program->walk([&](Operation *op) { return wanted(op) ? WalkResult::interrupt() : WalkResult::advance(); })
       .wasInterrupted();
 }
 
-/// Of the reducer: its product has half a register for each of its columns, and ptxas keeps 24 for everything else.
+/// Registers of a thread of the dQ MMA warpgroup: its accumulator takes half a register for each column, and ptxas
+/// keeps 24 for everything else.
 static int64_t registersOfDqMma(WarpSpecializedInterface schedule) {
   return schedule.getDqColumns() ? 32 + schedule.getDqColumns() / 2 : 0;
 }
 
-/// Registers of a thread, of the roles that do not compute and of the one that
-/// does: what a multiprocessor has, shared out in eights. `adds`: there is an adder.
-static std::pair<int64_t, int64_t> registersOf(KernelOp kernel, PersistentLoopOp program, bool adds) {
+/// Registers of a thread of the producer and dQ store warps, and of consumers: multiples of 8 that add up to the
+/// register file of a multiprocessor.
+static std::pair<int64_t, int64_t> registersOf(KernelOp kernel, PersistentLoopOp program, bool hasDqStore) {
   WarpSpecializedInterface schedule = kernel.getRoles();
   constexpr int64_t warpgroup = 128, most = 240;
-  int64_t apart = registersOfDqMma(schedule);
-  // What a block is launched with is all there is: who asks for more waits forever.
+  int64_t dqMmaRegisters = registersOfDqMma(schedule);
+  // setmaxnreg beyond the CTA's registers at launch would never return.
   int64_t atLaunch = schedule.getRegistersAtLaunch() * kernel.getThreads();
-  // Who brings and who adds need some more, if those who compute can do without: not with wide query tiles.
-  bool spares = !holds(kernel, [](Operation *op) {
+  // The producer and the dQ store warps get 48 registers if consumers can spare these, not with wide query tiles.
+  bool spares = !containsOp(kernel, [](Operation *op) {
     auto probabilities = dyn_cast<ProbabilitiesOp>(op);
     return isa<DropoutGradScoresOp>(op) || (probabilities && !probabilities.getModify().empty());
   });
   bool scarce = schedule.getDqColumns() || schedule.getWarps() * schedule.getBlocks() >= 12;
-  int64_t few = scarce ? 32 : adds && spares && schedule.getQTile() <= 64 ? 48 : 40;
+  int64_t few = scarce ? 32 : hasDqStore && spares && schedule.getQTile() <= 64 ? 48 : 40;
   auto many = [&](int64_t few) {
-    return std::min((atLaunch / warpgroup - few - apart) / (schedule.getWarps() / 4) / 8 * 8, most);
+    return std::min((atLaunch / warpgroup - few - dqMmaRegisters) / (schedule.getWarps() / 4) / 8 * 8, most);
   };
-  // Where fragments leave more than usual, who brings gets it, if there is much to work out.
+  // Where consumers' fragments leave registers free, a producer with much address arithmetic gets 32 more.
   constexpr int64_t more = 32, left = 96;
   if (worksOutMuch(program.getBody().front()) && many(few + more) - registersOfFragments(kernel) >= left)
     few += more;
@@ -371,20 +370,21 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     if (tokens.wasInterrupted())
       return signalPassFailure();
 
-    // A loop over heads leaves the producer no registers for all words at once.
-    hoistNumbers(consumer, /*scarce=*/kernel.getRoles().getDqColumns() && !holds(consumer, llvm::IsaPred<scf::ForOp>));
+    // With a loop over heads, the producer has no registers for all published scalars at once.
+    hoistNumbers(consumer,
+                 /*scarce=*/kernel.getRoles().getDqColumns() && !containsOp(consumer, llvm::IsaPred<scf::ForOp>));
     DenseMap<Value, Value> rings = makeRings(consumer, kernel.getRoles());
     OpBuilder b(consumer);
-    bool adds = holds(consumer, isStaged);
-    bool reduces = kernel.getRoles().getDqColumns() != 0;
-    if (reduces && !(adds && holds(consumer, llvm::IsaPred<StoreAndSyncOp>))) {
+    bool hasDqStore = containsOp(consumer, isStaged);
+    bool hasDqMma = kernel.getRoles().getDqColumns() != 0;
+    if (hasDqMma && !(hasDqStore && containsOp(consumer, llvm::IsaPred<StoreAndSyncOp>))) {
       kernel.emitError(
           "expected something shared and added up through a staging place for the dQ MMA warpgroup of its schedule");
       return signalPassFailure();
     }
-    auto [few, many] = registersOf(kernel, consumer, adds);
+    auto [few, many] = registersOf(kernel, consumer, hasDqStore);
     auto roles = RolesOp::create(b, consumer.getLoc(), few, many,
-                                 reduces ? b.getI64IntegerAttr(registersOfDqMma(kernel.getRoles())) : IntegerAttr());
+                                 hasDqMma ? b.getI64IntegerAttr(registersOfDqMma(kernel.getRoles())) : IntegerAttr());
     Block &producers = roles.getProducer().emplaceBlock(), &consumers = roles.getConsumer().emplaceBlock();
     IRMapping inProducer;
     b.setInsertionPointToEnd(&producers);
@@ -392,12 +392,12 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     consumer->moveBefore(&consumers, consumers.end());
 
     sendScalars(producer, consumer, inProducer);
-    produce(producer, rings);
-    if (adds) {
+    writeProducer(producer, rings);
+    if (hasDqStore) {
       Value staging;
       consumer.walk([&](AddGlobalOp sum) { staging = sum.getStaging(); });
       int64_t blocks = 1;
-      if (reduces) {
+      if (hasDqMma) {
         consumer.walk([&](MmaAtbOp product) { blocks = cast<FragType>(product.getAcc().getType()).getWarps() / 4; });
         auto all = staging.getDefiningOp<AllocOp>();
         auto type = cast<StagingType>(all.getType());
@@ -407,18 +407,18 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
               b, all.getLoc(), StagingType::get(b.getContext(), type.getSlots() * blocks, type.getBytes() / blocks),
               all.getName());
         b.setInsertionPointToEnd(&roles.getDqMma().emplaceBlock());
-        auto reducer = cast<PersistentLoopOp>(b.clone(*consumer));
-        reduce(reducer, rings, staging, blocks);
-        recomputeInLoop(reducer);
+        auto dqMma = cast<PersistentLoopOp>(b.clone(*consumer));
+        writeDqMma(dqMma, rings, staging, blocks);
+        recomputeInLoop(dqMma);
       }
       b.setInsertionPointToEnd(&roles.getDqStore().emplaceBlock());
-      auto adder = cast<PersistentLoopOp>(b.clone(*consumer));
-      add(adder, staging, blocks);
-      stage(consumer, reduces);
+      auto dqStore = cast<PersistentLoopOp>(b.clone(*consumer));
+      writeDqStore(dqStore, staging, blocks);
+      stageInConsumers(consumer, hasDqMma);
       recomputeInLoop(producer);
-      recomputeInLoop(adder);
+      recomputeInLoop(dqStore);
     }
-    if (kernel.hasStationaryRows()) // and who brings them has many rings
+    if (kernel.hasStationaryRows()) // the producer has many rings
       for (PersistentLoopOp role : {producer, consumer})
         recomputeInLoop(role);
     SmallVector<Operation *> taken;
@@ -427,17 +427,25 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
         taken.push_back(op);
     });
     for (Operation *copy : taken)
-      consume(copy, rings.lookup(destinationOf(copy)));
+      writeConsumer(copy, rings.lookup(destinationOf(copy)));
     consumer.walk([](KvLoopOp loop) { keepToOwn(loop); });
 
-    // Registers are the consumer's; tiles lie in rings now.
+    // Fragments move to the consumer; tiles that rings replaced are erased.
     for (auto place : llvm::make_early_inc_range(kernel.getBody().getOps<AllocOp>())) {
       if (place.use_empty())
         place.erase();
       else if (isa<FragType, RegisterOperandType, SoftmaxStateType>(place.getType()))
         place->moveBefore(consumer);
     }
-    roles.walk([](AllocOp place) { // of a branch, in roles that have no use for it
+    for (auto place : kernel.getBody().getOps<AllocOp>())
+      if (std::optional<RingUse> use = place.findRingUse(); use && *use != RingUse::loaded)
+        place.setUse(use);
+    // With ordered dQ accumulation, a CTA waits for CTAs of lower number.
+    producer.setInOrder(containsOp(roles, [](Operation *op) {
+      auto add = dyn_cast<AddStagedOp>(op);
+      return add && add.getSemaphore();
+    }));
+    roles.walk([](AllocOp place) { // allocations within a branch that this role does not use
       if (place.use_empty())
         place.erase();
     });

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The walk of a key tile over query tiles, where a reducer makes dQ. A step as roles leave it begins with the product
-// of scores and ends with that of dK, one behind the other, with nothing to do under either. Turned, it ends with both:
-// scores of the next query tile are begun first, dK with this one's behind them, and exponentials of the next step run
-// under the latter.
+// Software-pipelines the loop of a KV tile over query tiles where a dQ MMA warpgroup computes dQ. As roles leave it, a
+// step begins with s = K Q^T and ends with dK += dS Q, and nothing runs under either product. The pipelined step ends
+// with both: s of the next query tile is issued first, dK of this one after it, and the exponentials of the next step
+// run under dK.
 //
-// dK's product is in flight across the loop's edge, so its token is carried, and its query tile is passed, not
-// released: it is given back in the next step. Scores of the first tile come before the loop. Where there is no next
-// tile, or none at all, scores of another one are made, and nobody looks at them: a product in a branch would be waited
-// for there.
+// The product for dK is in flight across the back edge, so its token is carried; the Q tile is advanced, not released,
+// and the next step releases it. s of the first tile is issued before the loop. Without a next tile, s of another tile
+// is computed and ignored: a product within a branch would have to be waited for there.
 //
 #include "TileWalk.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -23,16 +22,16 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-/// The body as roles leave it: take Q, s = K Q^T, wait, ..., put dS, publish, ..., dK += dS Q, wait, release Q.
+/// The body as roles leave it: wait for Q, s = K Q^T, wait, ..., store dS, commit, ..., dK += dS Q, wait, release Q.
 struct Body {
-  ConsumerWaitOp take;
+  ConsumerWaitOp waitQ;
   MmaAbtOp scores;
   WaitOp waitScores;
-  ProducerCommitOp publish;
+  ProducerCommitOp commit;
   MmaAbOp product;
   WaitOp waitProduct;
   ConsumerReleaseOp release;
-  ConvertOp round; ///< the first one, which overwrites what the product reads
+  ConvertOp convert; ///< the first one; it overwrites the operand of `product`
 };
 } // namespace
 
@@ -44,79 +43,80 @@ static std::optional<Body> match(KvLoopOp loop) {
   for (Operation &op : block.without_terminator()) {
     if (auto qk = dyn_cast<MmaAbtOp>(op); qk && !body.scores)
       body.scores = qk;
-    if (auto round = dyn_cast<ConvertOp>(op); round && !body.round)
-      body.round = round;
-    if (auto publish = dyn_cast<ProducerCommitOp>(op))
-      body.publish = publish;
+    if (auto convert = dyn_cast<ConvertOp>(op); convert && !body.convert)
+      body.convert = convert;
+    if (auto commit = dyn_cast<ProducerCommitOp>(op))
+      body.commit = commit;
     if (auto pv = dyn_cast<MmaAbOp>(op))
       body.product = pv; // the last one
   }
-  if (!body.scores || !body.round || !body.publish || !body.product)
+  if (!body.scores || !body.convert || !body.commit || !body.product)
     return std::nullopt;
-  body.take = body.scores.getK().getDefiningOp<ConsumerWaitOp>();
+  body.waitQ = body.scores.getK().getDefiningOp<ConsumerWaitOp>();
   body.waitScores = soleWait(body.scores.getToken()), body.waitProduct = soleWait(body.product.getToken());
-  if (!body.take || body.product.getV() != body.take.getTile() || body.product.getP() != body.round.getP())
+  if (!body.waitQ || body.product.getV() != body.waitQ.getTile() || body.product.getP() != body.convert.getP())
     return std::nullopt;
-  for (Operation *user : body.take.getRing().getUsers())
+  for (Operation *user : body.waitQ.getRing().getUsers())
     if (auto release = dyn_cast<ConsumerReleaseOp>(user); release && release->getBlock() == &block)
       body.release = release;
-  Operation *order[] = {body.take,    body.scores,  body.waitScores,  body.round,
-                        body.publish, body.product, body.waitProduct, body.release};
+  Operation *order[] = {body.waitQ,  body.scores,  body.waitScores,  body.convert,
+                        body.commit, body.product, body.waitProduct, body.release};
   if (!llvm::all_of(order, [&](Operation *op) { return op && op->getBlock() == &block; }) ||
       !llvm::is_sorted(order, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); }))
     return std::nullopt;
   return body;
 }
 
-/// The rows of K and V that a warpgroup reads, by an address which it works out once.
+/// Computes the address of the warpgroup's rows of K and V once, before the loop.
 static void findWarpgroupRows(KvLoopOp loop) {
   loop.walk([&](MmaAbtOp product) {
-    auto take = product.getQ().getDefiningOp<ConsumerWaitOp>();
-    if (!take || loop->isProperAncestor(take))
+    auto wait = product.getQ().getDefiningOp<ConsumerWaitOp>();
+    if (!wait || loop->isProperAncestor(wait))
       return;
-    OpBuilder b(take->getBlock(), std::next(take->getIterator()));
-    auto rows = WarpgroupRowsOp::create(b, take.getLoc(), take.getTile());
+    OpBuilder b(wait->getBlock(), std::next(wait->getIterator()));
+    auto rows = WarpgroupRowsOp::create(b, wait.getLoc(), wait.getTile());
     product.getQMutable().assign(rows.getRows());
     product.setRecomputed(false);
   });
 }
 
 namespace {
-/// Writes the turned loop.
+/// Writes the pipelined loop.
 class Overlap {
 public:
   Overlap(KvLoopOp loop, Body body) : loop(loop), body(body), loc(loop.getLoc()), b(loop) {
     for (auto product : loop.getBody().getOps<MmaAbtOp>())
       if (product != body.scores)
         grads = product;
-    // Of several heads it is not, and where the next tile's keys have to wait for this one's end, its values may, too.
-    auto takeOf = [&](MmaAbtOp product) {
-      auto take = product ? wholeOf(product.getQ()).getDefiningOp<ConsumerWaitOp>() : ConsumerWaitOp();
-      return take && take->getBlock() == loop->getBlock() ? take : ConsumerWaitOp();
+    // `values` stays null with a loop over heads, outside of which V is waited for, and with a single stage of K, where
+    // the next work tile waits for the end of this one anyway.
+    auto waitOf = [&](MmaAbtOp product) {
+      auto wait = product ? wholeOf(product.getQ()).getDefiningOp<ConsumerWaitOp>() : ConsumerWaitOp();
+      return wait && wait->getBlock() == loop->getBlock() ? wait : ConsumerWaitOp();
     };
-    if (ConsumerWaitOp keys = takeOf(body.scores); keys && cast<RingType>(keys.getRing().getType()).getStages() > 1)
-      values = takeOf(grads);
+    if (ConsumerWaitOp keys = waitOf(body.scores); keys && cast<RingType>(keys.getRing().getType()).getStages() > 1)
+      values = waitOf(grads);
   }
 
   void write() {
     TileOfWalk first = firstTile(loop, b);
     map.map(loop.getTile(), first.tile);
     beginScores(first.any, wholeOf(body.scores.getQ()));
-    takeLate();
+    delayValues();
     WaitOp::create(b, loc, map.lookup(body.scores.getToken()));
 
     Value none = NullProductOp::create(b, loc);
-    auto turned = KvLoopOp::create(b, loc, none.getType(), loop.getBounds(), loop.getOwn(), none, loop.getRunsAttr(),
-                                   loop.getOneBody());
-    writeBody(turned, first.tile);
-    WaitOp::create(b, loc, turned.getResults().front());
-    ConsumerReleaseOp::create(b, loc, body.take.getRing(), /*passed=*/true, first.any, /*more=*/Value());
+    auto pipelined = KvLoopOp::create(b, loc, none.getType(), loop.getBounds(), loop.getOwn(), none, loop.getRunsAttr(),
+                                      loop.getOneBody());
+    writeBody(pipelined, first.tile);
+    WaitOp::create(b, loc, pipelined.getResults().front());
+    ConsumerReleaseOp::create(b, loc, body.waitQ.getRing(), /*passed=*/true, first.any, /*more=*/Value());
     loop.erase();
   }
 
 private:
-  void writeBody(KvLoopOp turned, Value first) {
-    Block &block = turned.getBody().emplaceBlock();
+  void writeBody(KvLoopOp pipelined, Value first) {
+    Block &block = pipelined.getBody().emplaceBlock();
     Block &old = loop.getBody().front();
     block.addArguments(old.getArgumentTypes(), SmallVector<Location>(3, loc));
     Value before = block.addArgument(body.product.getToken().getType(), loc);
@@ -124,14 +124,14 @@ private:
     b.setInsertionPointToStart(&block);
     map = IRMapping();
     map.map(old.getArguments(), block.getArguments().take_front(3));
-    Value ring = body.take.getRing();
+    Value ring = body.waitQ.getRing();
     SmallVector<Value> statistics;
     for (Operation &op : old.without_terminator()) {
       if (isa_and_nonnull<ConsumerWaitOp, MmaAbtOp, WaitOp, MmaAbOp, ConsumerReleaseOp, ProducerCommitOp>(&op) &&
-          isTransposed(&op))
+          isMoved(&op))
         continue;
-      if (&op == body.round) {
-        Value later = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, turned.getTile(), first);
+      if (&op == body.convert) {
+        Value later = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, pipelined.getTile(), first);
         WaitOp::create(b, loc, before);
         ConsumerReleaseOp::create(b, loc, ring, /*passed=*/true, later, /*more=*/Value());
       }
@@ -144,22 +144,22 @@ private:
       if (values && isa<WaitOp>(op) && soleWait(grads.getToken()) == &op &&
           cast<RingType>(values.getRing().getType()).getStages() == 1)
         ConsumerReleaseOp::early(b, loc, values.getRing(),
-                                 turned.getMore()); // the next tile's come under what is left of this one
+                                 pipelined.getMore()); // V of the next work tile is loaded meanwhile
     }
     Value passed = ConsumerAdvanceOp::create(b, loc, ring);
-    map.map(loop.getTile(), turned.getNext());
-    beginScores(turned.getMore(), passed);
-    map.map(body.take.getTile(), passed);
+    map.map(loop.getTile(), pipelined.getNext());
+    beginScores(pipelined.getMore(), passed);
+    map.map(body.waitQ.getTile(), passed);
     Value product = cast<MmaAbOp>(b.clone(*body.product, map)).getToken();
-    b.clone(*body.publish, map);
-    for (Value ring : statistics) // its fence does for them, too
+    b.clone(*body.commit, map);
+    for (Value ring : statistics) // the fence of the commit covers these, too
       ConsumerReleaseOp::create(b, loc, ring, /*passed=*/false, /*when=*/Value(), /*more=*/Value(), /*fenced=*/true);
     WaitOp::create(b, loc, map.lookup(body.scores.getToken()));
     YieldOp::create(b, loc, product);
   }
 
-  /// The values are looked at when the first scores are under way.
-  void takeLate() {
+  /// Moves the wait for V and its users behind the issue of the first S.
+  void delayValues() {
     if (!values)
       return;
     SmallVector<Operation *> ops = {values};
@@ -171,24 +171,23 @@ private:
       op->moveBefore(loop);
   }
 
-  bool isTransposed(Operation *op) {
-    return llvm::is_contained(std::initializer_list<Operation *>{body.take, body.scores, body.waitScores, body.publish,
+  bool isMoved(Operation *op) {
+    return llvm::is_contained(std::initializer_list<Operation *>{body.waitQ, body.scores, body.waitScores, body.commit,
                                                                  body.product, body.waitProduct, body.release},
                               op);
   }
 
-  /// Of the tile that `map` has for the loop's, if there is `more`.
+  /// Issues S of the tile that `map` has for the loop's, if there is `more`.
   void beginScores(Value more, Value otherwise) {
-    auto take = ConsumerWaitOp::create(b, body.take.getLoc(), body.take.getRing(), more, otherwise);
-    map.map(body.take.getTile(), take.getTile());
+    auto wait = ConsumerWaitOp::create(b, body.waitQ.getLoc(), body.waitQ.getRing(), more, otherwise);
+    map.map(body.waitQ.getTile(), wait.getTile());
     map.map(body.scores.getToken(), cast<MmaAbtOp>(b.clone(*body.scores, map)).getToken());
   }
 
   KvLoopOp loop;
   Body body;
-  MmaAbtOp grads; ///< of probabilities; null if there are none
-  ConsumerWaitOp
-      values; ///< their left operand, if that is this loop's alone and is looked at late and given back early
+  MmaAbtOp grads;        ///< the product for dP = V dO^T; null if there is none
+  ConsumerWaitOp values; ///< the wait for V, if it is moved behind the first S and V is released early; else null
   Location loc;
   OpBuilder b;
   IRMapping map;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The loop is turned by half an iteration: where it computed s(j), P(j) and
-// acc += P(j) V(j), it now starts s(j) and acc += P(j - 1) V(j - 1) together. Before it
-// the first tile's scores are computed alone, behind it the last tile's product.
+// The loop is software-pipelined by half an iteration: instead of s(j), P(j), acc += P(j) V(j), a step issues s(j) and
+// acc += P(j - 1) V(j - 1) together. The prologue computes s of the first tile, the epilogue the last tile's product
+// with V.
 //
-// Both products are waited for, and what is done to s(j) runs under those of other
-// warpgroups; exponentials then wait for no maximum (`tile.softmax_convert`). That is the wrong way
-// round only where scores rise from tile to tile: there `tile.online_softmax` looks for the
-// maximum first, under the second product.
+// A step waits for both products; its softmax runs under the products of other warpgroups, and its exponentials do not
+// wait for the new row maximum (`tile.softmax_convert`). Where scores rise from tile to tile, `tile.online_softmax`
+// first finds the maximum, under the product with V.
 //
 #include "TileWalk.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -22,12 +21,12 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-/// The body as roles leave it: take K, s = Q K^T, wait, release, modify, keep, softmax,
-/// take V, acc += P V, wait, release.
+/// The body as roles leave it: wait for K, s = Q K^T, wait, release, modify, apply mask, softmax, wait for V, acc += P
+/// V, wait, release.
 struct Body {
-  SmallVector<Operation *> scores; ///< take K to its release, with what they need
-  SmallVector<Operation *> tests;  ///< modify, keep
-  SmallVector<Operation *> values; ///< take V to its release
+  SmallVector<Operation *> scores; ///< from the wait for K to its release, with the scalars in between
+  SmallVector<Operation *> tests;  ///< modify, apply mask
+  SmallVector<Operation *> values; ///< from the wait for V to its release
   MmaAbtOp qk;
   MmaAbOp pv;
   OnlineSoftmaxOp softmax;
@@ -45,10 +44,10 @@ static std::optional<Body> match(KvLoopOp loop) {
   };
   if (!only(body.qk) || !only(body.pv) || !only(body.softmax) || !loop.getCarried().empty())
     return std::nullopt;
-  ConsumerWaitOp takeK = body.qk.getK().getDefiningOp<ConsumerWaitOp>(),
-                 takeV = body.pv.getV().getDefiningOp<ConsumerWaitOp>();
+  ConsumerWaitOp waitK = body.qk.getK().getDefiningOp<ConsumerWaitOp>(),
+                 waitV = body.pv.getV().getDefiningOp<ConsumerWaitOp>();
   WaitOp waitQk = soleWait(body.qk.getToken()), waitPv = soleWait(body.pv.getToken());
-  Operation *order[] = {takeK, body.qk, waitQk, body.softmax, takeV, body.pv, waitPv};
+  Operation *order[] = {waitK, body.qk, waitQk, body.softmax, waitV, body.pv, waitPv};
   if (!llvm::all_of(order, [&](Operation *op) { return op && op->getBlock() == &block; }) ||
       !llvm::is_sorted(order, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); }) ||
       body.qk.getS() != body.softmax.getS() || body.pv.getP() != body.softmax.getS() ||
@@ -61,7 +60,7 @@ static std::optional<Body> match(KvLoopOp loop) {
       body.drop = drop;
     else if (&op == body.softmax || isMemoryEffectFree(&op))
       continue; // scalars are cloned where they are needed
-    else if (op.isBeforeInBlock(takeV))
+    else if (op.isBeforeInBlock(waitV))
       body.scores.push_back(&op);
     else
       body.values.push_back(&op);
@@ -70,7 +69,7 @@ static std::optional<Body> match(KvLoopOp loop) {
 }
 
 namespace {
-/// Writes the turned loop.
+/// Writes the pipelined loop.
 class Overlap {
 public:
   Overlap(KvLoopOp loop, Body body) : loop(loop), body(body), loc(loop.getLoc()), b(loop) {}
@@ -83,13 +82,13 @@ public:
     p = AllocOp::create(top, loc,
                         RegisterOperandType::get(b.getContext(), s.getRows(), s.getCols(), element, s.getWarps()), "p");
 
-    constexpr int64_t roomy = 8; // warps, of which a thread has registers for another tile of halves
+    constexpr int64_t roomy = 8; // up to 8 warps, a thread has registers for another 16-bit tile
     if (body.drop && !body.softmax.getRising() && body.drop.getRow0().getType().isInteger(32) && s.getWarps() <= roomy)
       kept = AllocOp::create(top, loc, p.getType(), "dropout_bits");
     TileOfWalk first = firstTile(loop, b), last = lastTile(loop, b);
     Value behindFirst =
         arith::AddIOp::create(b, loc, first.tile, arith::ConstantIntOp::create(b, loc, 1, 32).getResult());
-    // No bound of a run that is not empty lies before the first tile, and an empty run's bounds stay equal.
+    // The bounds of a non-empty run are not before the first tile, and the bounds of an empty run stay equal.
     auto limited = [&](auto limit) {
       SmallVector<Value> bounds;
       for (Value bound : loop.getBounds())
@@ -110,7 +109,7 @@ public:
       ConvertOp::create(b, loc, p, body.softmax.getS());
     });
     writeLoop(after, loop.getOneBody(), [&] {
-      // Both products under way, then the rest of them, and what becomes of the scores.
+      // Issue both products, then wait for them and process the scores.
       auto afterProduct = [](ArrayRef<Operation *> ops, Operation *product) {
         return llvm::find(ops, product) - ops.begin() + 1;
       };
@@ -124,11 +123,11 @@ public:
         PingPongArriveOp::create(b, loc);
       cloneDraw();
       clone(body.scores[qk]); // the wait
-      // A ring of one slot has the next query tile's rows brought while this one's last scores are weighed.
-      // NOTE: ahead of K's release: behind it, ptxas loses what is uniform in a loop at 256.
-      auto takeQ = body.qk.getQ().getDefiningOp<ConsumerWaitOp>();
-      if (takeQ && cast<RingType>(takeQ.getRing().getType()).getStages() == 1)
-        ConsumerReleaseOp::early(b, loc, takeQ.getRing(), map.lookup(loop.getMore()));
+      // A single-stage ring of Q is released before the last softmax, so that the next Q is loaded under it.
+      // NOTE: this precedes the release of K: after that, ptxas at 256 columns no longer treats loop values as uniform.
+      auto waitQ = body.qk.getQ().getDefiningOp<ConsumerWaitOp>();
+      if (waitQ && cast<RingType>(waitQ.getRing().getType()).getStages() == 1)
+        ConsumerReleaseOp::early(b, loc, waitQ.getRing(), map.lookup(loop.getMore()));
       clone(ArrayRef(body.scores).drop_front(qk + 1));
       Value s = body.softmax.getS(), row = body.softmax.getRow(), acc = body.softmax.getAcc();
       if (body.softmax.getRising()) {
@@ -151,7 +150,7 @@ public:
       }
     });
 
-    // Q is done with once the loop is; what releases it stands there already.
+    // Releases of Q already follow the loop; insert behind them.
     Operation *behind = loop->getNextNode();
     while (isa_and_nonnull<ConsumerReleaseOp>(behind))
       behind = behind->getNextNode();
@@ -166,9 +165,9 @@ public:
 
 private:
   template <typename Write> void writeLoop(ArrayRef<Value> bounds, bool oneBody, Write write) {
-    auto turned =
+    auto pipelined =
         KvLoopOp::create(b, loc, TypeRange(), bounds, /*own=*/ValueRange(), ValueRange(), loop.getRunsAttr(), oneBody);
-    Block &block = turned.getBody().emplaceBlock();
+    Block &block = pipelined.getBody().emplaceBlock();
     block.addArguments(loop.getBody().getArgumentTypes(), SmallVector<Location>(3, loc));
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&block);
@@ -178,7 +177,7 @@ private:
     YieldOp::create(b, loc, ValueRange());
   }
 
-  /// Copies of ops of the body, with the scalars they need.
+  /// Clones ops of the body with the scalars they need.
   void clone(ArrayRef<Operation *> ops) {
     for (Operation *op : ops) {
       for (Operation *scalar : sliceOf(op))
@@ -188,7 +187,7 @@ private:
     }
   }
 
-  /// Under both products, where registers have room for what is drawn.
+  /// Computes dropout bits under both products, where registers suffice.
   void cloneDraw() {
     if (!kept)
       return;
@@ -198,7 +197,7 @@ private:
     drop.erase();
   }
 
-  /// Of what the softmax made, which is in `place`: sums have it.
+  /// Applies dropout to the probabilities in `place`; row sums are taken before.
   void cloneDrop(Value place) {
     if (!body.drop)
       return;
@@ -206,7 +205,7 @@ private:
     cast<DropoutOp>(*std::prev(b.getInsertionPoint())).getPlaceMutable().assign(place);
   }
 
-  /// Of the product with V, P being in `p`.
+  /// Clones the product with V with `p` as its left operand.
   void cloneValues(ArrayRef<Operation *> ops) {
     for (Operation *op : ops) {
       clone(op);
@@ -221,7 +220,7 @@ private:
   OpBuilder b;
   IRMapping map;
   Value p;
-  Value kept; ///< what is drawn ahead, if there is something to drop and room for it
+  Value kept; ///< precomputed dropout bits; null without dropout or without registers for them
 };
 
 struct OverlapProductsPass : attn::tile::impl::OverlapProductsBase<OverlapProductsPass> {

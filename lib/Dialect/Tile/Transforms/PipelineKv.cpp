@@ -59,7 +59,7 @@ static Value copyOf(CopyAsyncOp copy, KvLoopOp loop, OpBuilder &b, Value tile, V
   return clone.getToken();
 }
 
-/// What waits for Q comes behind all other copies that are there before the loop: they are under way together.
+/// Moves waits for Q behind all copies issued before the loop, so that these are in flight together.
 static void waitForQueriesLast(KvLoopOp loop) {
   SmallVector<Operation *> waiting;
   for (Operation &op : *loop->getBlock())
@@ -69,19 +69,19 @@ static void waitForQueriesLast(KvLoopOp loop) {
     op->moveBefore(loop);
 }
 
-/// The loop itself, with more tokens going around.
+/// Rebuilds the loop with carried tokens.
 static void carry(KvLoopOp loop, ValueRange tokens) {
   OpBuilder b(loop);
   auto pipelined = KvLoopOp::create(b, loop.getLoc(), tokens.getTypes(), loop.getBounds(), loop.getOwn(), tokens,
                                     loop.getRuns(), loop.getOneBody());
   pipelined.getBody().takeBody(loop.getBody());
-  // Nothing is in flight behind it: a copy for "no next tile" was never started.
+  // Nothing is in flight behind the loop: without a next tile no copy was issued.
   WaitOp::create(b, loop.getLoc(), pipelined.getResults());
   loop.erase();
 }
 
-/// Of short sequences, whose keys are one tile as a rule: Q, K and V are under way together, and blocks hide each
-/// other's waiting.
+/// For short sequences, which mostly have one KV tile: Q, K and V are in flight together, and co-resident CTAs hide
+/// each other's latency.
 static void loadTogether(KvLoopOp loop, Body body) {
   OpBuilder b(loop);
   auto [first, any] = firstTile(loop, b);
@@ -110,7 +110,7 @@ static void pipeline(KvLoopOp loop, Body body) {
   Value firstToken = copyOf(body.copyK, loop, b, first, any);
   waitForQueriesLast(loop);
 
-  // V(j): its copy and what that needs go up behind the wait for K(j).
+  // V(j): its copy and the scalars it needs move up behind the wait for K(j).
   Block &block = loop.getBody().front();
   body.waitK->moveBefore(&block, block.begin());
   Operation *after = body.waitK;
@@ -118,8 +118,8 @@ static void pipeline(KvLoopOp loop, Body body) {
     op->moveAfter(after);
     after = op;
   }
-  // K(next): behind the wait for V(j), which follows the product: its barrier
-  // says that all warps are done with K(j).
+  // K(next) is copied behind the wait for V(j), which follows the product: the barrier of that wait orders all warps'
+  // reads of K(j) before the copy.
   body.waitV->moveAfter(body.waitQk);
   b.setInsertionPointAfter(body.waitV);
   Value nextToken = copyOf(body.copyK, loop, b, loop.getNext(), loop.getMore());
@@ -137,8 +137,7 @@ struct PipelineKvPass : attn::tile::impl::PipelineKvBase<PipelineKvPass> {
 
   void runOnOperation() final {
     KernelOp kernel = getOperation();
-    if (kernel.getTarget() != "sm_80" ||
-        isa<SimtRowsAttr>(kernel.getSchedule())) // what is fetched is under way already
+    if (kernel.getTarget() != "sm_80" || isa<SimtRowsAttr>(kernel.getSchedule())) // its loads are asynchronous already
       return;
     WalkResult result = kernel.walk([&](KvLoopOp loop) {
       if (!isForward(loop))

@@ -8,12 +8,12 @@
 using namespace mlir;
 using namespace attn::tile;
 
-/// The numbers that follow from a program's block number, and that something else than such numbers is made of.
+/// Scalars that follow from the number of the work tile and that other ops use.
 static SmallVector<Value> scalarsToSend(PersistentLoopOp program) {
   Block &body = program.getBody().front();
   SetVector<Operation *> known;
   auto isKnown = [&](Value value) { return value == body.getArgument(0) || known.contains(value.getDefiningOp()); };
-  DenseSet<Operation *> own; // what differs from one warpgroup to the next
+  DenseSet<Operation *> own; // differs between warpgroups
   for (Operation &op : body) {
     if (op.getNumRegions() || op.getNumResults() == 0 || !isMemoryEffectFree(&op))
       continue;
@@ -24,7 +24,7 @@ static SmallVector<Value> scalarsToSend(PersistentLoopOp program) {
     else if (llvm::any_of(op.getOperands(), isKnown))
       known.insert(&op);
   }
-  // A pointer or a truth is no word: who uses one makes it again.
+  // Only 32-bit integers are published; pointers and booleans are recomputed by their users.
   auto isWord = [](Value value) { return value.getType().isInteger(32); };
   DenseSet<Operation *> again;
   auto isUsed = [&](Value value) {
@@ -37,7 +37,7 @@ static SmallVector<Value> scalarsToSend(PersistentLoopOp program) {
   SmallVector<Value> sent;
   for (Operation *op : known)
     llvm::copy_if(op->getResults(), std::back_inserter(sent), [&](Value v) { return isWord(v) && isUsed(v); });
-  // A feed has 32 words, one of them the block's number. What does not fit each role computes for itself.
+  // A mailbox has 32 words, one of them the number of the work tile. Each role computes the rest itself.
   sent.resize(std::min<size_t>(sent.size(), 31));
   return sent;
 }
@@ -59,9 +59,9 @@ void attn::tile::hoistNumbers(PersistentLoopOp program, bool scarce) {
 void attn::tile::sendScalars(PersistentLoopOp producer, PersistentLoopOp consumer, const IRMapping &inProducer) {
   SmallVector<Value> sent = scalarsToSend(consumer), words = {producer.getBody().getArgument(0)};
   OpBuilder b(producer->getParentOfType<RolesOp>());
-  Value feed = AllocOp::create(b, producer.getLoc(), MailboxType::get(b.getContext(), sent.size() + 1), "mailbox");
-  // Sent before anything is brought: a producer that waits for a free slot with the
-  // message in hand waits for consumers who wait for the message.
+  Value mailbox = AllocOp::create(b, producer.getLoc(), MailboxType::get(b.getContext(), sent.size() + 1), "mailbox");
+  // Published before any load: a producer that waits for a free stage before it publishes would wait for consumers that
+  // wait for the message.
   Block &program = producer.getBody().front();
   auto work = llvm::find_if(program, [](Operation &op) { return op.getNumRegions() || !isMemoryEffectFree(&op); });
   for (Value value : sent) {
@@ -75,8 +75,8 @@ void attn::tile::sendScalars(PersistentLoopOp producer, PersistentLoopOp consume
     value.replaceAllUsesWith(consumer.getBody().front().addArgument(value.getType(), named));
   }
   b.setInsertionPoint(&program, work);
-  PublishWorkOp::create(b, producer.getLoc(), feed, words);
-  producer.getMailboxMutable().assign(feed);
-  consumer.getMailboxMutable().assign(feed);
+  PublishWorkOp::create(b, producer.getLoc(), mailbox, words);
+  producer.getMailboxMutable().assign(mailbox);
+  consumer.getMailboxMutable().assign(mailbox);
   consumer.getQueueMutable().clear();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What consumers need not find out again: numbers that a producer sends with a block's.
+// Scalars of a work tile that the producer publishes to consumers through the mailbox.
 //
 #ifndef ATTN_LIB_DIALECT_TILE_TRANSFORMS_PUBLISHEDNUMBERS_H
 #define ATTN_LIB_DIALECT_TILE_TRANSFORMS_PUBLISHEDNUMBERS_H
@@ -10,13 +10,12 @@
 
 namespace attn::tile {
 
-/// Do the bounds of walks take hundreds of numbers, as of masks of many parts?
+/// Do loop bounds take more than 100 arithmetic ops, as with masks of many terms?
 bool worksOutMuch(mlir::Block &block);
-/// Numbers of a branch that follow from others alone are made ahead of it, where they can be sent. A few are as soon
-/// made again, where there are registers for that.
+/// Hoists scalars out of branches, so that they can be published: all of them if registers are `scarce`, otherwise only
+/// those of branches with much arithmetic (recomputing a few is as fast).
 void hoistNumbers(PersistentLoopOp program, bool scarce);
-/// The producer sends these scalars once it knows them; the consumer gets them with
-/// the block's number, which so waits for no memory and divides no integers.
+/// Publishes scalars of a work tile with its number: consumers so wait for no loads and divide no integers.
 void sendScalars(PersistentLoopOp producer, PersistentLoopOp consumer, const mlir::IRMapping &inProducer);
 
 } // namespace attn::tile

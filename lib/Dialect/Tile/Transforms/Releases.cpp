@@ -18,9 +18,9 @@ Operation *attn::tile::lastIn(Block &block, ArrayRef<Operation *> ends) {
   return last;
 }
 
-/// Gives back in a block, or in the branches or the loop that it ends with, what nothing reads behind its last reader
-/// there, unless there is another turn of one of the loops around it. (Walks over keys are turned later, and see to it
-/// themselves.)
+/// Releases the ring after its last reader in a block, or within the branches or the scf loop that the last reader is
+/// in; a release within loops is conditional on their last iteration. (Nothing is released within KV loops: these are
+/// pipelined later by passes that place releases themselves.)
 static void releaseIn(Block &block, Value ring, ArrayRef<Operation *> ends, SmallVector<scf::ForOp> loops) {
   Operation *last = lastIn(block, ends);
   if (isa_and_nonnull<scf::IfOp, scf::ForOp>(last)) {

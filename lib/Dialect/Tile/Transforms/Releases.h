@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where a ring's slot is given back.
+// Placement of ring releases.
 //
 #ifndef ATTN_LIB_DIALECT_TILE_TRANSFORMS_RELEASES_H
 #define ATTN_LIB_DIALECT_TILE_TRANSFORMS_RELEASES_H
@@ -9,12 +9,12 @@
 
 namespace attn::tile {
 
-/// When is `user` done with the tiles it reads?
+/// The op after which `user` no longer reads its tiles: its wait for an asynchronous product, else `user` itself.
 mlir::Operation *endOf(mlir::Operation *user);
-/// The last of these in a block, by what of it they are in; null if none is there.
+/// The last op of `block` that is or contains one of `ends`; null if there is none.
 mlir::Operation *lastIn(mlir::Block &block, llvm::ArrayRef<mlir::Operation *> ends);
-/// Gives back what was taken ahead of branches or a loop where its last reader in there is done, not behind them: of a
-/// ring of one slot, what comes next is brought meanwhile.
+/// For a single-stage ring whose wait precedes a branch or loop `around`: releases its tile within `around`, after the
+/// last reader, so that the next tile is loaded meanwhile.
 void releaseInside(mlir::Operation *around, mlir::Value ring, llvm::ArrayRef<mlir::Operation *> ends);
 
 } // namespace attn::tile

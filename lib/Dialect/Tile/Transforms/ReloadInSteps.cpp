@@ -9,7 +9,7 @@ namespace attn::tile {
 using namespace mlir;
 using namespace attn::tile;
 
-/// Does anything follow from the operand? Where scores are may be nobody's business.
+/// Is the operand used? Probabilities use the position of scores only if a modifier does.
 static bool isWanted(OpOperand &use) {
   auto probabilities = dyn_cast<ProbabilitiesOp>(use.getOwner());
   if (!probabilities || (use.get() != probabilities.getRow0() && use.get() != probabilities.getCol0()))
@@ -21,7 +21,7 @@ static bool isWanted(OpOperand &use) {
   return asks(probabilities.getModify()) || asks(probabilities.getSmall());
 }
 
-/// Is it a bound of the loop or of one within? Then it has a register anyway.
+/// Loop bounds occupy a register anyway.
 static bool bounds(Value word, scf::ForOp loop) {
   return llvm::any_of(word.getUses(), [&](OpOperand &use) {
     auto inner = dyn_cast<scf::ForOp>(use.getOwner());
@@ -29,8 +29,8 @@ static bool bounds(Value word, scf::ForOp loop) {
   });
 }
 
-/// The statement of a step that a user is or is within: a region of an op is a function of the text, and what it
-/// captures is there before it.
+/// The enclosing op of `user` directly within a loop or branch: the region of another op is printed as a function, and
+/// its captures are computed before it.
 static Operation *statementOf(Operation *user) {
   while (!isa<scf::ForOp, scf::IfOp>(user->getParentOp()))
     user = user->getParentOp();
@@ -41,7 +41,7 @@ static void reloadIn(scf::ForOp loop, PersistentLoopOp consumer) {
   for (BlockArgument word : consumer.getBody().getArguments()) {
     if (bounds(word, loop))
       continue;
-    DenseMap<Block *, Operation *> first; // who wants it in each block of the step
+    DenseMap<Block *, Operation *> first; // the first user in each block of the step
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : word.getUses())
       if (loop->isProperAncestor(use.getOwner()) && isWanted(use)) {
@@ -51,14 +51,14 @@ static void reloadIn(scf::ForOp loop, PersistentLoopOp consumer) {
           earliest = user;
         uses.push_back(&use);
       }
-    DenseMap<Block *, Value> recalled;
+    DenseMap<Block *, Value> reloaded;
     for (auto [block, user] : first) {
       OpBuilder b(user);
       Location named = NameLoc::get(b.getStringAttr(PersistentLoopOp::nameOf(word)), consumer.getLoc());
-      recalled[block] = ReloadWorkOp::create(b, named, b.getI32Type(), consumer.getMailbox(), word.getArgNumber());
+      reloaded[block] = ReloadWorkOp::create(b, named, b.getI32Type(), consumer.getMailbox(), word.getArgNumber());
     }
     for (OpOperand *use : uses)
-      use->set(recalled[statementOf(use->getOwner())->getBlock()]);
+      use->set(reloaded[statementOf(use->getOwner())->getBlock()]);
   }
 }
 
@@ -70,7 +70,7 @@ struct ReloadInStepsPass : attn::tile::impl::ReloadInStepsBase<ReloadInStepsPass
       return;
     getOperation().walk([](RolesOp roles) {
       auto consumer = *roles.getConsumer().front().getOps<PersistentLoopOp>().begin();
-      // Behind the loop words are recalled, too, or else the message is gone by now.
+      // Only if words are also reloaded behind the loop is the message not yet released here.
       if (consumer.getBody().front().empty() || !isa<ReleaseWorkOp>(consumer.getBody().front().back()))
         return;
       consumer.walk([&](scf::ForOp loop) {

@@ -14,16 +14,16 @@ using namespace attn::tile;
 
 namespace {
 
-/// The words of a consumer's message, behind its loop.
-class Recalled {
+/// Reloads mailbox words behind a consumer's loop, so that they occupy no registers during the loop.
+class Reloaded {
 public:
-  Recalled(PersistentLoopOp consumer, Operation *loop) : consumer(consumer), b(loop->getContext()) {
+  Reloaded(PersistentLoopOp consumer, Operation *loop) : consumer(consumer), b(loop->getContext()) {
     b.setInsertionPointAfter(loop);
   }
 
-  /// The value, from recalled words if it follows from any.
+  /// The value recomputed from reloaded words, or `value` itself if it follows from none.
   Value of(Value value) {
-    if (Value known = recalled.lookupOrNull(value))
+    if (Value known = reloaded.lookupOrNull(value))
       return known;
     Value again = value;
     if (auto word = dyn_cast<BlockArgument>(value)) {
@@ -35,7 +35,7 @@ public:
                                                       isMemoryEffectFree(op) && !isa<LoadOp>(op)) {
       IRMapping operands;
       auto index = dyn_cast<IndexOp>(op);
-      bool follows = index && index.isWarpgroup(); // it takes a register as a word does
+      bool follows = index && index.isWarpgroup(); // it occupies a register, too
       for (Value operand : op->getOperands()) {
         operands.map(operand, of(operand));
         follows |= operands.lookup(operand) != operand;
@@ -43,35 +43,34 @@ public:
       if (follows)
         again = b.clone(*op, operands)->getResult(cast<OpResult>(value).getResultNumber());
     }
-    recalled.map(value, again);
+    reloaded.map(value, again);
     return again;
   }
 
 private:
   PersistentLoopOp consumer;
   OpBuilder b;
-  IRMapping recalled;
+  IRMapping reloaded;
 };
 
-/// Is it defined behind `loop`?
 bool isBehind(Value value, Operation *loop) {
   Operation *definition = value.getDefiningOp();
   Operation *around = definition ? loop->getBlock()->findAncestorOpInBlock(*definition) : nullptr;
   return around && loop->isBeforeInBlock(around);
 }
 
-/// What is wanted behind the loop.
+/// Reloads or recomputes what ops behind the loop use.
 void reloadBehind(PersistentLoopOp consumer, Operation *loop) {
-  // NOTE: taken down first: what is recalled is put behind the loop, too.
+  // NOTE: collected first, since reloads are inserted behind the loop, too.
   SmallVector<Operation *> behind;
   for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
     behind.push_back(op);
-  Recalled recalled(consumer, loop);
+  Reloaded reloaded(consumer, loop);
   for (Operation *op : behind)
     op->walk([&](Operation *user) {
       for (OpOperand &operand : user->getOpOperands())
         if (!isBehind(operand.get(), loop))
-          operand.set(recalled.of(operand.get()));
+          operand.set(reloaded.of(operand.get()));
     });
 }
 
@@ -79,7 +78,7 @@ struct ReloadWorkPass : attn::tile::impl::ReloadWorkBase<ReloadWorkPass> {
   using Base::Base;
   void runOnOperation() final {
     getOperation().walk([&](RolesOp roles) {
-      constexpr int64_t left = 40; // what a loop needs beside fragments
+      constexpr int64_t left = 40; // registers that a loop needs beside fragments
       bool isFull = int64_t(roles.getConsumerRegisters()) - registersOfFragments(getOperation()) < left;
       if (!getOperation().getKeys() && !isFull)
         return;

@@ -10,8 +10,7 @@ namespace attn::tile {
 using namespace mlir;
 using namespace attn::tile;
 
-/// Leaves in `loop`'s keeps only the conjuncts in `tests`, and no keep at all
-/// where nothing is tested.
+/// Keeps only the conjuncts `tests` in the masks of `loop`; erases the masks if `tests` is empty.
 static void specialize(scf::ForOp loop, ArrayRef<int64_t> tests) {
   loop.walk([&](ApplyMaskOp keep) {
     if (tests.empty())
@@ -26,8 +25,7 @@ static void specialize(scf::ForOp loop, ArrayRef<int64_t> tests) {
     loop.walk([](MmaAbOp product) { product.setGuarded(false); });
 }
 
-/// A copy of the walk's body at the end of `into`, for tile `j` and the one after
-/// it; yields what it carries.
+/// Clones the KV loop's body to the end of `into`, for tile `j` and its successor; yields the carried values.
 static void cloneBody(KvLoopOp loop, scf::ForOp into, OpBuilder &b, Value j, Value next, Value more) {
   IRMapping map;
   map.map(loop.getTile(), j);
@@ -76,10 +74,10 @@ static SmallVector<Value> splitRun(KvLoopOp loop, const KvLoopOp::Run &run, OpBu
 }
 
 namespace {
-/// The bounds that a loop with one copy of the body needs of a run.
+/// The bounds of a run for a loop with a single copy of the body.
 struct RunBounds {
   Value begin, fullBegin, fullEnd, end;
-  Value next, more; ///< the first tile behind the run, if there is one
+  Value next, more; ///< the first tile of the next runs, and whether there is one
 };
 } // namespace
 
@@ -94,8 +92,7 @@ static RunBounds boundsOf(const KvLoopOp::Run &run) {
           Value()};
 }
 
-/// One loop over a run, with one copy of the body, which asks whether its tile is
-/// a full one.
+/// One loop over a run, with a single copy of the body, which applies the mask only if the tile is not full.
 static SmallVector<Value> oneBody(KvLoopOp loop, const RunBounds &run, ValueRange carried, OpBuilder &b) {
   Location loc = loop.getLoc();
   Value one = constant(b, loc, 1);
@@ -115,12 +112,15 @@ static SmallVector<Value> oneBody(KvLoopOp loop, const RunBounds &run, ValueRang
     auto guard = scf::IfOp::create(at, loc, partial, /*withElseRegion=*/false);
     keep->moveBefore(guard.thenBlock(), guard.thenBlock()->begin());
   });
-  tiles.walk([&](MmaAbOp product) { product.getWhenMutable().assign(partial); });
+  tiles.walk([&](MmaAbOp product) {
+    if (product.getGuarded())
+      product.getWhenMutable().assign(partial);
+  });
   return SmallVector<Value>(tiles.getResults());
 }
 
-/// Several runs: one loop over runs around one loop over tiles. Masks with holes
-/// are many and varied; a loop for each of their segments would be as many bodies.
+/// Several runs: a loop over runs around a loop over tiles, since a copy of the body for each segment would be too much
+/// code.
 static SmallVector<Value> nestRuns(KvLoopOp loop, ArrayRef<KvLoopOp::Run> runs, OpBuilder &b) {
   Location loc = loop.getLoc();
   SmallVector<RunBounds> bounds;
@@ -136,7 +136,7 @@ static SmallVector<Value> nestRuns(KvLoopOp loop, ArrayRef<KvLoopOp::Run> runs, 
   }
   scf::ForOp outer = emptyFor(b, loc, zero, constant(b, loc, runs.size()), constant(b, loc, 1), loop.getCarried());
   OpBuilder o = OpBuilder::atBlockEnd(outer.getBody());
-  // The value that belongs to the run at hand.
+  // The value of the current run.
   auto ofRun = [&](StringRef name, Value RunBounds::*member) {
     Value chosen = bounds.back().*member;
     for (size_t i = runs.size() - 1; i-- > 0;) {

@@ -19,12 +19,12 @@ SetVector<Operation *> attn::tile::sliceOf(Operation *op) {
   BackwardSliceOptions options;
   options.filter = [&](Operation *other) { return other->getBlock() == op->getBlock(); };
   options.inclusive = true;
-  options.omitUsesFromAbove = false; // a test's region uses scalars too
+  options.omitUsesFromAbove = false; // the region of a mask uses scalars, too
   (void)getBackwardSlice(op, &slice, options);
   return slice;
 }
 
-/// The tile that `ofRun` gives for the first of `runs` that is not empty.
+/// The tile that `ofRun` returns for the first non-empty run of `runs`.
 template <typename Runs, typename OfRun> static TileOfWalk select(Location loc, Runs runs, OpBuilder &b, OfRun ofRun) {
   TileOfWalk found;
   for (const KvLoopOp::Run &run : runs) {
@@ -52,8 +52,8 @@ int64_t attn::tile::registersOfFragments(KernelOp kernel) {
   kernel.walk([&](AllocOp place) {
     if (auto frag = dyn_cast<FragType>(place.getType()))
       bits += frag.getRows() * frag.getCols() * 32;
-    if (auto held = dyn_cast<RegisterOperandType>(place.getType()))
-      bits += held.getRows() * held.getCols() * held.getElement().getIntOrFloatBitWidth();
+    if (auto operand = dyn_cast<RegisterOperandType>(place.getType()))
+      bits += operand.getRows() * operand.getCols() * operand.getElement().getIntOrFloatBitWidth();
   });
   return bits / 32 / (32 * kernel.getSchedule().getWarps());
 }

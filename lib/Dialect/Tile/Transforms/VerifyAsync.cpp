@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An abstract run of the kernel. For every place: which token is in flight into
-// it, if any, and whether some warp may still be reading it. For every carried
-// token: what it stands for. Loops are run twice, which reaches their fixpoint:
-// a state is a finite set of facts and the second run starts from all that the
-// first one leaves behind. Roles are looked at one by one: what they share are
-// rings, and what a role may do with a ring's tile depends on itself alone.
+// Abstract interpretation of the kernel. The state has, for each allocation, the asynchronous op in flight into it and
+// whether some warp may still be reading it, and for each token its destination. Loop bodies are interpreted twice,
+// which reaches the fixpoint: a state is a finite set of facts, and the second run starts from all that the first
+// leaves. Roles are checked one by one: they share rings only, and what a role may do with a ring's tile depends on
+// that role alone.
 //
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -19,23 +18,23 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-/// What is in flight, and since when: `op` started it.
+/// An op in flight.
 struct Flight {
   Operation *op = nullptr;
-  SmallVector<Value, 2> reads; ///< places it reads while it is in flight
+  SmallVector<Value, 2> reads; ///< allocations that it reads
 };
 
 struct State {
-  DenseMap<Value, Flight> into;                     ///< place -> what is in flight into it
-  DenseMap<Value, Operation *> readers;             ///< shared place -> who may still be reading it
-  DenseMap<Value, Value> place;                     ///< token -> its destination
-  DenseSet<Value> nothing;                          ///< tokens of nothing
-  DenseMap<Value, ConsumerWaitOp> taken;            ///< ring -> what was taken from it and not yet released
-  DenseMap<Value, ConsumerAdvanceOp> passed;        ///< ring -> what was passed and not yet released
-  DenseMap<Value, SmallVector<Operation *, 2>> put; ///< ring -> what was put there and not yet published
-  DenseMap<Value, Operation *> covered;             ///< what was aside -> what lies there since
-  DenseMap<Value, Value> gone;                      ///< tile -> ring, once it is released
-  SmallVector<Value> early;                         ///< tiles that are gone unless the loop has more steps
+  DenseMap<Value, Flight> into;                ///< allocation -> what is in flight into it
+  DenseMap<Value, Operation *> readers;        ///< shared allocation -> the op that some warps may still be executing
+  DenseMap<Value, Value> place;                ///< token -> its destination
+  DenseSet<Value> nothing;                     ///< tokens of `tile.null_product`
+  DenseMap<Value, ConsumerWaitOp> waited;      ///< ring -> the wait for its current tile, not yet released
+  DenseMap<Value, ConsumerAdvanceOp> advanced; ///< ring -> the advance past its previous tile, not yet released
+  DenseMap<Value, SmallVector<Operation *, 2>> stored; ///< ring -> stores not yet committed
+  DenseMap<Value, Operation *> overwritten;            ///< stash -> the store that overwrote it
+  DenseMap<Value, Value> released;                     ///< released tile -> its ring
+  SmallVector<Value> releasedEarly;                    ///< tiles that are released unless the loop has another step
 };
 
 class Checker {
@@ -50,30 +49,33 @@ public:
   LogicalResult checkDone(const State &state) {
     for (auto &[place, flight] : state.into)
       return flight.op->emitOpError("is never waited for");
-    for (auto &[ring, take] : state.taken)
-      if (!ConsumerWaitOp(take).getMore()) // which is taken in a further step of a walk, if there is one
-        return take->emitOpError("is never followed by a release");
-    for (auto &[ring, pass] : state.passed)
-      return pass->emitOpError("is never followed by a release");
-    for (auto &[ring, put] : state.put)
-      return put.front()->emitOpError("is never committed");
+    for (auto &[ring, current] : state.waited)
+      if (!ConsumerWaitOp(current).getMore()) // conditional on another step of the loop
+        return current->emitOpError("is never followed by a release");
+    for (auto &[ring, previous] : state.advanced)
+      return previous->emitOpError("is never followed by a release");
+    for (auto &[ring, stores] : state.stored)
+      return stores.front()->emitOpError("is never committed");
     return success();
   }
 
-  /// Both sides of every ring are there.
+  /// Checks that every ring has a producer and a consumer, and the recorded use.
   LogicalResult checkRings(KernelOp kernel) {
     for (auto place : kernel.getBody().getOps<AllocOp>()) {
       if (!isa<RingType>(place.getType()))
         continue;
-      bool filled = false, taken = false;
+      bool filled = false, waited = false;
       for (OpOperand &use : place->getUses()) {
         Access access = accessOf(use);
         filled |= access.writes && !access.reads;
-        taken |= isa<ConsumerWaitOp>(use.getOwner());
+        waited |= isa<ConsumerWaitOp>(use.getOwner());
       }
-      if (filled != taken)
+      if (filled != waited)
         return place.emitOpError("expected a ring with a producer and a consumer, got: one with only a ")
                << (filled ? "producer" : "consumer");
+      if (std::optional<RingUse> use = place.findRingUse(); use && place.getRingUse() != *use)
+        return place.emitOpError("expected `ring ")
+               << stringifyRingUse(*use) << "` as its uses have it, got: " << stringifyRingUse(place.getRingUse());
     }
     return success();
   }
@@ -88,7 +90,7 @@ private:
     return error;
   }
 
-  /// Do tiles lie in the same bytes, one after the other (`tile-allocate-shared`)?
+  /// Do two allocations reuse the same bytes (`tile-allocate-shared`)?
   static bool overlap(Value a, Value b) {
     auto one = a.getDefiningOp<AllocOp>(), other = b.getDefiningOp<AllocOp>();
     if (!one || !other || one == other || !one.getOffset() || !other.getOffset())
@@ -98,7 +100,7 @@ private:
            int64_t(*other.getOffset()) < int64_t(*one.getOffset()) + first.getSharedBytes();
   }
 
-  /// Is everybody done with the place, and with what else lies in its bytes?
+  /// Checks that no warp reads the allocation, or another one in the same bytes.
   LogicalResult overwrite(Operation *op, Value place, State &state) {
     place = wholeOf(place);
     for (auto &[other, reader] : state.readers)
@@ -113,9 +115,9 @@ private:
 
   LogicalResult touch(Operation *op, Value place, State &state, bool write) {
     place = wholeOf(place);
-    if (state.gone.contains(place))
+    if (state.released.contains(place))
       return op->emitOpError("reads a tile of a ring that it has released");
-    if (auto it = state.covered.find(place); it != state.covered.end()) {
+    if (auto it = state.overwritten.find(place); it != state.overwritten.end()) {
       InFlightDiagnostic error = op->emitOpError("reads or writes a stash in a slot where a tile lies now");
       error.attachNote(it->second->getLoc()) << "which is stored there here";
       return error;
@@ -129,7 +131,7 @@ private:
     return success();
   }
 
-  /// All that the op says of places: it is done at once, or in flight until its token is waited for.
+  /// Applies the op's accesses: they take effect at once, or are in flight until its token is waited for.
   LogicalResult access(Operation *op, State &state) {
     auto behavior = cast<TileOpInterface>(op);
     Flight flight = {op, {}};
@@ -143,8 +145,8 @@ private:
         return failure();
       else
         flight.reads.push_back(place);
-      if (auto take = place.getDefiningOp<ConsumerWaitOp>(); take && take.getOtherwise())
-        flight.reads.push_back(wholeOf(take.getOtherwise()));
+      if (auto current = place.getDefiningOp<ConsumerWaitOp>(); current && current.getOtherwise())
+        flight.reads.push_back(wholeOf(current.getOtherwise()));
     }
     for (Value place : written)
       if ((isShared(place.getType()) && failed(overwrite(op, place, state))) ||
@@ -163,7 +165,7 @@ private:
     return success();
   }
 
-  /// An op without a meaning of its own here. Its regions may run any number of times.
+  /// An op without a case in `visit`. Its regions may run any number of times.
   LogicalResult other(Operation *op, State &state) {
     auto behavior = dyn_cast<TileOpInterface>(op);
     if (Dialect *dialect = op->getDialect(); !behavior && dialect && dialect->getRegisteredInterface<BehaviorTable>())
@@ -198,72 +200,72 @@ private:
     return success();
   }
 
-  LogicalResult take(ConsumerWaitOp op, State &state) {
-    if (auto it = state.taken.find(op.getRing()); it != state.taken.end() && !it->second.getMore())
+  LogicalResult consumerWait(ConsumerWaitOp op, State &state) {
+    if (auto it = state.waited.find(op.getRing()); it != state.waited.end() && !it->second.getMore())
       return complain(op, op.getRing(), "waits for a tile of", it->second, "of which this tile is not released");
     if (failed(access(op, state)))
       return failure();
-    state.taken[op.getRing()] = op;
-    state.gone.erase(op.getTile());
-    state.readers.erase(op.getTile()); // of the one before
+    state.waited[op.getRing()] = op;
+    state.released.erase(op.getTile());
+    state.readers.erase(op.getTile()); // readers of the previous tile
     return success();
   }
 
-  LogicalResult pass(ConsumerAdvanceOp op, State &state) {
-    auto it = state.taken.find(op.getRing());
-    if (it == state.taken.end())
+  LogicalResult consumerAdvance(ConsumerAdvanceOp op, State &state) {
+    auto it = state.waited.find(op.getRing());
+    if (it == state.waited.end())
       return op.emitOpError("advances a ring without a current tile");
-    if (auto other = state.passed.find(op.getRing()); other != state.passed.end())
+    if (auto other = state.advanced.find(op.getRing()); other != state.advanced.end())
       return complain(op, op.getRing(), "advances", other->second, "of which this one is not released");
-    state.gone[it->second.getTile()] = op.getRing(); // it has another name
-    state.gone.erase(op.getTile());
-    state.taken.erase(it);
-    state.passed[op.getRing()] = op;
+    state.released[it->second.getTile()] = op.getRing(); // `op` renames the tile
+    state.released.erase(op.getTile());
+    state.waited.erase(it);
+    state.advanced[op.getRing()] = op;
     return success();
   }
 
-  LogicalResult put(Operation *op, Value ring, State &state) {
-    for (Operation *other : state.put.lookup(ring))
-      if (putSameRows(op, other))
+  LogicalResult producerStore(Operation *op, Value ring, State &state) {
+    for (Operation *other : state.stored.lookup(ring))
+      if (storeSameRows(op, other))
         return complain(op, ring, "stores a tile into", other, "of which this one is not committed");
-    state.put[ring].push_back(op);
+    state.stored[ring].push_back(op);
     for (Operation *user : ring.getUsers())
-      if (auto aside = dyn_cast<StashOp>(user))
-        state.covered[aside.getStash()] = op;
+      if (auto stash = dyn_cast<StashOp>(user))
+        state.overwritten[stash.getStash()] = op;
     return success();
   }
 
-  /// Of a put tile the rows from `first` on, as many as a fragment has; of one without, all.
+  /// The rows that a store writes, first and count; none if it writes all rows of the tile.
   static std::optional<std::pair<int64_t, int64_t>> rowsOf(Operation *op) {
-    auto put = dyn_cast<ProducerStoreOp>(op);
-    if (!put || !put.getFirst())
+    auto store = dyn_cast<ProducerStoreOp>(op);
+    if (!store || !store.getFirst())
       return std::nullopt;
-    auto held = dyn_cast<RegisterOperandType>(put.getOperand().getType());
-    return std::pair(int64_t(*put.getFirst()),
-                     int64_t(held ? held.getRows() : cast<FragType>(put.getOperand().getType()).getRows()));
+    auto operand = dyn_cast<RegisterOperandType>(store.getOperand().getType());
+    return std::pair(int64_t(*store.getFirst()),
+                     int64_t(operand ? operand.getRows() : cast<FragType>(store.getOperand().getType()).getRows()));
   }
-  /// Are there rows that both are?
-  static bool putSameRows(Operation *op, Operation *other) {
+  /// Do two stores overlap?
+  static bool storeSameRows(Operation *op, Operation *other) {
     auto a = rowsOf(op), b = rowsOf(other);
     return !a || !b || (a->first < b->first + b->second && b->first < a->first + a->second);
   }
 
-  LogicalResult publish(ProducerCommitOp op, State &state) {
-    SmallVector<Operation *, 2> puts = state.put.lookup(op.getRing());
-    if (!state.put.erase(op.getRing()))
+  LogicalResult producerCommit(ProducerCommitOp op, State &state) {
+    SmallVector<Operation *, 2> stores = state.stored.lookup(op.getRing());
+    if (!state.stored.erase(op.getRing()))
       return op.emitOpError("commits a ring into which nothing was stored");
-    if (auto tile = dyn_cast<SharedType>(op.getRing().getType().getTile()); tile && rowsOf(puts.front())) {
-      int64_t rows = 0; // none is put twice
-      for (Operation *put : puts)
-        if (int64_t first = rowsOf(put)->first; first < tile.getRows())
-          rows += std::min<int64_t>(rowsOf(put)->second, tile.getRows() - first);
+    if (auto tile = dyn_cast<SharedType>(op.getRing().getType().getTile()); tile && rowsOf(stores.front())) {
+      int64_t rows = 0; // no two stores overlap
+      for (Operation *store : stores)
+        if (int64_t first = rowsOf(store)->first; first < tile.getRows())
+          rows += std::min<int64_t>(rowsOf(store)->second, tile.getRows() - first);
       if (rows < tile.getRows())
         return op.emitOpError("commits a tile of which ") << rows << " of " << tile.getRows() << " rows were stored";
     }
     return success();
   }
 
-  /// The tile, if nothing in flight reads it.
+  /// Returns `tile` if nothing in flight reads it.
   FailureOr<Value> unread(Operation *op, Value ring, Value tile, State &state) {
     for (auto &[other, flight] : state.into)
       if (llvm::is_contained(flight.reads, tile))
@@ -271,17 +273,17 @@ private:
     return tile;
   }
 
-  /// The same of the tile that is taken from the ring.
+  /// The same for the ring's current tile.
   FailureOr<Value> toRelease(Operation *op, Value ring, State &state) {
-    auto it = state.taken.find(ring);
-    if (it == state.taken.end())
+    auto it = state.waited.find(ring);
+    if (it == state.waited.end())
       return op->emitOpError("releases a ring without a current tile");
     return unread(op, ring, it->second.getTile(), state);
   }
 
   LogicalResult releasePassed(ConsumerReleaseOp op, State &state) {
-    auto it = state.passed.find(op.getRing());
-    if (it == state.passed.end()) {
+    auto it = state.advanced.find(op.getRing());
+    if (it == state.advanced.end()) {
       if (op.getWhen())
         return success();
       return op.emitOpError("releases the previous tile of a ring that was not advanced");
@@ -289,8 +291,8 @@ private:
     FailureOr<Value> tile = unread(op, op.getRing(), it->second.getTile(), state);
     if (failed(tile))
       return failure();
-    state.passed.erase(it);
-    state.gone[*tile] = op.getRing();
+    state.advanced.erase(it);
+    state.released[*tile] = op.getRing();
     return success();
   }
 
@@ -302,9 +304,9 @@ private:
     FailureOr<Value> tile = toRelease(op, op.getRing(), state);
     if (failed(tile))
       return failure();
-    state.taken.erase(op.getRing());
-    state.gone[*tile] = op.getRing();
-    llvm::erase(state.early, *tile);
+    state.waited.erase(op.getRing());
+    state.released[*tile] = op.getRing();
+    llvm::erase(state.releasedEarly, *tile);
     return success();
   }
 
@@ -312,10 +314,10 @@ private:
     FailureOr<Value> tile = toRelease(op, op.getRing(), state);
     if (failed(tile))
       return failure();
-    if (state.gone.contains(*tile))
+    if (state.released.contains(*tile))
       return op.emitOpError("releases a tile that is released");
-    state.gone[*tile] = op.getRing();
-    state.early.push_back(*tile);
+    state.released[*tile] = op.getRing();
+    state.releasedEarly.push_back(*tile);
     return success();
   }
 
@@ -329,7 +331,7 @@ private:
     return failure(checked.wasInterrupted());
   }
 
-  /// Tokens keep their meaning under another name, across the edge of a region.
+  /// Moves facts about tokens to their new names across the edge of a region.
   void rename(ValueRange from, ValueRange to, State &state) {
     SmallVector<Value> places;
     for (auto [token, other] : llvm::zip(from, to)) {
@@ -350,9 +352,9 @@ private:
                      State &state) {
     rename(init, args, state);
     for (int run = 0; run < 2; ++run) {
-      for (Value tile : state.early) // there is a step, so it is still there
-        state.gone.erase(tile);
-      state.early.clear();
+      for (Value tile : state.releasedEarly) // the loop has another step, so these are not released
+        state.released.erase(tile);
+      state.releasedEarly.clear();
       if (failed(check(body, state)))
         return failure();
       rename(yielded, run == 0 ? args : results, state);
@@ -365,7 +367,7 @@ private:
         .Case([&](WaitOp w) { return wait(op, w.getTokens(), state); })
         .Case([&](WaitFiniteOp w) {
           LogicalResult result = failure(failed(wait(op, w.getTokens(), state)) || failed(access(op, state)));
-          state.readers.clear(); // all have the answer, so all have read
+          state.readers.clear(); // all threads have the result, so all have finished reading
           return result;
         })
         .Case([&](BarrierOp barrier) {
@@ -382,15 +384,15 @@ private:
           return success();
         })
         .Case([&](ProducerStoreOp o) {
-          return failure(failed(put(op, o.getRing(), state)) || failed(access(op, state)));
+          return failure(failed(producerStore(op, o.getRing(), state)) || failed(access(op, state)));
         })
-        .Case([&](ProducerCommitOp o) { return publish(o, state); })
+        .Case([&](ProducerCommitOp o) { return producerCommit(o, state); })
         .Case([&](StashOp o) {
-          state.covered.erase(o.getStash());
+          state.overwritten.erase(o.getStash());
           return success();
         })
-        .Case([&](ConsumerAdvanceOp o) { return pass(o, state); })
-        .Case([&](ConsumerWaitOp o) { return take(o, state); })
+        .Case([&](ConsumerAdvanceOp o) { return consumerAdvance(o, state); })
+        .Case([&](ConsumerWaitOp o) { return consumerWait(o, state); })
         .Case([&](ConsumerReleaseOp o) { return release(o, state); })
         .Case([&](RolesOp roles) -> LogicalResult {
           const std::tuple<Region *, Role, StringRef> all[] = {{&roles.getProducer(), Role::producer, "producer"},
@@ -420,20 +422,26 @@ private:
           if (!branch.getElseRegion().empty() && failed(check(branch.getElseRegion().front(), other)))
             return failure();
           auto leavesAlike = [](const State &one, const State &two) {
-            return llvm::all_of(one.taken,
+            return llvm::all_of(one.waited,
                                 [&](auto &entry) {
-                                  return ConsumerWaitOp(entry.second).getMore() || two.taken.contains(entry.first);
+                                  return ConsumerWaitOp(entry.second).getMore() || two.waited.contains(entry.first);
                                 }) &&
-                   llvm::all_of(one.passed, [&](auto &entry) { return two.passed.contains(entry.first); });
+                   llvm::all_of(one.advanced, [&](auto &entry) { return two.advanced.contains(entry.first); });
           };
           if (!leavesAlike(state, other) || !leavesAlike(other, state))
             return branch.emitOpError("waits for or releases a ring's tile in one branch and not in the other");
-          for (auto &entry : other.into)
-            state.into.insert(entry);
-          for (auto &entry : other.readers)
-            state.readers.insert(entry);
-          for (auto &entry : other.gone)
-            state.gone.insert(entry);
+          auto storesAlike = [](const State &one, const State &two) {
+            return llvm::all_of(one.stored, [&](auto &entry) { return two.stored.contains(entry.first); });
+          };
+          if (!storesAlike(state, other) || !storesAlike(other, state))
+            return branch.emitOpError("stores a tile into a ring, or commits it, in one branch and not in the other");
+          // What holds on one path has to be taken as it is on all.
+          state.into.insert_range(other.into);
+          state.place.insert_range(other.place);
+          state.readers.insert_range(other.readers);
+          state.overwritten.insert_range(other.overwritten);
+          state.released.insert_range(other.released);
+          llvm::append_range(state.releasedEarly, other.releasedEarly);
           return success();
         })
         .Default([&](Operation *) { return other(op, state); });

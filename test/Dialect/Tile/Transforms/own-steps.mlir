@@ -9,7 +9,7 @@
 // RUN: attn-opt %t.mlir -tile-assign-roles -tile-reload-work -tile-overlap-gradients -tile-split-kv-loop -tile-verify-async
 
 // A tile may have more slots than the schedule says.
-// CHECK: %K = tile.alloc "K" : !tile.ring<2, <128x128xbf16, swizzled>>
+// CHECK: %K = tile.alloc "K" ring loaded_for_dq_mma_too : !tile.ring<2, <128x128xbf16, swizzled>>
 // CHECK: %V = tile.alloc "V" : !tile.ring<1, <128x128xbf16, swizzled>>
 // What is a warpgroup's own is not sent.
 // CHECK: tile.publish_work %mailbox(%block, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}) : !tile.mailbox<5>

@@ -7,7 +7,7 @@
 tile.kernel @whole(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
-  %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+  %dS = tile.alloc "dS" ring stored_for_dq_mma : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
     tile.producer_load %Q, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>, !tile.tensor_map<64xbf16>
   } consumer {
@@ -22,6 +22,66 @@ tile.kernel @whole(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32
     %passed = tile.consumer_advance %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
     %t = tile.mma_ab %dK, %p, %passed : !tile.frag<128x128, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.shared<64x128xbf16, swizzled>
     tile.producer_commit %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+    tile.wait %t : !tile.token<product>
+    tile.consumer_release %Q passed : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+  } dq_mma {
+    %ds = tile.consumer_wait %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+    tile.consumer_release %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+  }
+}
+
+// -----
+
+tile.kernel @ring_of_other_roles(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+  %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+  // expected-error @below {{'tile.alloc' op expected `ring stored_for_dq_mma` as its uses have it, got: loaded}}
+  %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+  tile.roles registers(32, 208, 64) producer {
+    tile.producer_load %Q, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>, !tile.tensor_map<64xbf16>
+  } consumer {
+    %p = tile.alloc "p" : !tile.register_operand<128x64xbf16, 8>
+    %s = tile.alloc "s" : !tile.frag<128x64, 8>
+    %dK = tile.alloc "dK" : !tile.frag<128x128, 8>
+    %none = tile.null_product
+    tile.wait %none : !tile.token<product>
+    %q = tile.consumer_wait %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+    tile.producer_store %dS, %p : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
+    %passed = tile.consumer_advance %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+    %t = tile.mma_ab %dK, %p, %passed : !tile.frag<128x128, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.shared<64x128xbf16, swizzled>
+    tile.producer_commit %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+    tile.wait %t : !tile.token<product>
+    tile.consumer_release %Q passed : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+  } dq_mma {
+    %ds = tile.consumer_wait %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+    tile.consumer_release %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+  }
+}
+
+// -----
+
+tile.kernel @stored_in_else(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+  %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+  %dS = tile.alloc "dS" ring stored_for_dq_mma : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+  tile.roles registers(32, 208, 64) producer {
+    tile.producer_load %Q, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>, !tile.tensor_map<64xbf16>
+  } consumer {
+    %p = tile.alloc "p" : !tile.register_operand<128x64xbf16, 8>
+    %s = tile.alloc "s" : !tile.frag<128x64, 8>
+    %dK = tile.alloc "dK" : !tile.frag<128x128, 8>
+    %none = tile.null_product
+    tile.wait %none : !tile.token<product>
+    %q = tile.consumer_wait %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+    tile.producer_store %dS, %p : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
+    %passed = tile.consumer_advance %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+    %t = tile.mma_ab %dK, %p, %passed : !tile.frag<128x128, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.shared<64x128xbf16, swizzled>
+    tile.producer_commit %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+    // expected-error @below {{'scf.if' op stores a tile into a ring, or commits it, in one branch and not in the other}}
+    scf.if %some {
+    } else {
+      tile.producer_store %dS, %p : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
+    }
     tile.wait %t : !tile.token<product>
     tile.consumer_release %Q passed : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   } dq_mma {
@@ -306,6 +366,30 @@ tile.kernel @covered(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i
     tile.producer_store %dS, %p : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
     tile.producer_commit %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
     // Where it was aside, dS lies now.
+    // expected-error @below {{'tile.convert' op reads or writes a stash in a slot where a tile lies now}}
+    tile.convert %stash, %s : !tile.register_operand<128x64xbf16, 8>, !tile.frag<128x64, 8>
+  } dq_mma {
+    %ds = tile.consumer_wait %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+    tile.consumer_release %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+  }
+}
+
+// -----
+
+tile.kernel @covered_in_else(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+  %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+  tile.roles registers(32, 208, 64) producer {
+  } consumer {
+    %p = tile.alloc "p" : !tile.register_operand<128x64xbf16, 8>
+    %s = tile.alloc "s" : !tile.frag<128x64, 8>
+    %stash = tile.stash %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
+    scf.if %some {
+    } else {
+      // expected-note @below {{which is stored there here}}
+      tile.producer_store %dS, %p : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
+      tile.producer_commit %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+    }
     // expected-error @below {{'tile.convert' op reads or writes a stash in a slot where a tile lies now}}
     tile.convert %stash, %s : !tile.register_operand<128x64xbf16, 8>, !tile.frag<128x64, 8>
   } dq_mma {

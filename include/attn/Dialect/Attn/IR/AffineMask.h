@@ -13,8 +13,8 @@
 namespace attn {
 
 struct AffineTerms {
-  /// D = q + lenK - lenQ; what counts from the other diagonal, where D = q, is of q.
-  enum Term { Row, Key, Diagonal, KeyLessRow, KeyLessDiagonal };
+  /// Diagonal is D = q + lenK - lenQ, the bottom-right one; masks of the top-left diagonal use Row and KeyMinusRow.
+  enum Term { Row, Key, Diagonal, KeyMinusRow, KeyMinusDiagonal };
   static constexpr int count = 5;
 
   /// A pair's visibility depends on whether the term is below these, ...

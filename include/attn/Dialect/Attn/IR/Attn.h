@@ -109,8 +109,8 @@ constexpr int64_t longestOfPredicates = int64_t(1) << 29;
 /// contents.
 bool readsPositions(MaskInterface mask);
 
-/// Does it know of tiles in its runs in which nothing is visible (`tileTruth`)? Then lists of tiles leave these out: of
-/// arrays of positions always, of predicates where it is an eighth of some tiles' at least.
+/// Should the tiles that are visited be listed ahead, since runs have tiles without a visible pair (`tileTruth`)? Yes
+/// if the mask reads arrays of positions, and for predicates, if an eighth of the tiles in a sample of runs are empty.
 bool leavesTilesOut(MaskInterface mask);
 
 /// Is a part of it a predicate?
@@ -137,8 +137,8 @@ std::string freeSymbol(mlir::Operation *module, const llvm::Twine &name);
 
 /// The distinct arrays that the whole expression reads, each once, in order.
 llvm::SmallVector<MaskOperand> distinctOperands(MaskInterface mask);
-/// Of those with an entry for each position of a side, what ranges of entries are to be known
-/// of: an array once for each entry that is hidden.
+/// The arrays with an entry for each position of a side whose least and largest entries in a tile a kernel computes: an
+/// array once for each value that hides.
 llvm::SmallVector<MaskOperand> rangedArrays(MaskInterface mask, OperandShape shape);
 /// Which of them the mask's array is.
 size_t rangedIndex(llvm::ArrayRef<MaskOperand> ranged, const MaskOperand &array);

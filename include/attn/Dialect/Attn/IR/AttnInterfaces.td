@@ -129,14 +129,13 @@ def Attn_ScoreModifierInterface : AttrInterface<"ScoreModifierInterface"> {
       some of float32's own, of the largest score.}],
                        "::attn::Score", "emitScore", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score)>,
 
-       InterfaceMethod<[{`smallScore` and `smallDerivative` may be used where |value| is below this, for values of the
-      given factor and with the same `error`: that of a score, in natural units, which does not matter. 0: as
-      little as there is. 0 is returned if there are no such formulas.}],
+       InterfaceMethod<[{The bound B: `smallScore` and `smallDerivative` may replace the general formulas where
+      |value| < B, with an error in the score of at most `error`, in natural units (`error` 0: the accuracy of the
+      general formula). Scores are value * `factor`. 0 if there is no cheaper formula.}],
                        "double", "smallBelow", (ins "double":$factor, "double":$error), "", [{ return 0; }]>,
 
-       InterfaceMethod<[{What `smallScore` makes of a value of `smallBelow`, with the least error, in natural
-      units, if it makes more of greater values and the negative of their negatives, and asks for nothing else;
-       0 if not.}],
+       InterfaceMethod<[{The modified score of the value `smallBelow`, in natural units, if the formula is odd,
+      increasing and depends on the score alone; otherwise 0.}],
                        "double", "smallBecomes", (ins "double":$factor), "", [{ return 0; }]>,
 
        InterfaceMethod<[{What becomes of a small score, in natural units, with x = value / `smallBelow`: x times a

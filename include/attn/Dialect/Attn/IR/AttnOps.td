@@ -55,8 +55,8 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     No sequence and no kv head reads what another one has: the batch may be sharded, and the heads by whole groups, by
     calls that know nothing of each other; inside a sequence nothing is split (docs/Sharding.md).
 
-    The op is where a program starts. `convert-attn-to-tile` turns each problem
-    into a `tile.kernel`; after it there are none.
+    The op is where a program starts. `convert-attn-to-tile` replaces each problem
+    by a `program.def` and its `tile.kernel`s.
 
     `layout` is one keyword for all four tensors, or one each for q, k, v and o.
     `heads(H, G)` gives query and kv heads (`heads(H)`: G = H), `dims(D, E)` the
@@ -212,9 +212,9 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     a launch's sizes only dense lengths are a hint. Without it dQ may be added up in the order in which blocks are
     ready, where a target gains by it.
 
-    `convert-attn-to-tile` makes kernels of it, which are launched in their order: what
-    rows need to know (`tile.preprocess`), then dK and dV, then dQ. The library compiles it
-    where no name is given, or its own: the name of the problem stands for the forward pass.
+    `convert-attn-to-tile` replaces it by kernels, which are launched in their order: row statistics
+    (`tile.preprocess`), then dK and dV, which may also accumulate dQ, then dQ, or the postprocess of its sums. The C
+    API takes the module's only backward pass where no name is given; the problem's name selects the forward pass.
 
     Clauses may stand in any order; they are printed in this one: `of`, `deterministic`, `partial_kv`, `dlse`,
     `requires_grad`, `schedule`, `schedule_reason`.

@@ -166,12 +166,12 @@ def Program_DefOp : Program_Op<"def", [Symbol, IsolatedFromAbove, SingleBlock, N
     - C9: an exchange has a `wait` before the end of the program, and of the body that has one of its buffers; a `wait`
       has an exchange before it.
     - C10: what was received is read before rows are received there again, or written.
-    - C11: all ranks run the same exchanges: these are in no `program.when`, and neither their offsets nor the counts of
-      repeats around them name `rank`, `multiprocessors`, a table, or a size that follows from these, nor do extents of
-      what is exchanged, but the first one beside `rows(send A, receive B)`. A and B are equal where they name none of
-      these, and name `rank` and `multiprocessors` in the index of a table alone. (Sizes of tensors are taken to be
-      equal on all ranks, and tables to have the rows of a message on both of its ends: both come from lengths that all
-      ranks know.)
+    - C11: all ranks run the same exchanges. A size is local if it is `rank`, `multiprocessors`, an entry of a table, or
+      follows from one. An exchange is in no `program.when`. Its offset, the counts of repeats around it and all extents
+      of its source and destination are not local; the leading extent may be, with `rows(send A, receive B)`. A and B
+      are equal if they use no table; `rank` and `multiprocessors` appear in them only as a table's index. (Sizes of
+      tensors are taken to be equal on all ranks, and tables to have the rows of a message on both of its ends: both
+      come from lengths that all ranks know.)
     - C12: in `rows(i of n)` i is a number, or the variable of a repeat around it whose count is n. Then n is known to
       be 1 or more, as a number and `ranks` are, or an extent of the tensor to be 0 where n is, as `total` is where
       `ceil_div(total, 64)` is, and `(ranks - 1) * rows` where `ranks - 1` is.

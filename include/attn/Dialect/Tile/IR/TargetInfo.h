@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a target's chips have: schedules and passes ask for a property and not for a name.
+// Properties of a target's chips: schedules and passes query a property, not a name.
 //
 #ifndef ATTN_DIALECT_TILE_IR_TARGETINFO_H
 #define ATTN_DIALECT_TILE_IR_TARGETINFO_H

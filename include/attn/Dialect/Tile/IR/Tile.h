@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The `tile` dialect: kernels over tiles, places and tokens. See TileDialect.td.
+// The `tile` dialect: kernels over tiles and asynchronous tokens. See TileDialect.td.
 //
 #ifndef ATTN_DIALECT_TILE_IR_TILE_H
 #define ATTN_DIALECT_TILE_IR_TILE_H
@@ -33,9 +33,9 @@
 namespace attn::tile {
 /// The name of a module's `#tile.target`.
 constexpr llvm::StringLiteral targetAttrName = "tile.target";
-/// Has each sequence a CTA or a warp of its own, forward or backward?
+/// Does the schedule have one CTA or warp for each sequence, forward or backward?
 bool isPerSequence(mlir::Attribute schedule);
-/// The part of a kernel's schedule that speaks of warps' roles; null where all warps do the same.
+/// The warp-specialization part of a kernel's schedule; null if all warps do the same.
 WarpSpecializedInterface warpSpecializationOf(mlir::Attribute schedule);
 } // namespace attn::tile
 
@@ -43,27 +43,26 @@ WarpSpecializedInterface warpSpecializationOf(mlir::Attribute schedule);
 #include "attn/Dialect/Tile/IR/TileOps.h.inc"
 
 namespace attn::tile {
-/// Can so many lanes be a group of a warp?
+/// Is this a valid number of lanes for a group?
 bool isLaneCount(int64_t lanes);
-/// Are these places all of fragments, or all of SIMT tiles of as many lanes?
+/// Verifies that these are all fragments, or all SIMT tiles of equally many lanes.
 mlir::LogicalResult verifyLanesOf(mlir::Operation *op, mlir::ValueRange places);
-/// A region that yields the score of a sink, of rows that begin at `q0`.
+/// Verifies a region that yields the score of a sink, for rows that begin at `q0`.
 mlir::LogicalResult verifySink(mlir::Operation *op, mlir::Region &body, mlir::Value q0);
-/// What follows from the kernel's 32 bit arguments within this op is worked out anew from `begin` on
-/// (`tile.optimization_barrier`), where it would else be kept in registers.
+/// Recomputes values that follow from the kernel's 32-bit arguments within this op, from `begin` on
+/// (`tile.optimization_barrier`), instead of keeping them in registers.
 void recomputeInLoop(mlir::Operation *of, mlir::OpBuilder begin);
-/// The place that a tile is a part of, or itself.
+/// The allocation that a tile is a part of, or the tile itself.
 mlir::Value wholeOf(mlir::Value tile);
-/// Is it a product of tiles, which runs until its token is waited for?
+/// Is the op a product of tiles, in flight until its token is waited for?
 bool isProduct(mlir::Operation *op);
-/// Element types of q, k, v and o, and of their gradients, that a target's kernels compute with, and as a message lists
-/// them.
+/// Element types of q, k, v, o and their gradients that a target's kernels support, and their list for messages.
 llvm::SmallVector<mlir::Type> dataTypesOf(llvm::StringRef target, mlir::MLIRContext *context);
 std::string textOfDataTypes(llvm::StringRef target);
-/// The same of the target of the op's kernel.
+/// The same for the target of the op's kernel.
 bool isDataType(mlir::Operation *op, mlir::Type element);
 std::string textOfDataTypes(mlir::Operation *op);
-/// What random bits are compared with.
+/// Verifies the threshold of random bits.
 mlir::LogicalResult verifyDropoutOperands(mlir::Operation *op, int64_t below);
 } // namespace attn::tile
 

@@ -241,7 +241,7 @@ def Tile_ScaleOp : Tile_ComputeOp<"scale"> {
     tile.scale %Q by -1.0 : !tile.shared<128x64xbf16, 72>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[Tile_AnySum, Tile_Shared]>:$place, F64Attr:$factor);
+  let arguments = (ins AnyTypeOf<[Tile_AnyAccumulator, Tile_Shared]>:$place, F64Attr:$factor);
   let assemblyFormat = "$place `by` $factor attr-dict `:` qualified(type($place))";
   let hasVerifier = 1;
 }
@@ -365,7 +365,7 @@ def Tile_MmaAtbOp : Tile_ComputeOp<"mma_atb"> {
         : !tile.simt_tile<4x128xf32, 16>, !tile.simt_scores<1x4, 16>, !tile.simt_tile<1x128xf32, 16>
     ```
   }];
-  let arguments = (ins Tile_AnySum:$acc, In<AnyTypeOf<[Tile_Shared, Tile_SimtScores]>>:$a,
+  let arguments = (ins Tile_AnyAccumulator:$acc, In<AnyTypeOf<[Tile_Shared, Tile_SimtScores]>>:$a,
       In<AnyTypeOf<[Tile_Shared, Tile_SimtTile]>>:$b, OptionalAttr<I64Attr>:$block, OptionalAttr<I64Attr>:$of);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat = [{

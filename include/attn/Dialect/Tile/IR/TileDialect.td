@@ -17,8 +17,8 @@ def Tile_Dialect : Dialect {
       copied: ops take them as operands, destination first.
     - **Tokens.** A copy or a product is asynchronous and returns a token. An op that reads its destination, or
       overwrites what it reads, has to come after a wait for that token. `tile-verify-async` checks this.
-    - **One op, one line.** Every op is printed as one call of a device function (`kernels-runtime/device/attn`, or
-      `host/attn` on a CPU).
+    - **One op, one line.** Ops that compute or copy are printed as a call of the device function of the same name
+      (`kernels-runtime/device/attn`, or `host/attn` on a CPU).
 
     A kernel is built by a sequence of passes, so that the IR before and after each one shows what it did:
     `tile-pipeline-kv` moves copies up, `tile-split-kv-loop` makes one loop per segment and removes the tests that it

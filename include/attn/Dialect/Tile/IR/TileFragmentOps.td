@@ -110,7 +110,7 @@ def Tile_OnlineSoftmaxOp : Tile_ComputeOp<"online_softmax"> {
     ```
   }];
   let hasVerifier = 1;
-  let arguments = (ins Tile_AnyScores:$s, Tile_AnyRows:$row, Optional<Tile_AnySum>:$acc, F64Attr:$scale,
+  let arguments = (ins Tile_AnyScores:$s, Tile_AnySoftmaxState:$row, Optional<Tile_AnyAccumulator>:$acc, F64Attr:$scale,
       UnitAttr:$rising, UnitAttr:$repaired);
   let builders = [OpBuilder<
       (ins "::mlir::Value":$s, "::mlir::Value":$row, "::mlir::FloatAttr":$scale, "::mlir::UnitAttr":$repaired), [{
@@ -272,7 +272,7 @@ def Tile_AddSinkOp
     ```
   }];
   let hasVerifier = 1;
-  let arguments = (ins Tile_AnySum:$acc, Tile_AnyRows:$row, Tile_Origin:$q0);
+  let arguments = (ins Tile_AnyAccumulator:$acc, Tile_AnySoftmaxState:$row, Tile_Origin:$q0);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $acc `,` $row `at` `(` $q0 `` custom<Origin>(type($q0)) `)` attr-dict `:` qualified(type($acc)) `,`
@@ -299,7 +299,7 @@ def Tile_NormalizeOp : Tile_ComputeOp<"normalize"> {
     ```
   }];
   let hasVerifier = 1;
-  let arguments = (ins Tile_AnySum:$acc, Tile_AnyRows:$row, UnitAttr:$repaired, UnitAttr:$reduced);
+  let arguments = (ins Tile_AnyAccumulator:$acc, Tile_AnySoftmaxState:$row, UnitAttr:$repaired, UnitAttr:$reduced);
   let assemblyFormat = "$acc `,` $row (`repaired` $repaired^)? (`reduced` $reduced^)? attr-dict `:` "
                        "qualified(type($acc)) `,` qualified(type($row))";
 }

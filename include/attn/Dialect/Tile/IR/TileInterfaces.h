@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What an op of the dialect reads and writes, and who runs it. See TileInterfaces.td.
+// What an op of the dialect reads and writes, and which role runs it. See TileInterfaces.td.
 //
 #ifndef ATTN_DIALECT_TILE_IR_TILEINTERFACES_H
 #define ATTN_DIALECT_TILE_IR_TILEINTERFACES_H
@@ -11,14 +11,14 @@
 
 namespace attn::tile {
 
-/// The part of a block that runs an op: `compute` is consumers and the dQ MMA warpgroup.
+/// The warps of a CTA that run an op: `compute` are consumers and the dQ MMA warpgroup.
 enum class Role { any, producer, compute, dq_store };
 
-/// What TableGen writes of an op.
+/// What TableGen emits for an op.
 struct Behavior {
   Role role;
-  /// One for each operand of the definition: r (read), w (written), u (both), - (neither) or ? (as the type says), with
-  /// a star if it is any number of operands.
+  /// One letter for each operand of the definition: r (read), w (written), u (both), - (neither) or ? (by its type),
+  /// with a star if it is variadic.
   const char *letters;
 };
 
@@ -31,16 +31,16 @@ template <typename... Ops> struct Definitions {
   static constexpr Definition all[] = {{Ops::getOperationName(), Ops::behavior}...};
 };
 
-/// What an op does to one of its operands: a place, or where a pointer leads.
+/// An op's access to an operand: an allocation, or the memory that a pointer refers to.
 struct Access {
   mlir::OpOperand *operand;
   bool reads, writes;
   mlir::Value place() const { return operand->get(); }
 };
 
-/// Does a tile, or statistics, lie in shared memory for all warps? (Rings and the like have barriers of their own.)
+/// Is this a tile, or row statistics, in shared memory of all warps? (Rings and the like have barriers of their own.)
 bool isShared(mlir::Type type);
-/// What the owner of an operand does to it: nothing, if it does not say.
+/// The access of an operand's owner; none if the owner declares none.
 Access accessOf(mlir::OpOperand &operand);
 
 } // namespace attn::tile
@@ -63,7 +63,7 @@ private:
     const Behavior &getBehavior(mlir::Operation *op) const;
     llvm::StringMap<const Behavior *> behaviors;
   };
-  mutable Model model; ///< which the caller takes by a pointer to void
+  mutable Model model; ///< the caller takes it as a pointer to void
 };
 
 } // namespace attn::tile

@@ -10,10 +10,9 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def TileOpInterface : OpInterface<"TileOpInterface"> {
   let cppNamespace = "::attn::tile";
   let description = [{
-    The interface gives what an op reads and writes, and which role of a CTA runs it. `tile-verify-async` rejects a
-    program with an op of this dialect, or of another with a `BehaviorTable`, that does not implement the interface,
-    `tile-assign-roles` gives an op to the
-    roles that may run it, and the printer makes pointers `const` that no op writes to.
+    The interface says what an op reads and writes, and which role of a CTA runs it. `tile-verify-async` rejects ops
+    that do not implement it, of this dialect and of others with a `BehaviorTable`. `tile-assign-roles` gives an op to
+    the roles that may run it, and the printer makes pointers `const` that no op writes.
 
     The definition of an op derives from one of these classes:
 

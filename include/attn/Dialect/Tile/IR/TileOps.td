@@ -29,10 +29,10 @@ def Tile_KernelOp
                                 DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "the program of one CTA";
   let description = [{
-    `convert-attn-to-tile` makes it from an `attn.problem`; the printer writes it as source. The launcher finds
-    arguments by their names: tensors (`q`, `k`, `v`, `o`, `lse`), run-time arrays (`cu_seqlens_q`, ...), sizes
-    (`batch`, `seqlen_q`, `total_q`, ...), and strides in elements (`q_row`, `k_head`, ...). The kernels of a problem
-    are launched one after the other, in their order.
+    `convert-attn-to-tile` makes it from an `attn.problem`; the printer writes it as source. Bodies and dumps refer to
+    arguments by name, `program.launch` gives a value for each, in order: tensors (`q`, `k`, `v`, `o`, `lse`), run-time
+    arrays (`cu_seqlens_q`, ...), sizes (`batch`, `seqlen_q`, `total_q`, ...), and strides in elements (`q_row`,
+    `k_head`, ...). The kernels of a problem are launched one after the other, in their order.
 
     `grid` says which CTAs a launch has:
 
@@ -247,6 +247,16 @@ def Tile_AllocOp : Tile_ControlOp<"alloc", [DeclareOpInterfaceMethods<OpAsmOpInt
     ring's `barriers`. `slots`: the stages of the ring that `tile-assign-roles` makes of this tile, if not as many as
     the schedule says.
 
+    `ring`: the roles on both sides of a ring of tiles, by which its barriers count arrivals. `tile-assign-roles` sets
+    it, and `tile-verify-async` checks it against the ring's uses.
+
+    | `ring` | filled by | read by |
+    |---|---|---|
+    | `loaded`, or none | the producer | consumers |
+    | `loaded_for_dq_mma_too` | the producer | consumers and the dQ MMA warpgroup |
+    | `stored_for_dq_mma` | consumers | the dQ MMA warpgroup |
+    | `exchanged` | consumers | consumers |
+
     ```mlir
     %Q = tile.alloc "Q" : !tile.shared<128x128xbf16, 136>
     %K = tile.alloc "K" slots 2 : !tile.shared<128x128xbf16, swizzled>
@@ -254,14 +264,19 @@ def Tile_AllocOp : Tile_ControlOp<"alloc", [DeclareOpInterfaceMethods<OpAsmOpInt
     ```
   }];
   let arguments = (ins StrAttr:$name, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$barriers,
-      OptionalAttr<I64Attr>:$slots);
+      OptionalAttr<I64Attr>:$slots, OptionalAttr<Tile_RingUse>:$use);
   let results = (outs Tile_AnyPlace:$result);
-  let assemblyFormat =
-      "$name (`at` $offset^)? (`barriers` $barriers^)? (`slots` $slots^)? attr-dict `:` qualified(type($result))";
+  let assemblyFormat = "$name (`at` $offset^)? (`barriers` $barriers^)? (`slots` $slots^)? (`ring` $use^)? attr-dict "
+                       "`:` qualified(type($result))";
   let builders = [OpBuilder<(ins "::mlir::Type":$type, "::llvm::StringRef":$name), [{
     build($_builder, $_state, type, $_builder.getStringAttr(name), ::mlir::IntegerAttr(), ::mlir::IntegerAttr(),
-        ::mlir::IntegerAttr());
+        ::mlir::IntegerAttr(), ::attn::tile::RingUseAttr());
   }]>];
+  let declarations = [{
+    /// The roles on both sides of a ring, as its uses within `tile.roles` have them; nothing of other places.
+    ::std::optional<::attn::tile::RingUse> findRingUse();
+    ::attn::tile::RingUse getRingUse() { return getUse().value_or(::attn::tile::RingUse::loaded); }
+  }];
 }
 
 def Tile_ClearOp : Tile_ComputeOp<"clear", [AttrSizedOperandSegments]> {
@@ -279,8 +294,8 @@ def Tile_ClearOp : Tile_ComputeOp<"clear", [AttrSizedOperandSegments]> {
     tile.clear %to : !tile.ptr<f32>
     ```
   }];
-  let arguments = (ins Out<AnyTypeOf<[Tile_AnySum, Tile_AnyRows, Tile_FloatPtr]>>:$place, Optional<I64>:$count,
-      Optional<I32>:$block, Optional<I32>:$blocks);
+  let arguments = (ins Out<AnyTypeOf<[Tile_AnyAccumulator, Tile_AnySoftmaxState, Tile_FloatPtr]>>:$place,
+      Optional<I64>:$count, Optional<I32>:$block, Optional<I32>:$blocks);
   let builders = [OpBuilder<(ins "::mlir::Value":$place),
                             "build($_builder, $_state, place, ::mlir::Value(), ::mlir::Value(), ::mlir::Value());">];
   let assemblyFormat = "$place (`count` `(` $count^ `)`)? (`block` `(` $block^ `of` $blocks `)`)? attr-dict `:` "
@@ -536,7 +551,7 @@ def Tile_MmaAbOp : Tile_ComputeOp<"mma_ab"> {
         : !tile.frag<128x128, 4>, !tile.frag<128x64, 4>, !tile.shared<64x128xbf16, 136>
     ```
   }];
-  let arguments = (ins Tile_AnySum:$acc, In<AnyTypeOf<[Tile_AnyScores, Tile_RegisterOperand]>>:$p,
+  let arguments = (ins Tile_AnyAccumulator:$acc, In<AnyTypeOf<[Tile_AnyScores, Tile_RegisterOperand]>>:$p,
       In<AnyTypeOf<[Tile_Shared, Tile_SimtTile]>>:$v, UnitAttr:$guarded, Optional<I1>:$when);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat =

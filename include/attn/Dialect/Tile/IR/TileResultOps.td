@@ -24,8 +24,8 @@ def Tile_StoreOp : Tile_ComputeOp<"store"> {
     tile.store %dq stride(%dq_row), %dQ by 0.125 rows(%rows, %rows) dim 64 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
     ```
   }];
-  let arguments = (ins Out<Tile_Ptr>:$dst, Tile_Stride:$stride, In<Tile_AnySum>:$acc, I32:$rows, I32:$write_rows,
-      I64Attr:$dim, OptionalAttr<F64Attr>:$factor);
+  let arguments = (ins Out<Tile_Ptr>:$dst, Tile_Stride:$stride, In<Tile_AnyAccumulator>:$acc, I32:$rows,
+      I32:$write_rows, I64Attr:$dim, OptionalAttr<F64Attr>:$factor);
   let builders = [OpBuilder<(ins "::mlir::Value":$dst, "::mlir::Value":$stride, "::mlir::Value":$acc,
                                 "::mlir::Value":$rows, "::mlir::Value":$writeRows, "int64_t":$dim),
                             [{
@@ -51,7 +51,7 @@ def Tile_StoreLseOp : Tile_ComputeOp<"store_lse", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins Out<Tile_Ptr>:$dst, Out<Optional<Tile_FloatPtr>>:$sum, Optional<Tile_Stride>:$stride,
-      In<Tile_AnyRows>:$row, I32:$rows, I32:$write_rows);
+      In<Tile_AnySoftmaxState>:$row, I32:$rows, I32:$write_rows);
   let assemblyFormat =
       [{ $dst (`sum` `(` $sum^ `)`)? (`stride` `(` $stride^ `` custom<Stride>(type($stride)) `)`)? `,` $row `rows` `(`
           $rows `,` $write_rows `)` attr-dict `:` qualified(type($dst)) `,` qualified(type($row)) }];

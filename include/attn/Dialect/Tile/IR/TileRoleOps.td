@@ -15,6 +15,9 @@ def Tile_PersistentLoopOp
     A launch has as many CTAs as the chip holds. Each CTA takes the next number that no CTA has taken yet, in order,
     until `blocks` are done.
 
+    `in_order`: CTAs begin numbers in ascending order even where each takes them from a counter of its own, since a CTA
+    may wait for those with lower numbers (`tile.add_staged` with a semaphore).
+
     With roles, only the producer draws numbers, from `queue`. It publishes each one with `tile.publish_work`. The
     loops of other roles read them from `mailbox`, and their region has an argument for each word published, the block
     number first.
@@ -25,10 +28,11 @@ def Tile_PersistentLoopOp
     }
     ```
   }];
-  let arguments = (ins I32:$blocks, Optional<Tile_Queue>:$queue, Optional<Tile_Mailbox>:$mailbox);
+  let arguments = (ins I32:$blocks, Optional<Tile_Queue>:$queue, Optional<Tile_Mailbox>:$mailbox, UnitAttr:$in_order);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat =
-      [{ $blocks (`,` $queue^)? (`mailbox` `(` $mailbox^ `:` qualified(type($mailbox)) `)`)? $body attr-dict }];
+      [{ $blocks (`,` $queue^)? (`mailbox` `(` $mailbox^ `:` qualified(type($mailbox)) `)`)? (`in_order` $in_order^)?
+          $body attr-dict }];
   let hasVerifier = 1;
   let declarations = [{
     /// The name of a word in IR and kernels: its location's name, if it has one.
@@ -223,9 +227,9 @@ def Tile_ConsumerReleaseOp : Tile_ComputeOp<"consumer_release", [AttrSizedOperan
     `passed`: the slot of the tile before `tile.consumer_advance`. `when`: only if the condition holds, which says
     whether the ring was advanced at all.
 
-    `unless`: the slot is freed early if there are no `more` steps, in the last step of a loop or in a branch; nothing
-    reads the tile after this op then. A release without `unless` still follows after the loop or the branches, and
-    frees what was not freed here (by a loop without steps, or in the other branch).
+    `unless`: an early release, in a loop or a branch. In the last step, where its condition (there are `more` steps) is
+    false, it frees the slot; otherwise it does nothing. A plain release always follows after the loop or the branches,
+    and frees the slot if no early release did.
 
     Lanes read row statistics with plain loads, which may be under way when the slot is freed, and a bulk copy could
     overtake them: the release has a fence. `fenced`: the fence of the `tile.producer_commit` before it does for both.

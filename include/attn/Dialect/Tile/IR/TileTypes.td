@@ -334,6 +334,12 @@ def Tile_IndexKind
   let cppNamespace = "::attn::tile";
 }
 
+def Tile_RingUse : I32EnumAttr<"RingUse", "the roles on both sides of a ring",
+                               [I32EnumAttrCase<"loaded", 0>, I32EnumAttrCase<"loaded_for_dq_mma_too", 1>,
+                                I32EnumAttrCase<"stored_for_dq_mma", 2>, I32EnumAttrCase<"exchanged", 3>]> {
+  let cppNamespace = "::attn::tile";
+}
+
 def Tile_Token : Tile_Type<"Token", "token"> {
   let summary = "something in flight: a copy into shared memory or a matrix product";
   let description = [{
@@ -353,8 +359,8 @@ def Tile_ProductToken : Tile_TokenOf<"product">;
 
 /// Places of tensor-core kernels, and the SIMT places of the same purpose.
 def Tile_AnyScores : AnyTypeOf<[Tile_Frag, Tile_SimtScores]>;
-def Tile_AnySum : AnyTypeOf<[Tile_Frag, Tile_SimtTile]>;
-def Tile_AnyRows : AnyTypeOf<[Tile_SoftmaxState, Tile_SimtSoftmaxState]>;
+def Tile_AnyAccumulator : AnyTypeOf<[Tile_Frag, Tile_SimtTile]>;
+def Tile_AnySoftmaxState : AnyTypeOf<[Tile_SoftmaxState, Tile_SimtSoftmaxState]>;
 def Tile_AnyPlace : Type<PlaceTypeInterface.predicate, "a place">;
 
 #endif // TILE_TYPES

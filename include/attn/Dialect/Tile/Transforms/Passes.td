@@ -36,8 +36,8 @@ def AssignRoles : Pass<"tile-assign-roles", "::attn::tile::KernelOp"> {
       reads it.
     - The producer computes the scalars that follow from a block number, in advance, and publishes them: consumers
       wait for no memory and divide no integers. Of masks of many parts these are the bounds of the KV loop, and none
-      of the lists from which they are computed. More than 100 such numbers are computed before a packed batch's
-      branch, and the producer has 32 registers more if the consumers' fragments leave them 96 for all else.
+      of the lists from which they are computed. If they take more than 100 arithmetic ops, they are computed ahead
+      of the branch for padding. The producer then gets 32 more registers, if consumers keep 96 beside their fragments.
     - The dQ store warps have the accumulation of a backward pass in memory.
     - With `dq_columns` in the schedule, the dQ MMA warpgroup has the product that is accumulated, a block of 64 rows
       at a time.
@@ -45,7 +45,7 @@ def AssignRoles : Pass<"tile-assign-roles", "::attn::tile::KernelOp"> {
     A loop with `own` bounds has these bounds in consumers. In steps outside them, consumers release the tiles that
     were loaded, and store zeros where other warps read theirs. All other roles run all steps.
     (`test/Dialect/Tile/Transforms/assign-roles.mlir`, `test/Dialect/Tile/Transforms/own-steps.mlir`,
-    `test/Conversion/odd-masks.mlir`)
+    `test/Schedules/odd-masks.mlir`)
   }];
 }
 
