@@ -430,7 +430,7 @@ private:
           };
           if (!leavesAlike(state, other) || !leavesAlike(other, state))
             return branch.emitOpError("waits for or releases a ring's tile in one branch and not in the other");
-          // What holds on one path is taken to hold. (A warp whose rows have no part in a step commits without a store.)
+          // What holds on one path is taken to hold. (A warp whose rows have no part in a step stores nothing.)
           state.into.insert_range(other.into);
           state.place.insert_range(other.place);
           state.readers.insert_range(other.readers);
