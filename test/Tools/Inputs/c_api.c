@@ -227,7 +227,7 @@ int main(void) {
     CHECK(attnTensorIsResult(kernel, i) == (i == 3 || i == 4));
   }
   CHECK(strcmp(attnTensorName(kernel, 7), "") == 0 && strcmp(attnTensorName(kernel, -1), "") == 0);
-  CHECK(strstr(attnSource(kernel), "attn::mma_qk(s, Q, K);"));
+  CHECK(strstr(attnSource(kernel), "attn::mma_abt(s, Q, K);"));
   CHECK(attnResources(kernel));
   CHECK(strstr(attnSchedule(kernel), "; neither max_seqlen nor expected_seqlen says that sequences are short"));
 
