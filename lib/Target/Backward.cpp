@@ -78,22 +78,23 @@ void Printer::print(AddDeltaOp op) {
          << names.of(op.getRow()) << ", " << names.of(op.getO()) << ", " << names.of(op.getGrad()) << ");\n";
 }
 
-/// Template arguments for dQ fragments of so many columns; held: added from registers.
-static std::string sumsOf(Operation *op, int64_t columns, bool held) {
+/// The DqLayout type of an accumulator of so many columns; in register order if dQ is added from registers.
+static std::string dqLayoutOf(Operation *op, int64_t columns, bool inRegisterOrder) {
   int64_t rows = op->getParentOfType<KernelOp>().getSchedule().getQTile();
-  return "attn::DqLayout<" + std::to_string(rows) + ", " + std::to_string(columns) + (held ? ", true>" : ">");
+  return "attn::DqLayout<" + std::to_string(rows) + ", " + std::to_string(columns) +
+         (inRegisterOrder ? ", true>" : ">");
 }
 
 void Printer::print(AddGlobalOp op) {
   if (op.getStaging()) // not yet split into roles
     return complain(op);
-  line() << "attn::add_global<" << sumsOf(op, op.getAcc().getType().getCols(), /*held=*/true) << ">("
+  line() << "attn::add_global<" << dqLayoutOf(op, op.getAcc().getType().getCols(), /*inRegisterOrder=*/true) << ">("
          << expr(op.getSum()) << ", " << expr(op.getLeft()) << ", " << names.of(op.getAcc()) << ");\n";
 }
 
 void Printer::print(AddGlobalOrderedOp op) {
-  line() << "attn::add_global_ordered<" << sumsOf(op, op.getAcc().getType().getCols(), /*held=*/true) << ", "
-         << int64_t(op.getBlock()) << (op.getLast() ? ", true>(" : ", false>(") << expr(op.getSum()) << ", "
+  line() << "attn::add_global_ordered<" << dqLayoutOf(op, op.getAcc().getType().getCols(), /*inRegisterOrder=*/true)
+         << ", " << int64_t(op.getBlock()) << (op.getLast() ? ", true>(" : ", false>(") << expr(op.getSum()) << ", "
          << expr(op.getLeft()) << ", " << names.of(op.getAcc()) << ", " << names.of(op.getStaging()) << ");\n";
 }
 
@@ -104,7 +105,7 @@ void Printer::print(StageOp op) {
 }
 
 void Printer::print(AddStagedOp op) {
-  line() << "attn::add_staged<" << sumsOf(op, op.getColumns(), op.getStaging().getType().getBytes() == 0);
+  line() << "attn::add_staged<" << dqLayoutOf(op, op.getColumns(), op.getStaging().getType().getBytes() == 0);
   if (int64_t(op.getBlocks()) != 1 || op.getAfterFirst())
     os << ", " << int64_t(op.getBlocks()) << (op.getAfterFirst() ? ", true" : "");
   os << ">(" << expr(op.getSum()) << ", " << expr(op.getLeft()) << ", " << names.of(op.getStaging());
@@ -117,9 +118,9 @@ void Printer::print(AddStagedOp op) {
 }
 
 void Printer::print(PostprocessOp op) {
-  line() << "attn::postprocess<" << op.getDim() << ", " << sumsOf(op, op.getColumns(), op.getFromRegisters()) << ">("
-         << expr(op.getDst()) << ", " << expr(op.getStride()) << ", " << expr(op.getSum()) << ", " << expr(op.getRows())
-         << ", " << expr(op.getWritten()) << ", " << literal(op.getFactor().convertToDouble())
+  line() << "attn::postprocess<" << op.getDim() << ", " << dqLayoutOf(op, op.getColumns(), op.getFromRegisters())
+         << ">(" << expr(op.getDst()) << ", " << expr(op.getStride()) << ", " << expr(op.getSum()) << ", "
+         << expr(op.getRows()) << ", " << expr(op.getWritten()) << ", " << literal(op.getFactor().convertToDouble())
          << (op.getSemaphore() ? ", " + expr(op.getSemaphore()) : "") << ");\n";
 }
 

@@ -25,7 +25,7 @@ public:
     declarePlaces();
     bool grows = growsWithRows();
     Order ofTiles = results.order == DqAccumulation::ordered
-                        ? hasDqMma && addsFromRegisters() ? Order::GridStride : Order::Interleaved
+                        ? hasDqMma && addsFromRegisters() ? Order::InterleavedManyHeads : Order::InterleavedHeads
                     : grows ? Order::FirstIsLongest
                             : Order::Alike;
     slot = ofKeys ? slotOf(/*keys=*/true, schedule.getKvTile(), ofTiles)
@@ -283,7 +283,7 @@ private:
       wait(sum);
       Value turn, number;
       Index added = sumRow(row, h);
-      if (results.isOrdered()) {
+      if (results.firstCtaStores()) {
         turn = turnPointer(added, h);
         number = math.value(math.named(math.floorDiv(slot.first, schedule.getKvTile()), "key_tile"));
       }

@@ -23,7 +23,7 @@ struct GradientResults {
   /// Does the kernel accumulate dQ?
   bool sums() const { return order != tile::DqAccumulation::separate; }
   /// Does the first CTA of a query tile store dQ instead of adding it?
-  bool isOrdered() const { return sums() && order != tile::DqAccumulation::unordered; }
+  bool firstCtaStores() const { return sums() && order != tile::DqAccumulation::unordered; }
 };
 /// Writes the gradients of queries, or else of keys.
 void writeGradients(ProblemOp problem, tile::KernelOp kernel, GradientResults results);

@@ -58,11 +58,11 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
   if (backward.getDlse())
     prepared.push_back({"dlse"});
   DqAccumulation order = kernels.getAccumulation();
-  bool inOrder = accumulates && order != DqAccumulation::unordered; // the first CTA of a query tile stores dQ
+  bool firstStores = accumulates && order != DqAccumulation::unordered; // the first CTA of a query tile stores dQ
   // The dV kernel clears the accumulator, if the grid covers all work tiles.
-  bool clears = accumulates && kernels.getDv() && !limit && !inOrder;
+  bool clears = accumulates && kernels.getDv() && !limit && !firstStores;
   if (accumulates && !clears)
-    prepared.push_back({inOrder ? "dq_semaphore" : "dq_accumulator", Effect::write});
+    prepared.push_back({firstStores ? "dq_semaphore" : "dq_accumulator", Effect::write});
   writePreprocess(problem,
                   make("_preprocess", prepared, false, false,
                        AuxiliaryAttr::get(b.getContext(), /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4)),
@@ -79,9 +79,9 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
     add(results.dk, "dk");
     add(results.dv, "dv");
     add(results.sums(), "dq_accumulator",
-        inOrder ? Effect::write : Effect::update); // the first in order stores, the others add
+        firstStores ? Effect::write : Effect::update); // the first in order stores, the others add
     add(results.clears, "dq_accumulator");
-    add(results.isOrdered(), "dq_semaphore", Effect::update);
+    add(results.firstCtaStores(), "dq_semaphore", Effect::update);
     bool ofKeys = !results.dq; // lists exist for one tile size only
     if (visits && (!ofKeys || (schedule.getKvTile() == dkdv.getKvTile() && schedule.getQTile() == dkdv.getQTile())))
       tensors.push_back({tileLists(ofKeys).list});
@@ -97,7 +97,7 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
     int64_t blocks = sumColumns(problem.getDimQk()) > 128 ? 3 : 4; // as many CTAs as registers allow
     auto schedule = AuxiliaryAttr::get(b.getContext(), dqRows, 16, dqRows / 16, blocks);
     SmallVector<TensorUse> tensors = {{"dq", Effect::write}, {"dq_accumulator"}, {"row_statistics_head"}};
-    if (inOrder)
+    if (firstStores)
       tensors.push_back({"dq_semaphore"});
     RoundedSums sums = {sumFragmentColumns(problem, dkdv), addsFromRegisters(problem, dkdv, order, !kernels.getDv()),
                         clears, alone};

@@ -35,7 +35,7 @@ SmallVector<KeyRun> BackwardWalk::findRuns(Index first, Index rows, int64_t most
   }
   // Query tiles run in descending order: where later keys see later queries, each KV tile so comes to its first query
   // tile when the previous KV tile is two or more tiles further.
-  if (results.isOrdered()) {
+  if (results.firstCtaStores()) {
     assert(!lists && "lists of tiles have an order of their own (BackwardKernelsSchedule)");
     Index tiles = math.named(math.ceilDiv(lenQ, schedule.getQTile()), "query_tiles");
     runs = mirrored(math, runs, tiles);

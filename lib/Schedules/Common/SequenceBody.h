@@ -56,10 +56,10 @@ protected:
   /// The order of tiles in the grid. Concurrent CTAs should read the same rows. `Alike`, if all tiles cost the same:
   /// tiles of a head (or of heads that share cache lines) are consecutive. `FirstIsLongest`, `LastIsLongest`: the
   /// longest come first, so that no CTA is left running alone, in groups of heads that share the L2 cache; packed work
-  /// tiles in order across all heads. `Interleaved`, `GridStride`, for ordered dQ accumulation: several heads
-  /// alternate, more with `GridStride`, where waiting costs more. `LastFirst`: starts with the last tile, which caches
-  /// still hold from the preceding kernel.
-  enum class Order { Alike, FirstIsLongest, LastIsLongest, Interleaved, GridStride, LastFirst };
+  /// tiles in order across all heads. `InterleavedHeads`, `InterleavedManyHeads`, for ordered dQ accumulation: several
+  /// heads alternate, more with `InterleavedManyHeads`, where waiting costs more. `LastFirst`: starts with the last
+  /// tile, which caches still hold from the preceding kernel.
+  enum class Order { Alike, FirstIsLongest, LastIsLongest, InterleavedHeads, InterleavedManyHeads, LastFirst };
   /// A tile and a head; for dense layouts heads are numbered through all sequences.
   struct Deal {
     Index tile = 0, head = 0;

@@ -23,12 +23,12 @@ int64_t SequenceBody::headsInLines(int64_t heads, LayoutAttr layout) {
 SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, LayoutAttr layout, Order order) {
   Deal dealt;
   bool packed = layout.isPacked();
-  if ((order == Order::Interleaved || order == Order::GridStride) && !packed) {
+  if ((order == Order::InterleavedHeads || order == Order::InterleavedManyHeads) && !packed) {
     // Heads in a group: enough that the previous tile's addition is over when the next tile reaches the same dQ rows,
     // and few enough that concurrent tiles of a head share data in the L2 cache. More heads where waiting costs more
     // and heads are short; fewer for wide heads.
     Index together = 16;
-    if (order == Order::GridStride)
+    if (order == Order::InterleavedManyHeads)
       together = math.named(math.clamp(div(384, tiles), 32, 64), "heads_per_group");
     else if (problem.getDimQk() > 128)
       together = math.named(math.clamp(div(128, tiles), 8, 16), "heads_per_group");

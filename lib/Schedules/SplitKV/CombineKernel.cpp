@@ -13,7 +13,7 @@ using namespace attn::tile;
 
 // One warp for each row: it waits for memory three times and computes little. With sixteen rows a warp, combining took
 // longer than the attention itself.
-ScheduleInterface attn::mergeSchedule(MLIRContext *context) {
+ScheduleInterface attn::combineSchedule(MLIRContext *context) {
   return AuxiliaryAttr::get(context, /*q_tile=*/4, /*kv_tile=*/16, /*warps=*/4, /*blocks=*/4);
 }
 

@@ -13,7 +13,7 @@ namespace attn {
 void writeCombine(ProblemOp problem, tile::KernelOp kernel, double scale);
 
 /// The sizes of that kernel.
-tile::ScheduleInterface mergeSchedule(mlir::MLIRContext *context);
+tile::ScheduleInterface combineSchedule(mlir::MLIRContext *context);
 
 } // namespace attn
 

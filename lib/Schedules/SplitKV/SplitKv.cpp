@@ -80,7 +80,7 @@ public:
     KernelGrid grid = {problem.getQLayout().isPacked(), int64_t(problem.getHeads())};
     KernelOp merge = KernelArguments::ofCombine(problem).makeKernel(lowering.program, b, problem.getLoc(), name,
                                                                     lowering.target.generic(), grid,
-                                                                    mergeSchedule(problem.getContext()));
+                                                                    combineSchedule(problem.getContext()));
     writeCombine(problem, merge, kernel.getSoftmaxScale());
   }
 
