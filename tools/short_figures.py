@@ -49,6 +49,6 @@ def page(forward, backward, crossover, table):
         result += [
             "Where each schedule ends ([trials](Schedules/trials/short-sequences.md)); raw lines: "
             f"[{os.path.basename(crossover_path)}](results/{os.path.basename(crossover_path)}). Of a copy: what is "
-            "chosen by itself, strips of so many rows and keys, and tiles.", "",
+            "chosen by itself, SIMT rows of so many rows and keys, and tiles.", "",
             *table(["case", "chosen", "strips 1x4", "2x4", "4x4", "tiles"], rows), ""]
     return result

@@ -55,14 +55,20 @@ void Printer::printScalar(Operation *op) {
     line() << "if (" << names.of(value) << " >= " << expr(index.getBelow()) << ") return;\n";
 }
 
+/// Do its operands say all that the op says?
+static bool hasOperandsOnly(Operation *op) {
+  auto isSizes = [](NamedAttribute attribute) { return attribute.getName() == "operandSegmentSizes"; };
+  return op->getNumResults() == 0 && op->getNumRegions() == 0 && llvm::all_of(op->getAttrDictionary(), isSizes);
+}
+
 /// How an op of the dialect is printed: by an overload of `print`, as an expression if it has one result, or as a call
-/// of the function of its name with its operands.
+/// of the function of its name with its operands. An op with attributes or regions needs an overload.
 template <typename Op> void Printer::printAs(Op op) {
   if constexpr (requires { print(op); })
     print(op);
   else if (op->getNumResults() == 1)
     printScalar(op);
-  else if (op->getNumResults() == 0 && op->getNumRegions() == 0)
+  else if (hasOperandsOnly(op))
     printCall(op->getName().stripDialect(), op->getOperands(), ");\n");
   else
     complain(op);

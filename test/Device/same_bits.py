@@ -71,8 +71,8 @@ def check_rows_of_launches(name, run, results, launches=200):
 
 
 def check_in_a_row():
-    # whose reads of a slot are over when it is filled again: of O, where keys pass by, and of statistics, by default in
-    # any order, so not of dq
+    # whose reads of a slot are over when it is filled again: of O, where keys are streamed, and of statistics, by
+    # default in any order, so not of dq
     cases = [(d, s, "#attn.causal") for d in (32, 64, 96, 128) for s in (129, 192, 250)]
     cases += [(64, 129, "#attn.full"), (64, 100, "#attn.causal")]
     cases += [(d, 2048, mask) for d in (64, 128, 192, 256)
@@ -132,7 +132,7 @@ def check_gradients():
     window = "#attn.band<left = 99, right = 0>"
     dense = [(64, 8, "#attn.causal"), (64, 2, "#attn.full"), (128, 2, "#attn.causal"), (128, 8, "#attn.causal"),
              (128, 8, window), (256, 8, "#attn.causal"), (192, 8, "#attn.full"),
-             # no single run of tiles: queries at rest
+             # no single run of tiles: queries stationary
              (128, 8, '#attn.predicate<"q >= 200 && k >= 200 && q >= k">'),
              (256, 8, f"#attn.or<#attn.prefix<64>, {window}>")]
     for d, g, mask in dense:

@@ -23,7 +23,7 @@ ATTN_TILE_OP void load_row_statistics(SimtSoftmaxState<R, L> &row, const float *
 
 template <bool Transposed, int R, int N, int L>
 ATTN_TILE_OP void probabilities(SimtScores<R, N, L> &s, const SimtSoftmaxState<R, L> &row, float scale) {
-  static_assert(!Transposed, "rows of a strip are queries");
+  static_assert(!Transposed, "rows of SIMT scores are queries");
   for (int r = 0; r < R; ++r)
     for (int n = 0; n < N; ++n)
       s.v[r][n] = exp2(atMostZero(s.v[r][n] * scale - row.maximum[r]));

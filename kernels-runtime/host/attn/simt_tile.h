@@ -165,7 +165,7 @@ ATTN_TILE_OP void normalize(SimtTile<E, R, C, L> &acc, const SimtSoftmaxState<R,
 
 template <int Dim, class T, class Stride, class E, int R, int C, int L>
 ATTN_TILE_OP void store(T *to, Stride stride, const SimtTile<E, R, C, L> &acc, int rows, int writeRows) {
-  static_assert(Dim == C, "a strip is as wide as its rows");
+  static_assert(Dim == C, "a SIMT tile is as wide as its rows");
   for (int r = 0; r < min(writeRows, R); ++r) {
     T *__restrict dst = to + offset_of(stride, r);
     const float *__restrict src = acc.rows + r * acc.Cols;

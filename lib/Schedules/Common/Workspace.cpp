@@ -159,8 +159,6 @@ private:
 
   /// Lists of the tiles that each tile visits, for masks that read arrays of positions.
   void addLists(bool ofKeys) {
-    if (!leavesTilesOut(problem.getMask()))
-      return;
     const TileLists &names = tileLists(ofKeys);
     int64_t heads = dependsOnHead(problem.getMask()) ? int64_t(problem.getHeads()) : 1;
     int64_t lines =
@@ -204,7 +202,8 @@ private:
     add("partial_o", T::Float32, [=](const Extents &extents) { return rowsOfSplits(extents, true); });
     add("partial_max", T::Float32, [=](const Extents &extents) { return rowsOfSplits(extents, false); });
     add("partial_sum", T::Float32, [=](const Extents &extents) { return rowsOfSplits(extents, false); });
-    addLists(/*ofKeys=*/false);
+    if (leavesTilesOut(problem.getMask()))
+      addLists(/*ofKeys=*/false);
     if (!problem.getSegments())
       return;
     for (const T &tensor : tensorsOfSegments(problem))
@@ -217,8 +216,9 @@ private:
   }
 
   void addBackward() {
-    for (bool ofKeys : {false, true})
-      addLists(ofKeys);
+    if (leavesTilesOut(problem.getMask())) // asked once: it may sample tiles of predicates
+      for (bool ofKeys : {false, true})
+        addLists(ofKeys);
     add("row_statistics", T::Float32,
         [](const Extents &extents) -> Shape { return {2, extents.fixed.heads, tiledRows(extents, false)}; });
     add("dq_accumulator", T::Float32, [](const Extents &extents) {
