@@ -2,8 +2,9 @@
 #
 # cmake -DOUT=<file.cpp> -DROOT=<dir> -DDEVICE=<a|b|..> -DHOST=<a|b|..> -P EmbedHeaders.cmake
 #
-# Writes the two header sets as raw strings with a digest each, so that the cache key follows every change of a header. Headers are
-# printed in order of their name; a raw string is cut into pieces because compilers need not take more than 64 KB in one.
+# Writes the two header sets as raw strings with a digest each, so that the cache key follows every change of a header. The name
+# of a header is its path below <ROOT>/device or <ROOT>/host, as it is included. Headers are in order of their name; a raw string
+# is cut into pieces because compilers need not take more than 64 KB in one.
 
 function(embed set files)
   string(REPLACE "|" ";" files "${files}")
@@ -11,10 +12,10 @@ function(embed set files)
   set(digests "")
   set(rows "")
   foreach(file IN LISTS files)
-    get_filename_component(base "${file}" NAME)
+    file(RELATIVE_PATH name "${ROOT}/${set}" "${file}")
     file(READ "${file}" text)
     file(SHA256 "${file}" digest)
-    string(APPEND digests "attn/${base} ${digest}\n")
+    string(APPEND digests "${name} ${digest}\n")
     string(LENGTH "${text}" length)
     set(pieces "")
     set(at 0)
@@ -26,7 +27,7 @@ function(embed set files)
     if(pieces STREQUAL "")
       set(pieces "\"\"")
     endif()
-    string(APPEND rows "    {\"attn/${base}\",\n${pieces}},\n")
+    string(APPEND rows "    {\"${name}\",\n${pieces}},\n")
   endforeach()
   string(SHA256 digest "${digests}")
   set(body "static const EmbeddedHeader ${set}Headers[] = {\n${rows}    {nullptr, nullptr}};\n")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// device/attn/* and host/attn/* as text; the definitions are written by
-// cmake/EmbedHeaders.cmake.
+// The headers below device/attn and host/attn as text; the definitions are written
+// by cmake/EmbedHeaders.cmake.
 //
 #ifndef ATTN_RT_LIB_EMBEDDEDHEADERS_H
 #define ATTN_RT_LIB_EMBEDDEDHEADERS_H
@@ -9,7 +9,7 @@
 namespace attn::rt {
 
 struct EmbeddedHeader {
-  const char *name; ///< as included: "attn/tile.h"
+  const char *name; ///< as included: "attn/mma/fragment.cuh"
   const char *text;
 };
 

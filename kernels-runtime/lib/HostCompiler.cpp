@@ -165,12 +165,13 @@ Result<CompileOutput> HostCompiler::compileIn(const std::string &directory, cons
   auto unwritable = [&](const std::string &path, int code) {
     return Error{fmt::format("cannot write `{}`: {}", path, std::strerror(code)), {}, {}};
   };
-  if (int failed = makeDirectories(directory + "/attn"))
-    return unwritable(directory + "/attn", failed);
-  for (const EmbeddedHeader *header = hostHeaderSet.headers; header->name; ++header)
-    if (int failed = writeNewFile(directory + "/" + header->name, header->text,
-                                  /*sync=*/false))
-      return unwritable(directory + "/" + header->name, failed);
+  for (const EmbeddedHeader *header = hostHeaderSet.headers; header->name; ++header) {
+    std::string path = directory + "/" + header->name;
+    if (int failed = makeDirectories(path.substr(0, path.rfind('/'))))
+      return unwritable(path, failed);
+    if (int failed = writeNewFile(path, header->text, /*sync=*/false))
+      return unwritable(path, failed);
+  }
   std::string source = directory + "/kernel.cpp", object = directory + "/kernel.so";
   if (int failed = writeNewFile(source, artifact.source, /*sync=*/false))
     return unwritable(source, failed);

@@ -283,7 +283,8 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
       ChosenSchedule chosen = chooseSchedule(pass, target.info(), fallback);
       program.isDoubtful = !target.isHost() && chosen.isDoubtful;
       program.hasFallback = !target.isHost() && chosen.hasFallback;
-      program.hasShortKernel = isa<tile::ByLengthAttr>(chosen.schedule) || tile::isPerSequence(chosen.schedule);
+      program.hasShortKernel =
+          isa<tile::ByLengthAttr>(chosen.schedule) || mainKernelOf(chosen.schedule).isPerSequence();
       program.schedule = describeSchedule(pass, chosen.schedule) + "; " + chosen.why;
       setSchedule(pass, chosen); // so that lowering does not choose again
     }

@@ -37,6 +37,7 @@ void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
     kernel.addPass(tile::createPipelineKv());
   if (specializesWarps) {
     kernel.addPass(createCSEPass()); // what a test loads and a walk's bounds too is one number, to be sent
+    kernel.addPass(tile::createOverlapStores());
     kernel.addPass(tile::createPersist());
     kernel.addPass(tile::createAssignRoles());
     kernel.addPass(tile::createReloadWork());

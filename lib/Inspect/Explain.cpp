@@ -127,7 +127,7 @@ rt::Result<Explanation> attn::explain(Compilation &compilation, mlir::ModuleOp m
     result.config = printed(kernel);
   result.describesLongSequences = llvm::isa<tile::ByLengthAttr>(chosen.schedule);
   reference::Sequences sequences(problem, arrays->first, sizes);
-  bool lists = !tile::isPerSequence(kernel) && hasTileLists(problem, kernel);
+  bool lists = !kernel.isPerSequence() && hasTileLists(problem, kernel);
   auto mapOf = [&](int64_t sequence, int64_t head) {
     return TileMap(form, sequences, sequence, head, result.qTile, result.kvTile, lists);
   };

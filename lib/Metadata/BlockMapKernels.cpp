@@ -24,38 +24,38 @@ public:
                                                                : 1;
     Index lines = lists.lists->perSequence ? math.mul(arg("batch"), heads) : Index(heads);
     std::string bits = bitsOf(lists);
-    Value block = IndexOp::block(b, loc);
+    Value cta = IndexOp::block(b, loc);
     metadata::FillBlockBitsOp::create(b, loc, args[bits], args[bits + "_rows"], args[bits + "_words"], args[lists.name],
                                       args[lists.lists->columns], args[lists.lists->columns + "_entries"],
-                                      math.value(lines), block, args["blocks"]);
+                                      math.value(lines), cta, args["blocks"]);
   }
 };
 
 } // namespace
 
-SmallVector<MaskOperand> attn::wholeMaps(ProblemOp problem, ScheduleInterface schedule) {
+SmallVector<MaskOperand> attn::mapsReadAsLists(ProblemOp problem, ScheduleInterface schedule) {
   MaskInterface mask = problem.getMask();
-  SmallVector<MaskOperand> all = mask.operands(), conjuncts, whole;
+  SmallVector<MaskOperand> all = mask.operands(), conjuncts, mapsAsLists;
   for (MaskInterface part : mask.conjuncts())
     if (isa<BlockMapMaskAttr>(part))
       conjuncts.push_back(part.operands().front());
   for (const MaskOperand &map : distinctOperands(mask))
     if (map.lists && map.lists->q % schedule.getQueries() == 0 && map.lists->kv % schedule.getKvTile() == 0 &&
         llvm::count(conjuncts, map) == llvm::count(all, map))
-      whole.push_back(map);
-  return whole;
+      mapsAsLists.push_back(map);
+  return mapsAsLists;
 }
 
 void attn::writeBlockMaps(Computation computation, ProgramBuilder &program, StringRef target,
-                          ArrayRef<MaskOperand> whole) {
+                          ArrayRef<MaskOperand> mapsAsLists) {
   ProblemOp problem = computation.problem;
   Operation *op = computation.getOperation();
   OpBuilder b(op);
-  auto tiles = AuxiliaryAttr::get(b.getContext(), 64, 64, /*warps=*/target == "cpu" ? 1 : 4, /*blocks=*/12);
+  auto tiles = AuxiliaryAttr::get(b.getContext(), 64, 64, /*warps=*/target == "cpu" ? 1 : 4, /*ctas_per_sm=*/12);
   KernelGrid grid;
   grid.packed = problem.getQLayout().isPacked();
   for (const MaskOperand &operand : distinctOperands(problem.getMask()))
-    if (operand.lists && !llvm::is_contained(whole, operand)) {
+    if (operand.lists && !llvm::is_contained(mapsAsLists, operand)) {
       std::string name = freeSymbol(op->getParentOp(), (computation.getName() + "_blocks").str());
       BlockMapKernel(
           KernelArguments::ofBlockMap(problem, operand).makeKernel(program, b, op->getLoc(), name, target, grid, tiles))

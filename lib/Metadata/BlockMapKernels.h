@@ -10,14 +10,14 @@
 
 namespace attn {
 
-/// Writes a kernel for each block map of the mask, except `whole` ones, before the pass.
+/// Writes a kernel for each block map of the mask, except `mapsAsLists`, before the pass.
 void writeBlockMaps(Computation computation, ProgramBuilder &program, llvm::StringRef target,
-                    llvm::ArrayRef<MaskOperand> whole);
+                    llvm::ArrayRef<MaskOperand> mapsAsLists);
 
 /// Block maps whose blocks are whole tiles of a forward pass with KV-tile lists, and that contain every visible score.
 /// Each visited tile is listed as a whole, so no element tests are needed, and the list kernel reads the map's own
 /// lists.
-llvm::SmallVector<MaskOperand> wholeMaps(ProblemOp problem, tile::ScheduleInterface schedule);
+llvm::SmallVector<MaskOperand> mapsReadAsLists(ProblemOp problem, tile::ScheduleInterface schedule);
 
 } // namespace attn
 

@@ -5,8 +5,8 @@
 
 using namespace attn;
 
-void attn::writeDerivedArrays(Computation computation, Lowering &lowering, llvm::ArrayRef<MaskOperand> whole) {
+void attn::writeDerivedArrays(Computation computation, Lowering &lowering, llvm::ArrayRef<MaskOperand> mapsAsLists) {
   llvm::StringRef target = lowering.target.generic();
-  writeBlockMaps(computation, lowering.program, target, whole);
+  writeBlockMaps(computation, lowering.program, target, mapsAsLists);
   writeTrees(computation, lowering.program, target);
 }

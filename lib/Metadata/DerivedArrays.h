@@ -9,9 +9,9 @@
 
 namespace attn {
 
-/// Writes the kernels of all arrays that kernels with the mask read instead of the caller's. `whole`: block maps that
-/// are read as lists.
-void writeDerivedArrays(Computation computation, Lowering &lowering, llvm::ArrayRef<MaskOperand> whole = {});
+/// Writes the kernels of all arrays that kernels with the mask read instead of the caller's. `mapsAsLists`: block maps
+/// that are read as lists.
+void writeDerivedArrays(Computation computation, Lowering &lowering, llvm::ArrayRef<MaskOperand> mapsAsLists = {});
 
 } // namespace attn
 

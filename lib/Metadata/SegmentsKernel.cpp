@@ -117,9 +117,9 @@ public:
       : ProblemBody(problem, kernel), tokens(kernel.getSchedule().getQTile()) {}
 
   void build(int64_t segments) {
-    Index block = Value(IndexOp::block(b, loc));
+    Index cta = Value(IndexOp::block(b, loc));
     Index tiles = math.named(tilesOf(/*keys=*/false, tokens), "tiles");
-    Index row = math.named(math.mul(rem(block, tiles), tokens), "row0"), head = math.named(div(block, tiles), "h");
+    Index row = math.named(math.mul(rem(cta, tiles), tokens), "row0"), head = math.named(div(cta, tiles), "h");
     Index rows = math.named(math.min(math.sub(extentOf(/*keys=*/false), row), tokens), "rows");
     Value sink;
     if (std::optional<double> number = problem.getSinkNumber())
@@ -141,7 +141,7 @@ private:
 
 void attn::writeSinks(ProblemOp problem, ProgramBuilder &program, SegmentsOp segments, StringRef target) {
   OpBuilder b(problem);
-  auto schedule = AuxiliaryAttr::get(b.getContext(), /*q_tile=*/256, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
+  auto schedule = AuxiliaryAttr::get(b.getContext(), /*q_tile=*/256, /*kv_tile=*/16, /*warps=*/8, /*ctas_per_sm=*/4);
   std::string name = freeSymbol(problem->getParentOp(), problem.getSymName() + "_sinks");
   KernelGrid grid = {/*packed=*/true, int64_t(problem.getHeads())};
   KernelOp kernel = KernelArguments::ofSinks(problem, segments)
@@ -152,7 +152,7 @@ void attn::writeSinks(ProblemOp problem, ProgramBuilder &program, SegmentsOp seg
 void attn::writeSegments(SegmentsOp op, ProgramBuilder &program, const TargetInfo &target, ProblemOp problem) {
   OpBuilder b(op);
   // Tile sizes are those of the tiles that the kernel lists.
-  auto schedule = AuxiliaryAttr::get(b.getContext(), op.getTiles().value_or(128), 128, /*warps=*/16, /*blocks=*/1);
+  auto schedule = AuxiliaryAttr::get(b.getContext(), op.getTiles().value_or(128), 128, /*warps=*/16, /*ctas_per_sm=*/1);
   KernelGrid grid;
   grid.cluster = b.getI64IntegerAttr(target.cluster);
   grid.ofIds = true;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two kernels. The first stores the least and the largest array entry of each tile of the listed side, and of each
-// group of 32 tiles. The second does the same for a tile's own entries, loops over the runs that the affine parts of
+// Two kernels write lists of KV tiles for query tiles, or lists of query tiles for KV tiles. The first kernel stores
+// the least and the largest array entry of each tile that may be listed, and of each group of 32 tiles. The second
+// kernel finds the least and largest entries of each tile that has a list, loops over the runs that the affine parts of
 // the mask leave, and evaluates the mask (`tileTruth`) on each group of tiles, and on each tile of groups that may be
 // visible. Range conditions are computed as generated code.
 //
@@ -18,9 +19,9 @@ using namespace attn::tile;
 namespace {
 
 /// CTAs of the first kernel, which loop over all groups, or over all tile numbers.
-constexpr int64_t blocksOfRanges = 1024, blocksOfNumbers = 64;
+constexpr int64_t ctasOfRanges = 1024, ctasOfNumbers = 64;
 
-/// The kernels for lists of one side's tiles.
+/// The kernels for lists of KV tiles, or of query tiles (`ofKeys`).
 class TileListKernel : SequenceBody {
 public:
   TileListKernel(ProblemOp problem, KernelOp kernel, bool ofKeys)
@@ -28,20 +29,20 @@ public:
         names(tileLists(ofKeys)), own(rangedArrays(problem.getMask(), shapeOf(ofKeys))),
         others(rangedArrays(problem.getMask(), shapeOf(!ofKeys))) {}
 
-  /// Stores the ranges of each tile of the other side and of groups, which may span sequences. Warps share the tiles of
-  /// a group.
+  /// Stores the ranges of each tile that may be listed and of groups, which may span sequences. Warps share the tiles
+  /// of a group.
   void buildRanges() {
     Value first = IndexOp::block(b, loc);
     Index across = this->across();
     if (others.empty()) { // only tile numbers
-      Value piece = math.value(enterLoop("slice", first, math.ceilDiv(across, 512), blocksOfNumbers));
-      InitListsOp::create(b, loc, args[names.list], args[names.taken], math.value(across), piece);
+      Value slice = math.value(enterLoop("slice", first, math.ceilDiv(across, 512), ctasOfNumbers));
+      InitListsOp::create(b, loc, args[names.list], args[names.used], math.value(across), slice);
       return;
     }
     Index tiles = math.named(tilesOfAll(!ofKeys), "tiles");
     Index groups = math.named(math.ceilDiv(tiles, group), "groups");
-    InitListsOp::create(b, loc, args[names.list], args[names.taken], math.value(across), Value());
-    Index unit = enterLoop("item", first, math.mul(groups, heads), blocksOfRanges);
+    InitListsOp::create(b, loc, args[names.list], args[names.used], math.value(across), Value());
+    Index unit = enterLoop("item", first, math.mul(groups, heads), ctasOfRanges);
     if (heads != 1)
       h = math.named(div(unit, groups), "h");
     Index number = heads == 1 ? unit : math.named(rem(unit, groups), "group");
@@ -61,11 +62,11 @@ public:
   }
 
   void buildLists() {
-    Index block = Value(IndexOp::block(b, loc));
+    Index cta = Value(IndexOp::block(b, loc));
     Index tiles = tilesOfAll(ofKeys);
     if (heads != 1)
-      h = math.named(div(block, tiles), "h");
-    Tile rest = findTile(ofKeys, heads == 1 ? block : rem(block, tiles), /*forRows=*/true);
+      h = math.named(div(cta, tiles), "h");
+    Tile rest = findTile(ofKeys, heads == 1 ? cta : rem(cta, tiles), /*forRows=*/true);
     if (!layoutOf(ofKeys).isPacked())
       return buildListsOf(rest);
     onlyIf(math.lt(0, rest.count), [&] { buildListsOf(rest); });
@@ -75,7 +76,7 @@ private:
   static OperandShape shapeOf(bool keys) { return keys ? OperandShape::PerKey : OperandShape::PerQuery; }
   int64_t tileOf(bool keys) { return keys ? schedule.getKvTile() : schedule.getQTile(); }
 
-  /// The most tiles of the other side that a sequence may have, plus one.
+  /// The largest number of tiles that a sequence may list, plus one.
   Index across() { return math.named(math.add(math.ceilDiv(extentOf(!ofKeys), tileOf(!ofKeys)), 1), "across"); }
 
   /// Positions of a tile, and its index in its sequence, or its work tile if packed.
@@ -147,7 +148,8 @@ private:
                                 array.hidden ? b.getI32IntegerAttr(*array.hidden) : IntegerAttr());
   }
 
-  /// The index, among a tile's values, of the least (0) or largest (1) entry of an array, or of whether none hides (2).
+  /// The index, among a tile's values, of the least (0) or largest (1) entry of an array, or of whether no entry hides
+  /// (2).
   int64_t valueOf(int64_t array, int64_t value) {
     if (value < 2)
       return 2 * array + value;
@@ -198,7 +200,7 @@ private:
     KeyWalk walk(problem.getMask(), scope);
     Interval run = hullOf(math, ofKeys ? walk.queryRuns(math, at, tile) : walk.runs(math, at, tile));
     auto select =
-        SelectTilesOp::create(b, loc, args[names.visits], args[names.list], args[names.taken],
+        SelectTilesOp::create(b, loc, args[names.positions], args[names.list], args[names.used],
                               listRow(ofKeys, rest.number, tileOf(ofKeys)), args[std::string(names.list) + "_entries"],
                               math.value(across()), math.value(run.lo), math.value(run.hi), math.value(firstListed));
     auto fill = [&](Region &region, int arguments, llvm::function_ref<SmallVector<Value>(Block &)> body) {
@@ -338,7 +340,7 @@ private:
     return maps;
   }
 
-  /// Gathers the blocks of the stationary tile within tiles `from` to `to` of the other side.
+  /// Gathers the blocks of the stationary tile within the streamed tiles `from` to `to`.
   void gatherBlocks(Interval at, Value from, Value to) {
     for (auto [i, map] : llvm::enumerate(blockMaps())) {
       std::string bits = bitsOf(map);
@@ -362,14 +364,15 @@ private:
   bool ofKeys; ///< KV tiles have lists of query tiles
   const TileLists &names;
   SmallVector<MaskOperand> own, others; ///< arrays whose ranges are compared
-  Index firstListed = 0;                ///< the index of the sequence's first tile of the other side among all tiles
+  Index firstListed = 0;                ///< the index of the sequence's first listed tile among all tiles
 };
 
 } // namespace
 
 /// Co-resident CTAs of four warps that registers allow (CTAs of sixteen warps: half as many): masks of several arrays,
 /// with many terms or with a predicate, and blocks that are no multiples of tiles, need more registers.
-static int64_t blocksFor(ProblemOp problem, ScheduleInterface schedule, ArrayRef<MaskOperand> whole) {
+static int64_t ctasPerMultiprocessorFor(ProblemOp problem, ScheduleInterface schedule,
+                                        ArrayRef<MaskOperand> mapsAsLists) {
   auto fits = [](int64_t block, int64_t tile) {
     int64_t larger = std::max(block, tile), smaller = std::min(block, tile);
     return larger % smaller == 0 && llvm::isPowerOf2_64(larger / smaller) && tile / block <= 8;
@@ -377,14 +380,14 @@ static int64_t blocksFor(ProblemOp problem, ScheduleInterface schedule, ArrayRef
   SmallVector<MaskOperand> operands = problem.getMask().operands();
   bool isShort = operands.size() <= 3 && leavesOf(problem.getMask()) < 5 && !hasPredicate(problem.getMask());
   bool fit = llvm::all_of(operands, [&](const MaskOperand &operand) {
-    return !operand.lists || llvm::is_contained(whole, operand) ||
+    return !operand.lists || llvm::is_contained(mapsAsLists, operand) ||
            (fits(operand.lists->q, schedule.getQueries()) && fits(operand.lists->kv, schedule.getKvTile()));
   });
   return isShort && fit ? 8 : 4;
 }
 
 void attn::writeTileLists(Computation computation, ProgramBuilder &program, StringRef target,
-                          ScheduleInterface schedule, bool ofKeys, ArrayRef<MaskOperand> whole) {
+                          ScheduleInterface schedule, bool ofKeys, ArrayRef<MaskOperand> mapsAsLists) {
   ProblemOp problem = computation.problem;
   Operation *op = computation.getOperation();
   OpBuilder b(op);
@@ -398,24 +401,25 @@ void attn::writeTileLists(Computation computation, ProgramBuilder &program, Stri
       warps /= 2;
     auto tiles = AuxiliaryAttr::get(
         b.getContext(), schedule.getQueries(), schedule.getKvTile(), target == "cpu" ? 1 : warps,
-        /*blocks=*/warps == 16 ? blocksFor(problem, schedule, whole) / 2
-                               : std::min<int64_t>(4 * blocksFor(problem, schedule, whole) / warps, 16));
+        /*ctas_per_sm=*/warps == 16
+            ? ctasPerMultiprocessorFor(problem, schedule, mapsAsLists) / 2
+            : std::min<int64_t>(4 * ctasPerMultiprocessorFor(problem, schedule, mapsAsLists) / warps, 16));
     std::string name = freeSymbol(op->getParentOp(), computation.getName() + suffix);
-    return KernelArguments::ofTileLists(problem, results, whole)
+    return KernelArguments::ofTileLists(problem, results, mapsAsLists)
         .makeKernel(program, b, op->getLoc(), name, target, grid, tiles);
   };
   using program::Effect;
   program.setListed(ofKeys, schedule.getQueries(), schedule.getKvTile());
   bool anyRanges = !rangedArrays(problem.getMask(), ofKeys ? OperandShape::PerQuery : OperandShape::PerKey).empty();
-  grid.most = anyRanges ? blocksOfRanges : blocksOfNumbers;
+  grid.most = anyRanges ? ctasOfRanges : ctasOfNumbers;
   KernelOp ranges =
       make(ofKeys ? "_ranges_q" : "_ranges",
-           {{names.ranges, Effect::write}, {names.list, Effect::write}, {names.taken, Effect::write}}, !ofKeys, 16);
+           {{names.ranges, Effect::write}, {names.list, Effect::write}, {names.used, Effect::write}}, !ofKeys, 16);
   TileListKernel(problem, ranges, ofKeys).buildRanges();
   grid.most = 0;
-  KernelOp lists =
-      make(ofKeys ? "_q_tile_lists" : "_kv_tile_lists",
-           {{names.ranges}, {names.list, Effect::update}, {names.visits, Effect::write}, {names.taken, Effect::update}},
-           ofKeys, 2);
+  KernelOp lists = make(
+      ofKeys ? "_q_tile_lists" : "_kv_tile_lists",
+      {{names.ranges}, {names.list, Effect::update}, {names.positions, Effect::write}, {names.used, Effect::update}},
+      ofKeys, 2);
   TileListKernel(problem, lists, ofKeys).buildLists();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // KV-tile lists for masks that read per-position arrays: kernels preceding attention evaluate the mask on array ranges
-// and list, for each tile of one side, the tiles of the other side to visit.
+// and list, for each query tile, the KV tiles to visit (or for each KV tile, the query tiles).
 //
 #ifndef ATTN_LIB_METADATA_TILELISTKERNELS_H
 #define ATTN_LIB_METADATA_TILELISTKERNELS_H
@@ -13,9 +13,10 @@
 namespace attn {
 
 /// Writes the list kernels, before the pass, for the schedule's tiles. `ofKeys`: KV tiles have lists of query tiles.
-/// `whole`: block maps that are read as lists instead of bits (`wholeMaps`).
+/// `mapsAsLists`: block maps that are read as lists instead of bits (`mapsReadAsLists`).
 void writeTileLists(Computation computation, ProgramBuilder &program, llvm::StringRef target,
-                    tile::ScheduleInterface schedule, bool ofKeys = false, llvm::ArrayRef<MaskOperand> whole = {});
+                    tile::ScheduleInterface schedule, bool ofKeys = false,
+                    llvm::ArrayRef<MaskOperand> mapsAsLists = {});
 
 } // namespace attn
 

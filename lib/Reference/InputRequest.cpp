@@ -6,7 +6,7 @@
 using namespace attn;
 using namespace attn::reference;
 
-static llvm::Error error(const llvm::Twine &what) { return llvm::createStringError(what); }
+static llvm::Error requestError(const llvm::Twine &what) { return llvm::createStringError(what); }
 
 static std::string textOf(llvm::ArrayRef<int64_t> numbers) {
   return llvm::join(llvm::map_range(numbers, [](int64_t n) { return std::to_string(n); }), ",");
@@ -53,7 +53,8 @@ llvm::Error reference::checkApplies(ProblemOp problem, const InputRequest &reque
     std::string with;
     llvm::raw_string_ostream os(with);
     segments ? os << "segments(" << *problem.getSegments() << ")" : os << layout;
-    return error("expected " + expected + " in place of " + spelled(key) + ", got: " + spelled(key) + " with " + with);
+    return requestError("expected " + expected + " in place of " + spelled(key) + ", got: " + spelled(key) + " with " +
+                        with);
   };
   for (auto [side, seqlen, lengths, layout] :
        {std::tuple("q", request.seqlenQ, &request.lengthsQ, q), {"kv", request.seqlenKv, &request.lengthsKv, kv}}) {
@@ -66,8 +67,8 @@ llvm::Error reference::checkApplies(ProblemOp problem, const InputRequest &reque
   if (request.padding && !q.getPadded() && !kv.getPadded())
     return refuse("padding", "a padded layout", q);
   if (!request.lengthsQ.empty() && !request.lengthsKv.empty() && request.lengthsQ.size() != request.lengthsKv.size())
-    return error("expected as many " + spelled("lengths_kv") + " as " + spelled("lengths_q") +
-                 ", got: " + llvm::Twine(request.lengthsKv.size()) + " and " + llvm::Twine(request.lengthsQ.size()));
+    return requestError("expected as many " + spelled("lengths_kv") + " as " + spelled("lengths_q") + ", got: " +
+                        llvm::Twine(request.lengthsKv.size()) + " and " + llvm::Twine(request.lengthsQ.size()));
   return llvm::Error::success();
 }
 
@@ -77,8 +78,8 @@ static llvm::Error checkAgrees(ProblemOp problem, const Sizes &sizes, const Tens
   auto differ = [&](llvm::StringRef key, llvm::ArrayRef<int64_t> has, llvm::ArrayRef<int64_t> given) -> llvm::Error {
     if (given.empty() || has == given)
       return llvm::Error::success();
-    return error("expected " + request.spell(key, textOf(has)) + ", which follows from other options" +
-                 (request.areKeys ? "" : " and files") + ", got: " + request.spell(key, textOf(given)));
+    return requestError("expected " + request.spell(key, textOf(has)) + ", which follows from other options" +
+                        (request.areKeys ? "" : " and files") + ", got: " + request.spell(key, textOf(given)));
   };
   auto numbers = [](const std::optional<int64_t> &given) {
     return given ? llvm::ArrayRef(*given) : llvm::ArrayRef<int64_t>();
@@ -129,7 +130,7 @@ llvm::Expected<Tensors> reference::inputsOf(Computation computation, InputReques
   });
   for (auto [key, given] : {std::pair("seed", request.seed.has_value()), {"padding", request.padding.has_value()}})
     if (complete && given)
-      return error("expected inputs to make up with " + request.spell(key) + ", got: files for all of them");
+      return requestError("expected inputs to make up with " + request.spell(key) + ", got: files for all of them");
   if (llvm::Error bad =
           addMissingInputs(computation, sizesOf(request, std::nullopt), request.seed.value_or(1), tensors))
     return bad;
@@ -149,7 +150,7 @@ llvm::Expected<std::pair<Tensors, Sizes>> reference::arraysOf(ProblemOp problem,
     return tensor.role != ProblemTensor::Array || tensors.count(tensor.name);
   });
   if (complete && request.seed)
-    return error("expected arrays to make up with " + request.spell("seed") + ", got: none");
+    return requestError("expected arrays to make up with " + request.spell("seed") + ", got: none");
   llvm::Expected<Sizes> made = addMissingArrays(problem, sizesOf(request, ExpectedLengths::of(problem)),
                                                 request.seed.value_or(1), tensors, /*withFloats=*/false);
   if (!made)

@@ -7,7 +7,7 @@
 using namespace attn;
 using namespace attn::reference;
 
-static llvm::Error error(const llvm::Twine &what) {
+static llvm::Error segmentsError(const llvm::Twine &what) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), what);
 }
 
@@ -18,13 +18,14 @@ llvm::Expected<Sizes> reference::sizesOf(SegmentsOp op, const Tensors &inputs) {
       continue;
     auto it = inputs.find(spec.name);
     if (it == inputs.end() || it->second.dtype() != Dtype::I32 || it->second.shape().empty())
-      return error("expected an i32 tensor `" + spec.name + "` with one axis or more");
+      return segmentsError("expected an i32 tensor `" + spec.name + "` with one axis or more");
     Shape shape(it->second.shape());
     if (spec.axes[0] == ProblemTensor::LeadEnd && shape.size() > sizes.lead.size() + 1)
-      return error("expected no more axes of `" + spec.name + "` than of ids, got: " + shapeText(shape));
+      return segmentsError("expected no more axes of `" + spec.name + "` than of ids, got: " + shapeText(shape));
     spec.learn(shape, FixedSizes::of(op), sizes);
     if (Shape expected = spec.shape(FixedSizes::of(op), sizes, shape.size() - 1); expected != shape)
-      return error("expected shape " + shapeText(expected) + " for `" + spec.name + "`, got: " + shapeText(shape));
+      return segmentsError("expected shape " + shapeText(expected) + " for `" + spec.name +
+                           "`, got: " + shapeText(shape));
   }
   return sizes;
 }
@@ -66,9 +67,9 @@ struct Sequence {
   int64_t firstQ, lenQ, firstKv, lenKv;
 };
 
-class Row {
+class IdRow {
 public:
-  Row(SegmentsOp op, const Tensors &inputs, const Sizes &sizes, int64_t row)
+  IdRow(SegmentsOp op, const Tensors &inputs, const Sizes &sizes, int64_t row)
       : rule(op.getRule()), segments(op.getSegments()) {
     readSide(q, inputs, "_q", sizes.tokensQ, row, sizes.positionRowsQ);
     readSide(kv, inputs, "_kv", sizes.tokensKv, row, sizes.positionRowsKv);
@@ -257,7 +258,7 @@ llvm::Expected<Tensors> reference::interpret(SegmentsOp op, const Tensors &input
   const int64_t tokens[] = {sizes->tokensQ, sizes->tokensKv}, rows = sizes->idRows;
   const char *const sides[] = {"_q", "_kv"};
   for (int64_t r = 0; r < rows; ++r) {
-    Row row(op, inputs, *sizes, r);
+    IdRow row(op, inputs, *sizes, r);
     row.evaluate();
     for (int side : {0, 1}) {
       append(std::string("seqlens") + sides[side], row.lengths[side]);
@@ -301,7 +302,7 @@ llvm::Expected<Expanded> reference::expand(ProblemOp problem, const Tensors &inp
     for (int64_t i = 0, length = int64_t(lengths.load(s + 1) - lengths.load(s)); i < length; ++i)
       inSequence[int64_t(offsets.load(s)) + i] = true;
   for (int64_t r = 0; r < sizes.idRows; ++r)
-    for (auto [t, id] : llvm::enumerate(Row(segments, inputs, sizes, r).q.ids))
+    for (auto [t, id] : llvm::enumerate(IdRow(segments, inputs, sizes, r).q.ids))
       if (int64_t token = r * sizes.tokensQ + int64_t(t); id && !inSequence[token])
         expanded.alone.push_back(token);
   for (const ProblemTensor &spec : tensorsOf(expanded.problem))
@@ -319,7 +320,7 @@ llvm::Expected<Expanded> reference::expand(ProblemOp problem, const Tensors &inp
 
 void reference::visiblePairs(SegmentsOp op, const Tensors &inputs, const Sizes &sizes, TileListPair visit) {
   for (int64_t r = 0; r < sizes.idRows; ++r) {
-    Row row(op, inputs, sizes, r);
+    IdRow row(op, inputs, sizes, r);
     for (int64_t id = 1; id <= row.segments; ++id)
       for (int64_t t : row.q.tokens[id])
         for (int64_t u : row.kv.tokens[id])

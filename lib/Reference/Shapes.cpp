@@ -8,10 +8,12 @@ using namespace attn::reference;
 using Axis = ProblemTensor::Axis;
 using llvm::Twine;
 
-static llvm::Error error(const Twine &what) { return llvm::createStringError(llvm::inconvertibleErrorCode(), what); }
+static llvm::Error shapeError(const Twine &what) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), what);
+}
 
 static llvm::Error errorOf(const rt::Status &status) {
-  return status ? llvm::Error::success() : error(status.error().message);
+  return status ? llvm::Error::success() : shapeError(status.error().message);
 }
 
 //===--------------------------------------------------------------------===//
@@ -48,8 +50,8 @@ static llvm::Error checkIdRows(const Sizes &sizes) {
   for (auto [name, rows, tokens] :
        {std::tuple("q", sizes.rowsQ, sizes.tokensQ), std::tuple("k", sizes.rowsKv, sizes.tokensKv)})
     if (rows != sizes.idRows * tokens)
-      return error("expected `" + Twine(name) + "` of " + Twine(sizes.idRows * tokens) + " tokens, as " +
-                   Twine(sizes.idRows) + " rows of " + Twine(tokens) + " ids have, got: " + Twine(rows));
+      return shapeError("expected `" + Twine(name) + "` of " + Twine(sizes.idRows * tokens) + " tokens, as " +
+                        Twine(sizes.idRows) + " rows of " + Twine(tokens) + " ids have, got: " + Twine(rows));
   return llvm::Error::success();
 }
 
@@ -69,7 +71,7 @@ attn::reference::deduceShapes(Computation computation,
       continue;
     std::string expected = expectedText(problem, tensor, sizes);
     if (!shape)
-      return error("expected a tensor of shape " + expected + " for `" + tensor.name + "`, got: none");
+      return shapeError("expected a tensor of shape " + expected + " for `" + tensor.name + "`, got: none");
     FixedSizes fixed = FixedSizes::of(problem);
     size_t own = tensor.axes.size() - tensor.isLed(), lead = shape->size() - own; // and leading dimensions
     bool fits = tensor.isLed() ? shape->size() >= own : shape->size() == own;
@@ -78,10 +80,10 @@ attn::reference::deduceShapes(Computation computation,
     if (fits)
       tensor.learn(*shape, fixed, sizes);
     if (!fits || *shape != tensor.shape(fixed, sizes, lead))
-      return error("expected shape " + expected + " for `" + tensor.name + "`, got: " + shapeText(*shape));
+      return shapeError("expected shape " + expected + " for `" + tensor.name + "`, got: " + shapeText(*shape));
     for (int64_t extent : *shape)
       if (extent < 0 || extent > INT32_MAX)
-        return error("expected extents within [0, 2^31) for `" + tensor.name + "`, got: " + shapeText(*shape));
+        return shapeError("expected extents within [0, 2^31) for `" + tensor.name + "`, got: " + shapeText(*shape));
   }
   if (problem.getSegments())
     if (llvm::Error failure = checkIdRows(sizes))
@@ -136,20 +138,20 @@ llvm::Expected<Sizes> attn::reference::checkTensors(Computation computation, con
   for (const auto &[name, tensor] : tensors) {
     const ProblemTensor *spec = specs.lookup(name);
     if (!spec)
-      return error("expected one of `" +
-                   llvm::join(llvm::map_range(list, [](const ProblemTensor &t) { return t.name; }), "`, `") +
-                   "`, got: `" + name + "`");
+      return shapeError("expected one of `" +
+                        llvm::join(llvm::map_range(list, [](const ProblemTensor &t) { return t.name; }), "`, `") +
+                        "`, got: `" + name + "`");
     bool isArray = spec->role == ProblemTensor::Array, isInt = spec->element == ProblemTensor::Int32;
     bool fits = isInt ? tensor.dtype() == Dtype::I32 : tensor.dtype() != Dtype::I32;
     if (isArray && !isInt)
       fits = tensor.dtype() == Dtype::F32;
     if (!fits || (isArray && !tensor.isContiguous()))
-      return error("expected " +
-                   Twine(isInt     ? "a contiguous i32 array"
-                         : isArray ? "a contiguous f32 array"
-                                   : "a floating-point tensor") +
-                   " for `" + name + "`, got: " + toString(tensor.dtype()) +
-                   (fits ? " with strides " + shapeText(tensor.strides()) : ""));
+      return shapeError("expected " +
+                        Twine(isInt     ? "a contiguous i32 array"
+                              : isArray ? "a contiguous f32 array"
+                                        : "a floating-point tensor") +
+                        " for `" + name + "`, got: " + toString(tensor.dtype()) +
+                        (fits ? " with strides " + shapeText(tensor.strides()) : ""));
   }
   llvm::Expected<Sizes> sizes = deduceShapes(computation, [&](llvm::StringRef name) -> std::optional<Shape> {
     auto tensor = tensors.find(name);

@@ -5,8 +5,8 @@
 #include "Metadata/DerivedArrays.h"
 #include "Schedules/Backward/ArrayGradKernels.h"
 #include "Schedules/Backward/BackwardKernel.h"
+#include "Schedules/Choices.h"
 #include "Schedules/Common/Registry.h"
-#include "Schedules/Common/Rules.h"
 #include "Schedules/Short/SequenceKernel.h"
 #include "Schedules/Short/ShortBackward.h"
 
@@ -81,16 +81,31 @@ public:
   }
 };
 
+/// A schedule and its fallbacks, in order.
+static llvm::SmallVector<mlir::Attribute> withFallbacks(Computation of, mlir::Attribute schedule) {
+  llvm::SmallVector<mlir::Attribute> all;
+  for (; schedule; schedule = scheduleOf(of, schedule)->fallback(of, schedule))
+    all.push_back(schedule);
+  return all;
+}
+
 class ByLengthForward : public ByLengthSchedule {
 public:
-  mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &why) const override {
+  /// All combinations of both schedules' fallbacks. (After the first trial it is known which part does not fit, and the
+  /// combinations with it are skipped.)
+  std::vector<ChosenSchedule> alternatives(Computation of, const TargetInfo &target, std::string &why) const override {
     if (!mayBeLonger(of.problem))
       return {};
     std::string how;
     areSequencesShort(of.problem, why);
-    auto forShort = llvm::cast<ScheduleInterface>(chooseForShort(of.problem, target, how));
+    mlir::Attribute forShort = chooseForShort(of.problem, target, how);
     why += ", and " + how + "; without max_seqlen some sequences may be longer";
-    return ByLengthAttr::get(of.problem.getContext(), forShort, chooseTiles(of.problem, target));
+    std::vector<ChosenSchedule> all;
+    for (mlir::Attribute tiles : withFallbacks(of, chooseTiles(of.problem, target)))
+      for (mlir::Attribute own : withFallbacks(of, forShort))
+        all.push_back({ByLengthAttr::get(tiles.getContext(), llvm::cast<ScheduleInterface>(own), tiles), why,
+                       /*isDoubtful=*/target.specializesWarps && isCostly(of.problem)});
+    return all;
   }
 
   void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
@@ -104,6 +119,19 @@ public:
 
 class ByLengthBackward : public ByLengthSchedule {
 public:
+  /// Only the kernels for long sequences have fallbacks: the others are chosen where they are known to fit.
+  std::vector<ChosenSchedule> alternatives(Computation of, const TargetInfo &target, std::string &why) const override {
+    ScheduleInterface forShort = chooseForShort(of.backward, target, why);
+    if (!forShort || !mayBeLonger(of.backward, forShort))
+      return {};
+    if (!of.problem.getMaxSeqlenQ())
+      why += "; without max_seqlen some sequences may be longer";
+    std::vector<ChosenSchedule> all = backwardKernels().alternatives(of, target, why);
+    for (ChosenSchedule &chosen : all)
+      chosen.schedule = ByLengthAttr::get(forShort.getContext(), forShort, chosen.schedule);
+    return all;
+  }
+
   void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
     auto both = llvm::cast<ByLengthAttr>(schedule);
     auto kernels = llvm::cast<BackwardKernelsAttr>(both.getLongSequences());

@@ -32,7 +32,7 @@ std::optional<rt::Artifact> attn::toArtifact(KernelOp kernel) {
   ScheduleInterface schedule = kernel.getSchedule();
   artifact.threads = kernel.getThreads();
   artifact.smemBytes = kernel.getSharedBytes().value_or(0);
-  artifact.minBlocks = schedule.getBlocks();
+  artifact.minBlocks = schedule.getCtasPerSm();
   artifact.clusters = kernel.getCluster().value_or(1);
   artifact.follows = kernel.isPersistent(); // `begin_roles` waits
   artifact.persistent = kernel.isPersistent();

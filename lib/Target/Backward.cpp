@@ -58,15 +58,15 @@ void Printer::print(MmaAtbOp op) {
 }
 
 void Printer::print(MmaAtbSliceOp op) {
-  line() << "attn::mma_atb_slice(" << names.of(op.getAcc()) << ", " << expr(op.getPiece()) << ", " << expr(op.getFrom())
-         << ", " << expr(op.getTo());
+  line() << "attn::mma_atb_slice(" << names.of(op.getAcc()) << ", " << expr(op.getSlice()) << ", "
+         << expr(op.getFirstBlock()) << ", " << expr(op.getEndBlock());
   for (auto [left, right] : llvm::zip(op.getLefts(), op.getRights()))
     os << ", " << names.of(left) << ", " << names.of(right);
   os << ");\n";
 }
 
 void Printer::print(StoreSliceOp op) {
-  line() << "attn::store_slice(" << names.of(op.getAcc()) << ", " << expr(op.getPiece()) << ", " << expr(op.getRows())
+  line() << "attn::store_slice(" << names.of(op.getAcc()) << ", " << expr(op.getSlice()) << ", " << expr(op.getRows())
          << ", " << expr(op.getWriteRows());
   for (auto [dst, stride, factor, dim] : llvm::zip(op.getDsts(), op.getStrides(), op.getFactors(), op.getDims()))
     os << ", attn::result<" << dim << ">(" << expr(dst) << ", " << expr(stride) << ", " << literal(factor) << ")";
@@ -78,7 +78,7 @@ void Printer::print(AddDeltaOp op) {
          << names.of(op.getRow()) << ", " << names.of(op.getO()) << ", " << names.of(op.getGrad()) << ");\n";
 }
 
-/// The DqLayout type of an accumulator of so many columns; in register order if dQ is added from registers.
+/// The DqLayout type of an accumulator with `columns` columns, in register order if dQ is added from registers.
 static std::string dqLayoutOf(Operation *op, int64_t columns, bool inRegisterOrder) {
   int64_t rows = op->getParentOfType<KernelOp>().getSchedule().getQTile();
   return "attn::DqLayout<" + std::to_string(rows) + ", " + std::to_string(columns) +

@@ -28,10 +28,10 @@ void Printer::printSignature(KernelOp kernel) {
   os << (cluster > 1                                                 ? "ATTN_CLUSTER_KERNEL("
          : kernel.isPersistent() && kernel.getRoles().getDqColumns() ? "ATTN_DQ_MMA_KERNEL("
                                                                      : "ATTN_KERNEL(")
-     << entryOf(kernel) << ", /*threads=*/" << kernel.getThreads() << ", /*blocks per multiprocessor=*/"
-     << kernel.getSchedule().getBlocks();
+     << entryOf(kernel) << ", /*threads=*/" << kernel.getThreads() << ", /*CTAs per multiprocessor=*/"
+     << kernel.getSchedule().getCtasPerSm();
   if (cluster > 1)
-    os << ", /*blocks per cluster=*/" << cluster;
+    os << ", /*CTAs per cluster=*/" << cluster;
   os << ")\n(";
   unsigned column = 1;
   for (auto [arg, name] :
@@ -81,13 +81,13 @@ void Printer::print(KernelOp kernel) {
   bool numbers = kernel.walk([](metadata::NumberTreeOp) { return WalkResult::interrupt(); }).wasInterrupted();
   bool sinks = kernel.walk([](StoreSinkLseOp) { return WalkResult::interrupt(); }).wasInterrupted();
   os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << "\n#include \""
-     << (kernel.hasRows()                          ? "attn/metadata.h"
-         : numbers                                 ? "attn/trees.h"
-         : sinks                                   ? "attn/sink_lse.h"
-         : isa<SimtRowsAttr>(kernel.getSchedule()) ? "attn/simt.h"
-         : kernel.isPerSequenceWithoutRoles()      ? "attn/per_sequence.h"
-         : hopper                                  ? "attn/hopper.h"
-                                                   : "attn/tile.h")
+     << (kernel.hasRows()                                                ? "attn/metadata.h"
+         : numbers                                                       ? "attn/trees.h"
+         : sinks                                                         ? "attn/sink_lse.h"
+         : kernel.getSchedule().getUnit() == WorkUnit::warp_per_sequence ? "attn/simt.h"
+         : kernel.isPerSequenceWithoutRoles()                            ? "attn/per_sequence.h"
+         : hopper                                                        ? "attn/hopper.h"
+                                                                         : "attn/tile.h")
      << "\"\n";
   if (hopper)
     printProductWidths(kernel);

@@ -39,7 +39,7 @@ void Printer::print(RolesOp op) {
     line() << "  return;\n";
     line() << "}\n";
   }
-  line() << "if (attn::is_idle()) return;" << (adds ? "\n" : "  // one warp of the four is enough\n");
+  line() << "if (attn::is_after_producer()) return;" << (adds ? "\n" : "  // one warp of the four is enough\n");
   indent -= 2;
   printBlock(op.getProducer().front());
   line() << "}\n";
@@ -122,8 +122,8 @@ void Printer::print(ProducerLoadOp op) {
 void Printer::print(ConsumerWaitOp op) {
   names.define(op.getTile(), (names.of(op.getRing()) + "_tile").str());
   line() << "const auto " << names.of(op.getTile()) << " = attn::consumer_wait(" << names.of(op.getRing());
-  if (op.getMore())
-    os << ", " << expr(op.getMore()) << ", " << names.of(op.getOtherwise());
+  if (op.getCondition())
+    os << ", " << expr(op.getCondition()) << ", " << names.of(op.getElseTile());
   os << ");\n";
 }
 
@@ -140,7 +140,7 @@ void Printer::print(WarpgroupRowsOp op) {
 
 void Printer::print(ConsumerReleaseOp op) {
   printCall(op.getPassed()   ? "consumer_release_previous"
-            : op.getMore()   ? "consumer_release_early"
+            : op.getUnless() ? "consumer_release_early"
             : op.getFenced() ? "consumer_release_fenced"
                              : "consumer_release",
             op->getOperands(), ");\n");

@@ -34,8 +34,8 @@ void Printer::printBlock(Block &block) {
   for (Operation &op : block)
     printOp(&op);
   indent -= 2;
-  if (!isa<ModifyOp, SoftmaxConvertOp, ApplyMaskOp, AddSinkOp, RecomputeRowsOp, ProbabilitiesOp>(
-          block.getParentOp())) // its result is printed later
+  auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
+  if (!yield || yield.getValues().empty()) // the caller prints the values
     names.close(mark);
 }
 
@@ -55,7 +55,7 @@ void Printer::printScalar(Operation *op) {
     line() << "if (" << names.of(value) << " >= " << expr(index.getBelow()) << ") return;\n";
 }
 
-/// Do its operands say all that the op says?
+/// Can the op be printed from its operands alone, without attributes and regions?
 static bool hasOperandsOnly(Operation *op) {
   auto isSizes = [](NamedAttribute attribute) { return attribute.getName() == "operandSegmentSizes"; };
   return op->getNumResults() == 0 && op->getNumRegions() == 0 && llvm::all_of(op->getAttrDictionary(), isSizes);
@@ -150,7 +150,10 @@ void Printer::print(ConvertOp op) {
 }
 
 void Printer::print(NormalizeOp op) {
-  printCall(op.getReduced() ? "divide" : op.getRepaired() ? "normalize<true>" : "normalize", op->getOperands(), ");\n");
+  printCall(op.getReduced()          ? "divide"
+            : op.getRowsRecomputed() ? "normalize<true>"
+                                     : "normalize",
+            op->getOperands(), ");\n");
 }
 
 void Printer::print(FindSequenceOp op) {
@@ -190,7 +193,7 @@ void Printer::print(LoadRowStatisticsOp op) {
 
 void Printer::print(WaitOp op) {
   if (cast<TokenType>(op.getTokens().front().getType()).getKind() == TokenKind::copy)
-    line() << "attn::wait();\n";
+    line() << "attn::wait_copies_and_sync();\n";
   else if (hopper)
     printProductWait(op);
 }
@@ -303,9 +306,9 @@ std::string Printer::literal(double value) {
 std::string Printer::base2(double scale) { return literal(scale * std::log2(std::exp(1.0))); }
 
 void Printer::print(OnlineSoftmaxOp op) {
-  line() << (op.getAcc()        ? "attn::online_softmax("
-             : op.getRepaired() ? "attn::softmax<true>("
-                                : "attn::softmax(")
+  line() << (op.getAcc()              ? "attn::online_softmax("
+             : op.getRowsRecomputed() ? "attn::softmax<true>("
+                                      : "attn::softmax(")
          << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", ";
   if (op.getAcc())
     os << names.of(op.getAcc()) << ", ";
@@ -313,7 +316,7 @@ void Printer::print(OnlineSoftmaxOp op) {
 }
 
 void Printer::print(SoftmaxConvertOp op) {
-  line() << "attn::softmax_convert" << (op.getRepaired() ? "<true>(" : "(") << names.of(op.getP()) << ", "
+  line() << "attn::softmax_convert" << (op.getRowsRecomputed() ? "<true>(" : "(") << names.of(op.getP()) << ", "
          << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", " << base2(op.getScale().convertToDouble());
   std::string small;
   if (op.getBecomes())
@@ -370,7 +373,7 @@ void Printer::print(StorePaddingOp op) {
     return;
   }
   // With stationary K and V or stationary Q, no registers are left for values hoisted out of the loop over work tiles.
-  bool scarce = (kernel.getKeys() && kernel.isPersistent()) || kernel.hasStationaryRows();
+  bool scarce = (kernel.getKeys() && kernel.isPersistent()) || kernel.isStationaryQBackward();
   line() << "attn::store_padding<" << op.getDim() << ", " << rows << ", " << threads << ">(" << expr(op.getDst())
          << ", " << expr(op.getStride()) << ", " << expr(op.getWriteRows())
          << (scarce ? ", attn::reread_thread_index()" : "") << ");\n";

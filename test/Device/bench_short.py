@@ -234,7 +234,7 @@ def compile_ahead(cases):
 def simt_rows(case):
     rows = 1 if args.backward else min(4, case.bounds[0])
     keys, blocks = 1 if args.backward else 4, 12 - 2 * rows
-    return f"#tile.simt_rows<rows = {rows}, keys = {keys}, lanes = 16, warps = 4, blocks = {blocks}>"
+    return f"#tile.simt_rows<rows = {rows}, keys = {keys}, lanes = 16, warps = 4, ctas_per_sm = {blocks}>"
 
 
 def crossover_cases():

@@ -206,7 +206,8 @@ static std::string forShortSequences(mlir::ModuleOp module, const Target &target
       chooseSchedule(backward ? Computation(backward) : Computation(problem), target.info()).schedule;
   if (auto both = llvm::dyn_cast<tile::ByLengthAttr>(chosen); both && backward)
     chosen = both.getShortSequences();
-  if (tile::isPerSequence(chosen) && random.oneIn(2))
+  auto kernel = llvm::dyn_cast<tile::ScheduleInterface>(chosen);
+  if (kernel && kernel.isPerSequence() && random.oneIn(2))
     return textOf(module);
   auto give = [&](mlir::Attribute schedule) {
     backward ? backward.setScheduleAttr(schedule) : problem.setScheduleAttr(schedule);

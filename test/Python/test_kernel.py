@@ -97,7 +97,7 @@ def test_tensor_errors(kernel):
 def test_kinds_of_errors():
     configured = attnc.Problem(attnc.causal(), heads=4, dims=64).gradient()
     object.__setattr__(configured, "_text", configured.text +
-                       " schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 9>)")
+                       " schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 9>)")
     with pytest.raises(UnsupportedError, match="lowering for sm_90a failed"):
         configured.lower("sm_90a")
     with pytest.raises(attnc.Error, match="expected target"):

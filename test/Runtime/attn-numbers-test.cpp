@@ -37,7 +37,7 @@ static void testEqualScores() {
   for (int key = 1; key <= 100000; ++key) {
     sum += attn::exp2(0.f);
     if (key % 997 == 0)
-      expectWithin("ln of a sum of exp2(0)", key, std::log(double(key)), attn::naturalLog(sum),
+      expectWithin("ln of a sum of exp2(0)", key, std::log(double(key)), attn::natural_log(sum),
                    1e-15 * std::log(double(key)));
   }
 }
@@ -46,7 +46,7 @@ int main() {
   testExp2();
   testEqualScores();
   for (double x = 1e-44; x < 3e38; x *= 1.37)
-    expectWithin("naturalLog", float(x), std::log(double(float(x))), attn::naturalLog(float(x)), 1e-13);
+    expectWithin("natural_log", float(x), std::log(double(float(x))), attn::natural_log(float(x)), 1e-13);
   if (!failures)
     std::puts("numbers are right");
   return failures != 0;

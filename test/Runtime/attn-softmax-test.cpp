@@ -3,8 +3,8 @@
 // The online softmax of GPU kernels, as the device headers have it, on scores small and large: a lane's rows against
 // float64. Tiles are of hidden keys, of small scores, of one large score, or of its neighbours in float32.
 //
-#include "attn/overlapped_softmax.cuh"
-#include "attn/softmax.cuh"
+#include "attn/softmax/overlapped_softmax.cuh"
+#include "attn/softmax/softmax.cuh"
 #include <algorithm>
 #include <cstdio>
 #include <initializer_list>
@@ -22,8 +22,8 @@ using Sums = Frag<16, 8, 1>; // column 0 holds the sum of probabilities, as a pr
 std::mt19937 generator(1);
 double pick(std::initializer_list<double> from) { return from.begin()[generator() % from.size()]; }
 
-enum class Way { Step, Softmax, SoftmaxConvert, SoftmaxRepaired, SoftmaxConvertRepaired, Count };
-bool isRepaired(Way way) { return way == Way::SoftmaxRepaired || way == Way::SoftmaxConvertRepaired; }
+enum class Way { Step, Softmax, SoftmaxConvert, SoftmaxRecomputesRows, SoftmaxConvertRecomputesRows, Count };
+bool recomputesRows(Way way) { return way == Way::SoftmaxRecomputesRows || way == Way::SoftmaxConvertRecomputesRows; }
 
 void rescaleSums(Sums &acc, const SoftmaxState<16, 1> &row) {
   for (int r = 0; r < 2 && row.needs_rescale; ++r)
@@ -33,14 +33,14 @@ void rescaleSums(Sums &acc, const SoftmaxState<16, 1> &row) {
 void addTile(Way way, bool first, Scores s, SoftmaxState<16, 1> &row, Sums &acc, float scale) {
   if (way == Way::Step) {
     online_softmax(s, row, acc, scale);
-  } else if (way == Way::Softmax || way == Way::SoftmaxRepaired || first) {
-    isRepaired(way) ? softmax<true>(s, row, scale) : softmax(s, row, scale);
+  } else if (way == Way::Softmax || way == Way::SoftmaxRecomputesRows || first) {
+    recomputesRows(way) ? softmax<true>(s, row, scale) : softmax(s, row, scale);
     rescaleSums(acc, row);
   } else {
     RegisterOperand<int, 16, keys, 1> operand;
     const float before[2] = {row.sum[0], row.sum[1]};
-    isRepaired(way) ? softmax_convert<true>(operand, s, row, scale)
-                    : softmax_convert(operand, s, row, scale, 0, 0, Unmodified());
+    recomputesRows(way) ? softmax_convert<true>(operand, s, row, scale)
+                        : softmax_convert(operand, s, row, scale, 0, 0, Unmodified());
     rescaleSums(acc, row);
     for (int r = 0; r < 2; ++r)
       acc.v[0][0][2 * r] += row.sum[r] - (row.needs_rescale ? before[r] * row.rescale_factor[r] : before[r]);
@@ -82,7 +82,7 @@ bool isRight(const std::vector<float> &scores, const SoftmaxState<16, 1> &row, i
 
 /// Does normalize() leave the row to recompute_rows()?
 bool isLeft(Way way, Sums acc, SoftmaxState<16, 1> row, int r) {
-  if (!isRepaired(way))
+  if (!recomputesRows(way))
     return false;
   normalize<true>(acc, row);
   return std::isnan(acc.v[0][0][2 * r]);
@@ -93,7 +93,7 @@ int testRows() {
   for (int turn = 0; turn < 300000; ++turn) {
     Way way = Way(turn % int(Way::Count));
     float scale = float(pick({1, 1, 0.125, 0.0883883, 3, 0.5}) / ln2);
-    if (isRepaired(way))
+    if (recomputesRows(way))
       scale = std::fmin(scale, 1); // as lowering asks for it
     double large =
         pick({-1e4, -1e6, -1e7, -3e7, -1e9, -1e13, -1e30, -largest, -3.3895313892515355e38, 3e9, 1e7, 2.5e7});

@@ -7,14 +7,14 @@
 // RUN: attn-opt %t/others.mlir -attn-choose-schedule="target=sm_80" -split-input-file -verify-diagnostics
 
 //--- hopper.mlir
-#keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true>
+#keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true>
 attn.problem @p mask(#attn.document) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @below {{arrays of the mask decide which key tiles add to it), got: #tile.backward_kernels<accumulation = first_stores}}
 attn.backward @grads of(@p) schedule(#tile.backward_kernels<accumulation = first_stores, dkdv = #keys>)
 
 // -----
 
-#keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true>
+#keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true>
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @below {{expected ordered or separate dQ accumulation in a deterministic pass, got: #tile.backward_kernels<accumulation = first_stores}}
 attn.backward @grads of(@p) deterministic
@@ -22,7 +22,7 @@ attn.backward @grads of(@p) deterministic
 
 // -----
 
-#keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true>
+#keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true>
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(192) dtype(bf16)
 // expected-error @below {{expected a separate dQ kernel where warpgroups cannot divide its columns, got: #tile.backward_kernels<accumulation = unordered}}
 attn.backward @grads of(@p)
@@ -30,7 +30,7 @@ attn.backward @grads of(@p)
 
 // -----
 
-#keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true>
+#keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true>
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(256) dtype(bf16)
 // expected-error @below {{expected a dv kernel of its own for head dims beyond 128, got: #tile.backward_kernels<accumulation = unordered}}
 attn.backward @grads of(@p) schedule(#tile.backward_kernels<accumulation = unordered, dkdv = #keys>)
@@ -38,15 +38,15 @@ attn.backward @grads of(@p) schedule(#tile.backward_kernels<accumulation = unord
 // -----
 
 // Each kernel is of this target and has the tile that it needs.
-#keys = #tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>
+#keys = #tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @below {{expected #tile.warp_specialized_backward for target `sm_90a`, got: #tile.tiled_backward<}}
 attn.backward @grads of(@p) schedule(#tile.backward_kernels<accumulation = unordered, dkdv = #keys>)
 
 // -----
 
-#keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true>
-#values = #tile.warp_specialized_backward<q_tile = 96, kv_tile = 128, warps = 8, blocks = 1>
+#keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true>
+#values = #tile.warp_specialized_backward<q_tile = 96, kv_tile = 128, warps = 8, ctas_per_sm = 1>
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(256) dtype(bf16)
 // expected-error @below {{expected a q_tile that divides 128 and a kv_tile of 16 rows for each warp, got: #tile.warp_specialized_backward<q_tile = 96}}
 attn.backward @grads of(@p)
@@ -54,7 +54,7 @@ attn.backward @grads of(@p)
 
 // -----
 
-#keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>
+#keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @below {{expected for dq #tile.warp_specialized_backward with a q_tile that divides 128, of 16 rows for each warp, got: #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128}}
 attn.backward @grads of(@p) schedule(#tile.backward_kernels<accumulation = separate, dkdv = #keys, dq = #keys>)
@@ -62,8 +62,8 @@ attn.backward @grads of(@p) schedule(#tile.backward_kernels<accumulation = separ
 // -----
 
 // The kernels of long sequences are checked, too.
-#short = #tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>
-#keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true>
+#short = #tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1>
+#keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true>
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @below {{expected ordered or separate dQ accumulation in a deterministic pass, got: #tile.backward_kernels<}}
 attn.backward @grads of(@p) deterministic
@@ -72,15 +72,15 @@ attn.backward @grads of(@p) deterministic
 
 // -----
 
-#short = #tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>
+#short = #tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1>
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @below {{expected schedules of this pass, got: #tile.warp_specialized<}}
 attn.backward @grads of(@p)
   schedule(#tile.by_length<short_sequences = #short,
-                           long_sequences = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>>)
+                           long_sequences = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>>)
 
 //--- others.mlir
-#keys = #tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>
+#keys = #tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @below {{expected a separate dQ kernel for target `sm_80`, got: #tile.backward_kernels<accumulation = unordered}}
 attn.backward @grads of(@p) schedule(#tile.backward_kernels<accumulation = unordered, dkdv = #keys>)
@@ -90,17 +90,17 @@ attn.backward @grads of(@p) schedule(#tile.backward_kernels<accumulation = unord
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @below {{expected #tile.tiled_backward for target `sm_80`, got: #tile.warp_specialized_backward<}}
 attn.backward @grads of(@p)
-  schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>)
+  schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @below {{expected a q_tile that divides 128 and a kv_tile in multiples of 16 * warps, got: #tile.tiled_backward<q_tile = 64, kv_tile = 32}}
-attn.backward @grads of(@p) schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1>)
+attn.backward @grads of(@p) schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 32, warps = 4, ctas_per_sm = 1>)
 
 // -----
 
-#keys = #tile.tiled_backward<q_tile = 32, kv_tile = 64, warps = 4, blocks = 1>
+#keys = #tile.tiled_backward<q_tile = 32, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @below {{expected for dq #tile.tiled_backward with a q_tile that divides 128, in multiples of 16 * warps, got: #tile.tiled_backward<q_tile = 32}}
 attn.backward @grads of(@p) schedule(#tile.backward_kernels<accumulation = separate, dkdv = #keys, dq = #keys>)

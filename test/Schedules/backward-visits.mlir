@@ -17,19 +17,19 @@
 // RUN: sed 's/256/128/' %t/wide.mlir | attn-opt -attn-choose-schedule="target=sm_90a fallback=1" -convert-attn-to-tile | FileCheck %s --check-prefixes=WIDE,KEYS
 // RUN: sed 's/256/128/' %t/wide.mlir | attn-opt -attn-choose-schedule="target=sm_90a fallback=2" -convert-attn-to-tile | FileCheck %s --check-prefixes=WIDE,NEITHER
 // WIDE: tile.kernel @g(
-// ONE-SAME: schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, single_loop = true>)
-// TWO-SAME: schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>)
-// NARROW-SAME: schedule(#tile.warp_specialized_backward<q_tile = 32, kv_tile = 64, warps = 4, blocks = 1, single_loop = true>)
-// BOTH-SAME: schedule(#tile.warp_specialized_backward<q_tile = 32, kv_tile = 128, warps = 8, blocks = 1>)
-// KEYS-SAME: schedule(#tile.warp_specialized_backward<q_tile = 32, kv_tile = 128, warps = 8, blocks = 1, single_loop = true>)
-// NEITHER-SAME: schedule(#tile.warp_specialized_backward<q_tile = 32, kv_tile = 128, warps = 8, blocks = 1, single_loop = true>)
+// ONE-SAME: schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, single_loop = true>)
+// TWO-SAME: schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>)
+// NARROW-SAME: schedule(#tile.warp_specialized_backward<q_tile = 32, kv_tile = 64, warps = 4, ctas_per_sm = 1, single_loop = true>)
+// BOTH-SAME: schedule(#tile.warp_specialized_backward<q_tile = 32, kv_tile = 128, warps = 8, ctas_per_sm = 1>)
+// KEYS-SAME: schedule(#tile.warp_specialized_backward<q_tile = 32, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true>)
+// NEITHER-SAME: schedule(#tile.warp_specialized_backward<q_tile = 32, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true>)
 // WIDE: tile.kernel @g_dq(
-// ONE-SAME: schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, single_loop = true>)
-// TWO-SAME: schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, single_loop = true>)
-// NARROW-SAME: schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1, single_loop = true>)
-// BOTH-SAME: schedule(#tile.warp_specialized_backward<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>)
-// KEYS-SAME: schedule(#tile.warp_specialized_backward<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>)
-// NEITHER-SAME: schedule(#tile.warp_specialized_backward<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, single_loop = true>)
+// ONE-SAME: schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, single_loop = true>)
+// TWO-SAME: schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, single_loop = true>)
+// NARROW-SAME: schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 32, warps = 4, ctas_per_sm = 1, single_loop = true>)
+// BOTH-SAME: schedule(#tile.warp_specialized_backward<q_tile = 128, kv_tile = 64, warps = 8, ctas_per_sm = 1>)
+// KEYS-SAME: schedule(#tile.warp_specialized_backward<q_tile = 128, kv_tile = 64, warps = 8, ctas_per_sm = 1>)
+// NEITHER-SAME: schedule(#tile.warp_specialized_backward<q_tile = 128, kv_tile = 64, warps = 8, ctas_per_sm = 1, single_loop = true>)
 
 // What they compute: documents in a window, block maps of each head that divide no tile, padded; with hardly any room in the lists.
 // RUN: attn-run %t/document.mlir --target=cpu --check --batch=2 --seqlen-q=500 --seqlen-kv=700 | FileCheck %s --check-prefix=SAME

@@ -74,7 +74,7 @@ attn.problem @p mask(#attn.or<#attn.block_map<"mine", "some", q = 16, kv = 48, p
 // CHECK: metadata.is_listed %{{.*}}_bits
 attn.problem @few mask(#attn.block_map<"a", "b", q = 4, kv = 8>) layout(bshd) heads(2) dims(64) dtype(bf16) expected_seqlen(512)
 attn.problem @shared mask(#attn.block_map<"a", "b", q = 4, kv = 8>) layout(bshd) heads(2) dims(64) dtype(bf16)
-  schedule(#tile.split_kv<splits = 7, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>>)
+  schedule(#tile.split_kv<splits = 7, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>>)
 attn.problem @short mask(#attn.block_map<"a", "b", q = 2, kv = 2, per_sequence>) layout(bshd) heads(2) dims(64) dtype(bf16) max_seqlen(8, 16)
 
 //--- back.mlir

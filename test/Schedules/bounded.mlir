@@ -25,7 +25,7 @@
 // RIGHT-NEXT: ok       lse:
 
 //--- dealt.mlir
-// CHECK: tile.kernel @p({{.*}}) target("sm_90a") grid(packed heads 4 tiles 1) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 112, warps = 8, blocks = 1, q_stages = 2>)
+// CHECK: tile.kernel @p({{.*}}) target("sm_90a") grid(packed heads 4 tiles 1) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 112, warps = 8, ctas_per_sm = 1, q_stages = 2>)
 // CHECK: %block = tile.index block
 // CHECK-NEXT: %h = arith.remui %block, %c4_i32
 // CHECK-NEXT: %b = arith.divui %block, %c4_i32
@@ -55,7 +55,7 @@ attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(
   score([#attn.softcap<10.0>])
 
 //--- single_pass.mlir
-// CHECK: tile.kernel @p({{.*}}) grid(packed heads 4 tiles 1) schedule(#tile.single_pass<q_tile = 192, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1, stages = 1>)
+// CHECK: tile.kernel @p({{.*}}) grid(packed heads 4 tiles 1) schedule(#tile.single_pass<q_tile = 192, kv_tile = 64, kv_tiles = 3, warps = 12, ctas_per_sm = 1, stages = 1>)
 // CHECK: %K = tile.alloc "K" : !tile.shared<192x128xbf16, swizzled>
 // CHECK: %all_scores = tile.alloc "all_scores" : !tile.frag<192x192, 12>
 // CHECK: %P = tile.alloc "P" : !tile.register_operand<192x192xbf16, 12>
@@ -66,7 +66,7 @@ attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(
 // CHECK: scf.if %[[SINGLE]] {
 // CHECK-NEXT: %[[T:.*]] = tile.copy_tma %K, %k_map at(%first_key, %h) rows(%len_kv) boxes 3
 // CHECK-NEXT: tile.wait %[[T]]
-// CHECK-NEXT: %[[S:.*]] = tile.mma_abt %all_scores, %Q, %K
+// CHECK: %[[S:.*]] = tile.mma_abt %all_scores, %Q, %K
 // CHECK-NEXT: tile.wait %[[S]]
 // CHECK: scf.if
 // CHECK-NEXT: tile.apply_mask %all_scores
@@ -93,7 +93,7 @@ attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(
 // ROLES: %[[Q:.*]] = tile.consumer_wait %Q
 // ROLES: scf.if
 // ROLES-NEXT: %[[K:.*]] = tile.consumer_wait %K
-// ROLES-NEXT: %[[S:.*]] = tile.mma_abt %all_scores, %[[Q]], %[[K]]
+// ROLES: %[[S:.*]] = tile.mma_abt %all_scores, %[[Q]], %[[K]]
 // ROLES-NEXT: tile.wait %[[S]]
 // ROLES-DAG: tile.consumer_release %Q unless(%false)
 // ROLES-DAG: tile.consumer_release %K
@@ -113,7 +113,7 @@ attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_
 //--- shared.mlir
 // Two tiles of rows have the same keys, which are given back as soon as the last one's scores are there; values come for
 // each.
-// CHECK: grid(packed heads 4 tiles 1) schedule(#tile.single_pass<q_tile = 128, kv_tile = 112, kv_tiles = 2, warps = 8, blocks = 1, stages = 1, q_stages = 2>)
+// CHECK: grid(packed heads 4 tiles 1) schedule(#tile.single_pass<q_tile = 128, kv_tile = 112, kv_tiles = 2, warps = 8, ctas_per_sm = 1, stages = 1, q_stages = 2>)
 // CHECK: } consumer {
 // CHECK: scf.if
 // CHECK-NEXT: %[[K:.*]] = tile.consumer_wait %K
@@ -146,21 +146,21 @@ attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(128) dtype(bf1
 //--- chosen.mlir
 // CHECK: tile.kernel @s80({{.*}}schedule(#tile.cta_per_sequence<
 attn.problem @s80 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(80)
-// CHECK: tile.kernel @s81({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 96, warps = 8, blocks = 1, q_stages = 2>)
+// CHECK: tile.kernel @s81({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 96, warps = 8, ctas_per_sm = 1, q_stages = 2>)
 attn.problem @s81 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(81)
-// CHECK: tile.kernel @s113({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
+// CHECK: tile.kernel @s113({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1, q_stages = 2>)
 attn.problem @s113 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(113)
-// CHECK: tile.kernel @s129({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 192, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1>)
+// CHECK: tile.kernel @s129({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 192, kv_tile = 48, kv_tiles = 3, warps = 12, ctas_per_sm = 1>)
 attn.problem @s129 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(129)
-// CHECK: tile.kernel @s145({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
+// CHECK: tile.kernel @s145({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 80, warps = 12, ctas_per_sm = 1>)
 attn.problem @s145 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(145)
-// CHECK: tile.kernel @narrow161({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 192, kv_tile = 48, kv_tiles = 4, warps = 12, blocks = 1, stages = 1>)
+// CHECK: tile.kernel @narrow161({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 192, kv_tile = 48, kv_tiles = 4, warps = 12, ctas_per_sm = 1, stages = 1>)
 attn.problem @narrow161 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(161)
-// CHECK: tile.kernel @s225({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 128, kv_tile = 48, kv_tiles = 5, warps = 8, blocks = 1, stages = 1, q_stages = 2>)
+// CHECK: tile.kernel @s225({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 128, kv_tile = 48, kv_tiles = 5, warps = 8, ctas_per_sm = 1, stages = 1, q_stages = 2>)
 attn.problem @s225 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(225)
-// CHECK: tile.kernel @s241({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1, stages = 1, q_stages = 2>)
+// CHECK: tile.kernel @s241({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 4, warps = 8, ctas_per_sm = 1, stages = 1, q_stages = 2>)
 attn.problem @s241 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(241)
-// CHECK: tile.kernel @narrow241({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 128, kv_tile = 32, kv_tiles = 8, warps = 8, blocks = 1, stages = 1, q_stages = 2>)
+// CHECK: tile.kernel @narrow241({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 128, kv_tile = 32, kv_tiles = 8, warps = 8, ctas_per_sm = 1, stages = 1, q_stages = 2>)
 attn.problem @narrow241 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(241)
 // Rows and keys may have a max_seqlen of their own; where either are few, reading all is quicker without tiles of as many as
 // that.
@@ -172,61 +172,61 @@ attn.problem @four_rows mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf
 attn.problem @half_rows mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(64, 96)
 // CHECK: tile.kernel @two_keys({{.*}}schedule(#tile.cta_per_sequence<
 attn.problem @two_keys mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(96, 2)
-// CHECK: tile.kernel @few_keys({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
+// CHECK: tile.kernel @few_keys({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 80, warps = 12, ctas_per_sm = 1>)
 attn.problem @few_keys mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(150, 80)
-// CHECK: tile.kernel @few_rows({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 3, warps = 8, blocks = 1, stages = 1, q_stages = 2>)
+// CHECK: tile.kernel @few_rows({{.*}} tiles 1) schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 3, warps = 8, ctas_per_sm = 1, stages = 1, q_stages = 2>)
 attn.problem @few_rows mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100, 180)
-// CHECK: tile.kernel @two({{.*}} tiles 2) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 96, warps = 8, blocks = 1, q_stages = 2>)
+// CHECK: tile.kernel @two({{.*}} tiles 2) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 96, warps = 8, ctas_per_sm = 1, q_stages = 2>)
 attn.problem @two mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(200, 90)
 // Smaller tiles where most of one would be hidden; modified scores are walked.
-// CHECK: tile.kernel @causal145({{.*}}) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2, q_stages = 2>)
+// CHECK: tile.kernel @causal145({{.*}}) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 2, q_stages = 2>)
 attn.problem @causal145 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(145)
-// CHECK: tile.kernel @causal160({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
+// CHECK: tile.kernel @causal160({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 80, warps = 12, ctas_per_sm = 1>)
 attn.problem @causal160 mask(#attn.causal) layout(thd) heads(4) dims(96) dtype(bf16) max_seqlen(160)
-// CHECK: tile.kernel @capped({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
+// CHECK: tile.kernel @capped({{.*}} tiles 1) schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 80, warps = 12, ctas_per_sm = 1>)
 attn.problem @capped mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(130) score([#attn.softcap<10.0>])
 // More tiles have slots, in which nobody's are few.
 // CHECK: tile.kernel @s257({{.*}} grid(packed heads 4) schedule(#tile.warp_specialized<
 attn.problem @s257 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(257)
 
 //--- fallback.mlir
-// CHECK: schedule(#tile.single_pass<q_tile = 192, kv_tile = 32, kv_tiles = 6, warps = 12, blocks = 1, stages = 1>)
-// LAST: schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1>)
+// CHECK: schedule(#tile.single_pass<q_tile = 192, kv_tile = 32, kv_tiles = 6, warps = 12, ctas_per_sm = 1, stages = 1>)
+// LAST: schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 64, warps = 12, ctas_per_sm = 1>)
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(161, 192)
 
 //--- errors.mlir
-// expected-error @below {{'attn.problem' op expected #tile.single_pass only for target `sm_90a`, packed keys and a max_seqlen of two query tiles at most, without score modifiers, dropout and lists of tiles, got: #tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 2, warps = 8, blocks = 1>}}
+// expected-error @below {{'attn.problem' op expected #tile.single_pass only for target `sm_90a`, packed keys and a max_seqlen of two query tiles at most, without score modifiers, dropout and lists of tiles, got: #tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 2, warps = 8, ctas_per_sm = 1>}}
 attn.problem @modified mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100) score([#attn.softcap<10.0>])
-  schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 2, warps = 8, blocks = 1>)
+  schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 2, warps = 8, ctas_per_sm = 1>)
 
 // -----
 
 // expected-error @below {{expected #tile.single_pass only for target `sm_90a`, packed keys and a max_seqlen of two query tiles at most}}
 attn.problem @dense mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(100)
-  schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 2, warps = 8, blocks = 1>)
+  schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 2, warps = 8, ctas_per_sm = 1>)
 
 // -----
 
 // expected-error @below {{expected #tile.single_pass only for target `sm_90a`, packed keys and a max_seqlen of two query tiles at most}}
 attn.problem @unbounded mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
-  schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 2, warps = 8, blocks = 1>)
+  schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 2, warps = 8, ctas_per_sm = 1>)
 
 // -----
 
 // expected-error @below {{expected #tile.single_pass only for target `sm_90a`, packed keys and a max_seqlen of two query tiles at most}}
 attn.problem @dropped mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100) dropout(0.1, "seed")
-  schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 2, warps = 8, blocks = 1>)
+  schedule(#tile.single_pass<q_tile = 128, kv_tile = 64, kv_tiles = 2, warps = 8, ctas_per_sm = 1>)
 
 // -----
 
 // All keys at once are a product's operand.
 // expected-error @below {{expected at most 100 keys a tile and columns of v, since a thread is launched with 80 registers, got: 128 with #tile.single_pass<q_tile = 64}}
 attn.problem @crowded mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(64, 128)
-  schedule(#tile.single_pass<q_tile = 64, kv_tile = 64, kv_tiles = 2, warps = 4, blocks = 3>)
+  schedule(#tile.single_pass<q_tile = 64, kv_tile = 64, kv_tiles = 2, warps = 4, ctas_per_sm = 3>)
 
 // -----
 
 // A single pass has one stage, what is walked two.
 // expected-error @+2 {{expected stages from 2 to 8 and q_stages 1 or 2, got: stages = 1, q_stages = 1}}
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100)
-  schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, stages = 1>)
+  schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, ctas_per_sm = 1, stages = 1>)

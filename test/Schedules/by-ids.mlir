@@ -61,7 +61,7 @@ attn.problem @full mask(#attn.full) layout(thd) heads(16) dims(128) dtype(bf16) 
 // CHECK: %[[X:.+]] = tile.load %x[%h]
 // CHECK: tile.store_sink_lse %{{.*}} rows(%row0, %rows) ids(%ids_q, %tokens_q, %c12_i32) of(%cu_seqlens_q, %padded_offsets_q, %batch) sink(%[[X]]) positions(%positions_q, %position_rows_q)
 // GPU: #include "attn/sink_lse.h"
-// GPU: ATTN_KERNEL(sunk_sinks, /*threads=*/256, /*blocks per multiprocessor=*/4)
+// GPU: ATTN_KERNEL(sunk_sinks, /*threads=*/256, /*CTAs per multiprocessor=*/4)
 // GPU: (float *lse, const int *ids_q, const int *positions_q,
 attn.problem @sunk mask(#attn.causal) layout(thd padded) heads(16) dims(128) dtype(bf16) segments(12) sink("x")
 

@@ -30,32 +30,32 @@
 // HOPPER: module attributes {tile.target = #tile.target<"sm_90a", chip = 90>}
 // AMPERE: module attributes {tile.target = #tile.target<"sm_80", chip = 80>}
 
-// BOTH: attn.problem @short {{.*}} schedule(#tile.by_length<short_sequences = #tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, pack_heads = 4, column_parts = 1>,
-// HOPPER-SAME: long_sequences = #tile.warp_specialized<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, q_stages = 2, pingpong = true>>)
-// AMPERE-SAME: long_sequences = #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2, q_in_registers = true>>)
+// BOTH: attn.problem @short {{.*}} schedule(#tile.by_length<short_sequences = #tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 16, pack_heads = 4, column_parts = 1>,
+// HOPPER-SAME: long_sequences = #tile.warp_specialized<q_tile = 192, kv_tile = 128, warps = 12, ctas_per_sm = 1, q_stages = 2, pingpong = true>>)
+// AMPERE-SAME: long_sequences = #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2, q_in_registers = true>>)
 // BOTH-SAME: schedule_reason("expected_seqlen(4, 4) and heads(4, 4): short sequences, and enough query rows for tiles of each sequence; without max_seqlen some sequences may be longer")
 attn.problem @short mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(4)
 
-// BOTH: attn.problem @one_row {{.*}} schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, blocks = 10>)
+// BOTH: attn.problem @one_row {{.*}} schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, ctas_per_sm = 10>)
 // BOTH-SAME: schedule_reason("max_seqlen(1, 16) and heads(4, 4): short sequences, and too few query rows share a kv head to fill half a tile")
 attn.problem @one_row mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(1, 16)
 
-// BOTH: attn.problem @rows {{.*}} schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, blocks = 12, column_parts = 2>)
+// BOTH: attn.problem @rows {{.*}} schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, ctas_per_sm = 12, column_parts = 2>)
 // BOTH-SAME: schedule_reason("max_seqlen(17, 17) and heads(4, 4): short sequences, and enough query rows for tiles of each sequence")
 attn.problem @rows mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(17)
 
-// HOPPER: attn.problem @few {{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 128, warps = 4, blocks = 1, pack_heads = 2>>)
-// AMPERE: attn.problem @few {{.*}} schedule(#tile.split_kv<of = #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2, single_loop = true, pack_heads = 2>>)
+// HOPPER: attn.problem @few {{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 128, warps = 4, ctas_per_sm = 1, pack_heads = 2>>)
+// AMPERE: attn.problem @few {{.*}} schedule(#tile.split_kv<of = #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2, single_loop = true, pack_heads = 2>>)
 // BOTH-SAME: schedule_reason("expected_seqlen(1, 32768) and heads(4, 2): with few queries and many keys, query tiles alone leave most multiprocessors idle")
 attn.problem @few mask(#attn.full) layout(bshd) heads(4, 2) dims(128) dtype(bf16) expected_seqlen(1, 32768)
 
-// HOPPER: attn.problem @plain {{.*}} schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
-// AMPERE: attn.problem @plain {{.*}} schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>)
+// HOPPER: attn.problem @plain {{.*}} schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1, q_stages = 2>)
+// AMPERE: attn.problem @plain {{.*}} schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>)
 // BOTH-SAME: schedule_reason("neither max_seqlen nor expected_seqlen says that sequences are short")
 attn.problem @plain mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16)
 
-// HOPPER: attn.problem @bounded {{.*}} schedule(#tile.single_pass<q_tile = 192, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1, stages = 1>)
-// AMPERE: attn.problem @bounded {{.*}} schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2, single_loop = true>)
+// HOPPER: attn.problem @bounded {{.*}} schedule(#tile.single_pass<q_tile = 192, kv_tile = 64, kv_tiles = 3, warps = 12, ctas_per_sm = 1, stages = 1>)
+// AMPERE: attn.problem @bounded {{.*}} schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2, single_loop = true>)
 // BOTH-SAME: schedule_reason("max_seqlen(192, 192) and heads(4, 4): long sequences")
 attn.problem @bounded mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(192, 192)
 
@@ -73,9 +73,9 @@ attn.problem @described mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf
 // AMPERE: module attributes {tile.target = #tile.target<"sm_80", chip = 86>}
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) {sym_visibility = "private"}
 
-// HOPPER: attn.backward @grads {{.*}} schedule(#tile.backward_kernels<accumulation = first_stores, dkdv = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>>)
+// HOPPER: attn.backward @grads {{.*}} schedule(#tile.backward_kernels<accumulation = first_stores, dkdv = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>>)
 // HOPPER-SAME: schedule_reason("neither max_seqlen nor expected_seqlen says that sequences are short")
-// AMPERE: attn.backward @grads {{.*}} schedule(#tile.backward_kernels<accumulation = separate, dkdv = #tile.tiled_backward<q_tile = 32, kv_tile = 64, warps = 4, blocks = 1>, dq = #tile.tiled_backward<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1>>)
+// AMPERE: attn.backward @grads {{.*}} schedule(#tile.backward_kernels<accumulation = separate, dkdv = #tile.tiled_backward<q_tile = 32, kv_tile = 64, warps = 4, ctas_per_sm = 1>, dq = #tile.tiled_backward<q_tile = 64, kv_tile = 32, warps = 4, ctas_per_sm = 1>>)
 // AMPERE-SAME: schedule_reason("neither max_seqlen nor expected_seqlen says that sequences are short; dQ has a kernel of its own: the target does not accumulate dQ")
 attn.backward @grads of(@p)
 
@@ -99,7 +99,7 @@ attn.backward @wide_grads of(@wide)
 
 // All pairs of a sequence in one tile, and kernels for those that are longer than it says.
 attn.problem @p100 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100) {sym_visibility = "private"}
-// HOPPER: attn.backward @short {{.*}} schedule(#tile.by_length<short_sequences = #tile.single_pass_backward<q_tile = 112, kv_tile = 112, warps = 8, blocks = 1, stages = 1, q_stages = 2>, long_sequences = #tile.backward_kernels<accumulation = first_stores, dkdv = #tile.warp_specialized_backward<
+// HOPPER: attn.backward @short {{.*}} schedule(#tile.by_length<short_sequences = #tile.single_pass_backward<q_tile = 112, kv_tile = 112, warps = 8, ctas_per_sm = 1, stages = 1, q_stages = 2>, long_sequences = #tile.backward_kernels<accumulation = first_stores, dkdv = #tile.warp_specialized_backward<
 // HOPPER-SAME: schedule_reason("max_seqlen(100, 100) and heads(4, 4): one tile has all pairs of a sequence")
 attn.backward @short of(@p100)
 attn.problem @p200 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(200) {sym_visibility = "private"}
@@ -110,7 +110,7 @@ attn.backward @longer of(@p200)
 
 // A maximum that says that all are short; without one, some may be longer.
 attn.problem @rows mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(1, 16) {sym_visibility = "private"}
-// BOTH: attn.backward @one_row {{.*}} schedule(#tile.simt_rows<rows = 1, keys = 1, lanes = 16, warps = 4, blocks = {{[0-9]+}}>)
+// BOTH: attn.backward @one_row {{.*}} schedule(#tile.simt_rows<rows = 1, keys = 1, lanes = 16, warps = 4, ctas_per_sm = {{[0-9]+}}>)
 attn.backward @one_row of(@rows)
 attn.problem @typical mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(4) {sym_visibility = "private"}
 // BOTH: attn.backward @some_longer {{.*}} schedule(#tile.by_length<short_sequences = #tile.cta_per_sequence<{{[^>]*}}>, long_sequences = #tile.backward_kernels<
@@ -119,18 +119,18 @@ attn.backward @some_longer of(@typical)
 
 //--- fallback.mlir
 // A single loop, then narrower KV tiles.
-// ONE: @p mask{{.*}} schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2, single_loop = true>)
-// TWO: @p mask{{.*}} schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 96, warps = 8, blocks = 1, q_stages = 2, single_loop = true>)
-// LAST: @p mask{{.*}} schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 16, warps = 8, blocks = 1, q_stages = 2, single_loop = true>)
+// ONE: @p mask{{.*}} schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1, q_stages = 2, single_loop = true>)
+// TWO: @p mask{{.*}} schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 96, warps = 8, ctas_per_sm = 1, q_stages = 2, single_loop = true>)
+// LAST: @p mask{{.*}} schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 16, warps = 8, ctas_per_sm = 1, q_stages = 2, single_loop = true>)
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16)
 // The long sequences' schedule changes when all alternatives of short ones have been tried.
-// ONE: @short mask{{.*}} schedule(#tile.by_length<short_sequences = #tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, pack_heads = 4, column_parts = 1>, long_sequences = #tile.warp_specialized<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, q_stages = 2, pingpong = true>>)
-// TWO: @short mask{{.*}} blocks = 9, pack_heads = 4, column_parts = 1>, long_sequences = #tile.warp_specialized<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, q_stages = 2, pingpong = true>>)
-// LAST: @short mask{{.*}} blocks = 1, pack_heads = 4, column_parts = 1>, long_sequences = #tile.warp_specialized<q_tile = 192, kv_tile = 16, warps = 12, blocks = 1, q_stages = 2, pingpong = true, single_loop = true>>)
+// ONE: @short mask{{.*}} schedule(#tile.by_length<short_sequences = #tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 12, pack_heads = 4, column_parts = 1>, long_sequences = #tile.warp_specialized<q_tile = 192, kv_tile = 128, warps = 12, ctas_per_sm = 1, q_stages = 2, pingpong = true>>)
+// TWO: @short mask{{.*}} ctas_per_sm = 9, pack_heads = 4, column_parts = 1>, long_sequences = #tile.warp_specialized<q_tile = 192, kv_tile = 128, warps = 12, ctas_per_sm = 1, q_stages = 2, pingpong = true>>)
+// LAST: @short mask{{.*}} ctas_per_sm = 1, pack_heads = 4, column_parts = 1>, long_sequences = #tile.warp_specialized<q_tile = 192, kv_tile = 16, warps = 12, ctas_per_sm = 1, q_stages = 2, pingpong = true, single_loop = true>>)
 attn.problem @short mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(4)
 // Fewer columns for a dQ MMA warpgroup, none of them, and then a dQ kernel of its own.
-// ONE: attn.backward @grads {{.*}} schedule(#tile.backward_kernels<accumulation = first_stores, dkdv = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 32>>)
-// TWO: attn.backward @grads {{.*}} schedule(#tile.backward_kernels<accumulation = first_stores, dkdv = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true>>)
+// ONE: attn.backward @grads {{.*}} schedule(#tile.backward_kernels<accumulation = first_stores, dkdv = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 32>>)
+// TWO: attn.backward @grads {{.*}} schedule(#tile.backward_kernels<accumulation = first_stores, dkdv = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true>>)
 // LAST: attn.backward @grads {{.*}} schedule(#tile.backward_kernels<accumulation = separate, dkdv = {{.*}}, dq = #tile.warp_specialized_backward<
 // LAST-SAME: dQ has a kernel of its own: registers do not suffice for accumulation")
 attn.backward @grads of(@p)

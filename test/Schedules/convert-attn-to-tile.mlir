@@ -13,9 +13,9 @@
 // CHECK-SAME: %q_batch: i64, %q_row: i64, %q_head: i64, %k_batch: i64, %k_row: i64, %k_head: i64,
 // CHECK-SAME: %v_batch: i64, %v_row: i64, %v_head: i64, %o_batch: i64, %o_row: i64, %o_head: i64,
 // CHECK-SAME: %lse_batch: i64, %lse_head: i64)
-// CHECK-SAME: target("sm_80") grid(dense heads 8) schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 4, blocks = 2>) {
+// CHECK-SAME: target("sm_80") grid(dense heads 8) schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 4, ctas_per_sm = 2>) {
 attn.problem @causal mask(#attn.causal) layout(bshd) heads(8, 2) dims(72, 40) dtype(bf16)
-  schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 4, blocks = 2>)
+  schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 4, ctas_per_sm = 2>)
 
 // Places: columns in multiples of 16, rows one 16-byte unit apart.
 // CHECK-NEXT: %Q = tile.alloc "Q" : !tile.shared<64x80xbf16, 88>
@@ -81,7 +81,7 @@ attn.problem @no_lse mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(f16) 
 // CHECK-NEXT: tile.load_operand %q_operand, %Q
 // CHECK: tile.mma_abt %s, %q_operand, %K
 attn.problem @held mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
-  schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 4, blocks = 2, q_in_registers = true>)
+  schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 4, ctas_per_sm = 2, q_in_registers = true>)
 
 // A negative scale moves its sign into Q; 0 becomes 2^-100.
 // CHECK: tile.kernel @negative

@@ -9,13 +9,13 @@
 // CHECK: tile.kernel @bias({{.*}} schedule(#tile.warp_specialized<{{[^>]*}}single_loop = true
 attn.problem @bias mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) score([#attn.bias<"bias", hqk>])
 // -----
-// CHECK: tile.kernel @table({{.*}} schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3, q_stages = 2, single_loop = true>)
+// CHECK: tile.kernel @table({{.*}} schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 3, q_stages = 2, single_loop = true>)
 attn.problem @table mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) score([#attn.relative_bias<"table", 64>])
 // -----
-// CHECK: tile.kernel @narrow({{.*}} schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3, q_stages = 2, single_loop = true>)
+// CHECK: tile.kernel @narrow({{.*}} schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 3, q_stages = 2, single_loop = true>)
 attn.problem @narrow mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) score([#attn.bias<"bias", hqk>])
 // -----
-// CHECK: tile.kernel @long_table({{.*}} schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, q_stages = 2, single_loop = true>)
+// CHECK: tile.kernel @long_table({{.*}} schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 128, warps = 12, ctas_per_sm = 1, q_stages = 2, single_loop = true>)
 attn.problem @long_table mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) expected_seqlen(16384) score([#attn.relative_bias<"table", 64>])
 // -----
 // One for each head is not.
@@ -38,7 +38,7 @@ attn.problem @window mask(#attn.band<left = 1023, right = 0>) layout(bshd) heads
 attn.problem @capped_window mask(#attn.band<left = 1023, right = 0>) layout(bshd) heads(4) dims(256) dtype(bf16) score([#attn.softcap<50.0>])
 // -----
 // Gradients of narrow heads in a fixed order: a max_seqlen of which two key tiles have all keys.
-// CHECK: tile.kernel @short_grads({{.*}}schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>)
+// CHECK: tile.kernel @short_grads({{.*}}schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>)
 // CHECK-NOT: dq_accumulator
 // CHECK: tile.kernel @short_grads_dq(
 attn.problem @short mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16) max_seqlen(192) {sym_visibility = "private"}
@@ -53,7 +53,7 @@ attn.problem @wide mask(#attn.causal) layout(thd) heads(4, 2) dims(128) dtype(bf
 attn.backward @wide_grads of(@wide) deterministic
 // -----
 // In any order: of 64 rows (which are on tiles where masks differ between heads).
-// CHECK: tile.kernel @few_grads({{.*}}schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>)
+// CHECK: tile.kernel @few_grads({{.*}}schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>)
 // CHECK-NOT: dq_accumulator
 // CHECK: tile.kernel @few_grads_dq(
 attn.problem @few mask(#attn.heads<#attn.full, #attn.causal>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(64) {sym_visibility = "private"}

@@ -42,7 +42,7 @@
 
 //--- forward.mlir
 // The number of a block says whose it is.
-// CHECK: target("sm_80") grid(packed heads 3 tiles 1) schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, blocks = 12, column_parts = 2>)
+// CHECK: target("sm_80") grid(packed heads 3 tiles 1) schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, ctas_per_sm = 12, column_parts = 2>)
 // CHECK: %Q = tile.alloc "Q" : !tile.shared<17x128xbf16, 136>
 // CHECK: %block = tile.index block
 // CHECK-NOT: tile.find_sequence
@@ -100,12 +100,12 @@ attn.problem @p mask(#attn.full) layout(thd) heads(3) dims(128) dtype(bf16) scal
 // CHECK: scf.for %kv_head_{{.*}} to %c5_i32 step %c3_i32
 // CHECK: tile.barrier
 attn.problem @p mask(#attn.causal) layout(thd padded) heads(5) dims(64) dtype(bf16) max_seqlen(80)
-  schedule(#tile.cta_per_sequence<q_tile = 80, kv_tile = 80, warps = 5, blocks = 2, head_loop = 2>)
-attn.backward @g of(@p) schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, head_loop = 2>)
+  schedule(#tile.cta_per_sequence<q_tile = 80, kv_tile = 80, warps = 5, ctas_per_sm = 2, head_loop = 2>)
+attn.backward @g of(@p) schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 12, head_loop = 2>)
 
 //--- padded.mlir
 // Heads of a group share a tile; rows of padding see nothing.
-// CHECK: grid(packed heads 2 tiles 1) schedule(#tile.cta_per_sequence<q_tile = 12, kv_tile = 16, warps = 1, blocks = 16, pack_heads = 3, column_parts = 1>)
+// CHECK: grid(packed heads 2 tiles 1) schedule(#tile.cta_per_sequence<q_tile = 12, kv_tile = 16, warps = 1, ctas_per_sm = 16, pack_heads = 3, column_parts = 1>)
 // CHECK: scf.for %{{.*}} = %c0_i32 to %extent step %c4_i32
 // CHECK: tile.copy_async once %Q, %q_rows stride(%{{.*}} heads 3)
 // CHECK: %[[SOME:.*]] = arith.cmpi sgt, %rows, %c0_i32
@@ -116,7 +116,7 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(6, 2) 
   score([#attn.softcap<10.0>]) max_seqlen(4, 16)
 
 //--- grads.mlir
-// CHECK: grid(packed heads 3 tiles 1) schedule(#tile.cta_per_sequence<q_tile = 8, kv_tile = 16, warps = 1, blocks = 12, pack_heads = 2>)
+// CHECK: grid(packed heads 3 tiles 1) schedule(#tile.cta_per_sequence<q_tile = 8, kv_tile = 16, warps = 1, ctas_per_sm = 12, pack_heads = 2>)
 // CHECK: scf.if
 // CHECK: tile.copy_async once %Q, %{{.*}} stride(%{{.*}} heads 2)
 // CHECK: tile.copy_async once %K
@@ -147,14 +147,14 @@ attn.backward @grads of(@p)
 
 //--- chosen.mlir
 // A warp for sixteen rows; tiles that hold all keys, up to 64 or 96, and no more. As many blocks as have room.
-// CHECK: tile.kernel @s17({{.*}}) grid(dense heads 4 tiles 1) schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, blocks = 12, column_parts = 2>)
-// CPU: tile.kernel @s17({{.*}}) schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 1, blocks = 12, column_parts = 2>)
+// CHECK: tile.kernel @s17({{.*}}) grid(dense heads 4 tiles 1) schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, ctas_per_sm = 12, column_parts = 2>)
+// CPU: tile.kernel @s17({{.*}}) schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 1, ctas_per_sm = 12, column_parts = 2>)
 attn.problem @s17 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(17)
-// CHECK: tile.kernel @s64({{.*}}) schedule(#tile.cta_per_sequence<q_tile = 64, kv_tile = 64, warps = 4, blocks = 4, column_parts = 1>)
+// CHECK: tile.kernel @s64({{.*}}) schedule(#tile.cta_per_sequence<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 4, column_parts = 1>)
 attn.problem @s64 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(64)
-// CHECK: tile.kernel @s65({{.*}}) schedule(#tile.cta_per_sequence<q_tile = 65, kv_tile = 72, warps = 5, blocks = 4, column_parts = 2>)
+// CHECK: tile.kernel @s65({{.*}}) schedule(#tile.cta_per_sequence<q_tile = 65, kv_tile = 72, warps = 5, ctas_per_sm = 4, column_parts = 2>)
 attn.problem @s65 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(65)
-// CHECK: tile.kernel @s96({{.*}}) schedule(#tile.cta_per_sequence<q_tile = 96, kv_tile = 96, warps = 6, blocks = 2, pack_heads = 4, column_parts = 4>)
+// CHECK: tile.kernel @s96({{.*}}) schedule(#tile.cta_per_sequence<q_tile = 96, kv_tile = 96, warps = 6, ctas_per_sm = 2, pack_heads = 4, column_parts = 4>)
 attn.problem @s96 mask(#attn.full) layout(bshd) heads(4, 1) dims(128) dtype(bf16) max_seqlen(24, 90)
 // Beyond, Hopper's tiles are as large as max_seqlen fills.
 // CHECK: tile.kernel @s97({{.*}}) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 112, warps = 8
@@ -163,28 +163,28 @@ attn.problem @s97 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) m
 attn.problem @s113 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(113)
 // CHECK: tile.kernel @s129({{.*}}) schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 80, warps = 12
 attn.problem @s129 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(129)
-// CHECK: tile.kernel @s161({{.*}}) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 96, warps = 4, blocks = 2>)
+// CHECK: tile.kernel @s161({{.*}}) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 96, warps = 4, ctas_per_sm = 2>)
 attn.problem @s161 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(161)
 // CHECK: tile.kernel @s193({{.*}}) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8
 attn.problem @s193 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(193)
 // Packed ones have small tiles up to 384 (bounded.mlir says which have others).
-// CHECK: tile.kernel @packed257({{.*}}) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2, q_stages = 2>)
+// CHECK: tile.kernel @packed257({{.*}}) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 2, q_stages = 2>)
 attn.problem @packed257 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(257)
-// CHECK: tile.kernel @packed193_capped({{.*}}) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2, q_stages = 2>)
+// CHECK: tile.kernel @packed193_capped({{.*}}) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 2, q_stages = 2>)
 attn.problem @packed193_capped mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(193) score([#attn.softcap<30.0>])
-// CHECK: tile.kernel @s224({{.*}}) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2
+// CHECK: tile.kernel @s224({{.*}}) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 2
 attn.problem @s224 mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(224)
 // CHECK: tile.kernel @s225({{.*}}) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8
 attn.problem @s225 mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(225)
 // Not of head dims beyond 256, and tests of a tile are of one head.
-// CHECK: tile.kernel @d264({{.*}}) schedule(#tile.simt_rows<rows = 2, keys = 4, lanes = 32, warps = 4, blocks = 4>)
+// CHECK: tile.kernel @d264({{.*}}) schedule(#tile.simt_rows<rows = 2, keys = 4, lanes = 32, warps = 4, ctas_per_sm = 4>)
 attn.problem @d264 mask(#attn.full) layout(bshd) heads(4) dims(264) dtype(bf16) max_seqlen(16)
-// CHECK: tile.kernel @of_heads({{.*}}) schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, column_parts = 1>)
+// CHECK: tile.kernel @of_heads({{.*}}) schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 16, column_parts = 1>)
 attn.problem @of_heads mask(#attn.heads<#attn.full, #attn.causal>) layout(bshd) heads(4, 2) dims(64) dtype(bf16) max_seqlen(16)
 
 //--- wide_grads.mlir
 // Beyond 64 keys, sums are made half of their columns at a time.
-// CHECK: schedule(#tile.cta_per_sequence<q_tile = 72, kv_tile = 88, warps = 5, blocks = 2, column_parts = 2>)
+// CHECK: schedule(#tile.cta_per_sequence<q_tile = 72, kv_tile = 88, warps = 5, ctas_per_sm = 2, column_parts = 2>)
 // CHECK: tile.mma_atb %dV, %P
 // CHECK: tile.store %{{.*}}, %dV {{.*}} dim 64
 // CHECK: tile.subtile %dO from(%c64_i32) : !tile.shared<72x128xbf16, 136> to !tile.shared<72x64xbf16, 136>
@@ -199,41 +199,41 @@ attn.problem @p40 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) ma
 // CHECK: tile.kernel @g40({{.*}}schedule(#tile.simt_rows<{{.*}}lanes = 16
 attn.backward @g40 of(@p40)
 attn.problem @p1 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(1, 128) {sym_visibility = "private"}
-// CHECK: tile.kernel @g1({{.*}} schedule(#tile.cta_per_sequence<q_tile = 8, kv_tile = 128, warps = 4, blocks = 2, column_parts = 2>)
+// CHECK: tile.kernel @g1({{.*}} schedule(#tile.cta_per_sequence<q_tile = 8, kv_tile = 128, warps = 4, ctas_per_sm = 2, column_parts = 2>)
 attn.backward @g1 of(@p1)
 attn.problem @p96 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(96) {sym_visibility = "private"}
-// CHECK: tile.kernel @g96({{.*}} schedule(#tile.cta_per_sequence<q_tile = 96, kv_tile = 96, warps = 6, blocks = 2>)
+// CHECK: tile.kernel @g96({{.*}} schedule(#tile.cta_per_sequence<q_tile = 96, kv_tile = 96, warps = 6, ctas_per_sm = 2>)
 attn.backward @g96 of(@p96)
 attn.problem @p112 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(112) {sym_visibility = "private"}
-// CHECK: tile.kernel @g112({{.*}} schedule(#tile.cta_per_sequence<q_tile = 112, kv_tile = 112, warps = 7, blocks = 1>)
+// CHECK: tile.kernel @g112({{.*}} schedule(#tile.cta_per_sequence<q_tile = 112, kv_tile = 112, warps = 7, ctas_per_sm = 1>)
 attn.backward @g112 of(@p112) deterministic
 // On Hopper, where a sequence has no single pass (single-pass-backward.mlir), kernels on tiles are faster with a max_seqlen
 // of more than 96 rows (in a fixed order, 112), if dQ of a tile of keys needs no accumulation: not if that many are typical
 // only, nor of dense rows.
 attn.problem @typical128 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) expected_seqlen(128) {sym_visibility = "private"}
-// CHECK: tile.kernel @gtypical128_short({{.*}} schedule(#tile.cta_per_sequence<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>)
+// CHECK: tile.kernel @gtypical128_short({{.*}} schedule(#tile.cta_per_sequence<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1>)
 attn.backward @gtypical128 of(@typical128)
 attn.problem @dense128 mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(128) {sym_visibility = "private"}
-// CHECK: tile.kernel @gdense128({{.*}} schedule(#tile.cta_per_sequence<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>)
+// CHECK: tile.kernel @gdense128({{.*}} schedule(#tile.cta_per_sequence<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1>)
 attn.backward @gdense128 of(@dense128)
 attn.problem @p128 mask(#attn.predicate<"q >= k">) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(128) {sym_visibility = "private"}
 // CHECK: tile.kernel @g128({{.*}} schedule(#tile.cta_per_sequence<{{.*}}>)
-// HOPPER: tile.kernel @g128({{.*}} schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>)
+// HOPPER: tile.kernel @g128({{.*}} schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>)
 attn.backward @g128 of(@p128)
 // Head dims without whole parts, or beyond 128: up to 64. What is typical leaves longer ones to tiles.
 attn.problem @p72 mask(#attn.full) layout(thd) heads(4) dims(72) dtype(bf16) max_seqlen(65) {sym_visibility = "private"}
-// CHECK: tile.kernel @g72({{.*}} schedule(#tile.tiled_backward<q_tile = {{[0-9]+}}, kv_tile = 64, warps = 4, blocks = 1>)
+// CHECK: tile.kernel @g72({{.*}} schedule(#tile.tiled_backward<q_tile = {{[0-9]+}}, kv_tile = 64, warps = 4, ctas_per_sm = 1>)
 attn.backward @g72 of(@p72)
 attn.problem @p100 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(100) {sym_visibility = "private"}
-// BOTH: tile.kernel @g100_short({{.*}} schedule(#tile.cta_per_sequence<q_tile = 104, kv_tile = 104, warps = 7, blocks = 1>)
-// CHECK: tile.kernel @g100_short({{.*}} schedule(#tile.cta_per_sequence<q_tile = 104, kv_tile = 104, warps = 7, blocks = 1>)
+// BOTH: tile.kernel @g100_short({{.*}} schedule(#tile.cta_per_sequence<q_tile = 104, kv_tile = 104, warps = 7, ctas_per_sm = 1>)
+// CHECK: tile.kernel @g100_short({{.*}} schedule(#tile.cta_per_sequence<q_tile = 104, kv_tile = 104, warps = 7, ctas_per_sm = 1>)
 // CHECK: tile.kernel @g100({{.*}} schedule(#tile.tiled_backward<q_tile = {{[0-9]+}}, kv_tile = 64, warps = 4
 attn.backward @g100 of(@p100)
 
 //--- fallback.mlir
 // Where registers do not do: sums of fewer columns at a time, fewer blocks, then tiles. And those where shared memory does not do.
-// ONE: tile.kernel @g({{.*}} schedule(#tile.cta_per_sequence<q_tile = 96, kv_tile = 96, warps = 6, blocks = 2, column_parts = 2>)
-// THREE: tile.kernel @g({{.*}} schedule(#tile.cta_per_sequence<q_tile = 96, kv_tile = 96, warps = 8, blocks = 1, column_parts = 4>)
+// ONE: tile.kernel @g({{.*}} schedule(#tile.cta_per_sequence<q_tile = 96, kv_tile = 96, warps = 6, ctas_per_sm = 2, column_parts = 2>)
+// THREE: tile.kernel @g({{.*}} schedule(#tile.cta_per_sequence<q_tile = 96, kv_tile = 96, warps = 8, ctas_per_sm = 1, column_parts = 4>)
 // FOUR-NOT: cta_per_sequence
 // FOUR: tile.kernel @g({{.*}} schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128
 // SMALL-NOT: cta_per_sequence
@@ -243,42 +243,42 @@ attn.backward @g of(@p)
 
 //--- head_loop.mlir
 // No head loop, ahead of fewer blocks.
-// FIRST: schedule(#tile.cta_per_sequence<q_tile = 24, kv_tile = 48, warps = 2, blocks = 6, head_loop = 2>)
-// CHECK: schedule(#tile.cta_per_sequence<q_tile = 24, kv_tile = 48, warps = 2, blocks = 6>)
+// FIRST: schedule(#tile.cta_per_sequence<q_tile = 24, kv_tile = 48, warps = 2, ctas_per_sm = 6, head_loop = 2>)
+// CHECK: schedule(#tile.cta_per_sequence<q_tile = 24, kv_tile = 48, warps = 2, ctas_per_sm = 6>)
 attn.problem @p mask(#attn.predicate<"q >= k">) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(24, 48) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 //--- errors.mlir
 // expected-error @below {{expected pack_heads to be 2, the query heads of a kv head, or, without score modifiers, a multiple of it}}
 attn.problem @p mask(#attn.full) layout(thd) heads(8, 4) dims(64) dtype(f16)
-  schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, pack_heads = 3>)
+  schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1, pack_heads = 3>)
 
 // -----
 
-// expected-error @below {{'attn.problem' op expected a schedule with tiles of a grid for tiles(M), got: #tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>}}
+// expected-error @below {{'attn.problem' op expected a schedule with tiles of a grid for tiles(M), got: #tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1>}}
 attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(64) dtype(bf16) tiles(16)
-  schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>)
+  schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1>)
 
 // -----
 
 // expected-error @below {{expected #tile.simt_rows for head dims beyond 256, got: dim 264 with #tile.cta_per_sequence<}}
 attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(264) dtype(bf16)
-  schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>)
+  schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1>)
 
 // -----
 
-// expected-error @below {{expected parts of v's columns in multiples of 16, got: dim 72 with #tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, column_parts = 2>}}
+// expected-error @below {{expected parts of v's columns in multiples of 16, got: dim 72 with #tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1, column_parts = 2>}}
 attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(72) dtype(bf16)
-  schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, column_parts = 2>)
+  schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1, column_parts = 2>)
 
 // -----
 
-// expected-error @below {{expected a q_tile and a kv_tile in multiples of 16 with dropout, got: #tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, blocks = 1, column_parts = 1>}}
+// expected-error @below {{expected a q_tile and a kv_tile in multiples of 16 with dropout, got: #tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, ctas_per_sm = 1, column_parts = 1>}}
 attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(64) dtype(bf16) dropout(0.5, "seed")
-  schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, blocks = 1, column_parts = 1>)
+  schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, ctas_per_sm = 1, column_parts = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(64, 80) dtype(bf16) max_seqlen(16)
-// expected-error @below {{expected parts of columns in multiples of 16, got: dims 64, 80 with #tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, column_parts = 2>}}
-attn.backward @g of(@p) schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, column_parts = 2>)
+// expected-error @below {{expected parts of columns in multiples of 16, got: dims 64, 80 with #tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1, column_parts = 2>}}
+attn.backward @g of(@p) schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1, column_parts = 2>)

@@ -26,4 +26,4 @@ attn.problem @forward mask(#attn.causal) layout(bshd) heads(8) dims(128) dtype(b
 // TEXT-NEXT: attn::dropout(p, q0, k0, dropout_state, 3277);
 // TEXT-NEXT: attn::rescale(acc, row);
 attn.problem @three_warpgroups mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) dropout(0.1, "seed")
-  schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 96, warps = 12, blocks = 1>)
+  schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 96, warps = 12, ctas_per_sm = 1>)

@@ -13,7 +13,7 @@
 // RUN: not attn-opt %S/Inputs/large.mlir --attn-pipeline="arch=86" 2>&1 | FileCheck %s --check-prefix=LIMIT
 // RUN: attn-opt %S/Inputs/large.mlir --attn-pipeline="arch=80" | FileCheck %s --check-prefix=FITS
 // RUN: attn-opt %S/Inputs/large.mlir --attn-pipeline="target=cpu" | FileCheck %s --check-prefix=FITS
-// LIMIT: large.mlir:3:1: error: expected at most 101376 bytes of shared memory, got: 135168 with #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 1>
+// LIMIT: large.mlir:3:1: error: expected at most 101376 bytes of shared memory, got: 135168 with #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 // FITS: shared 135168
 
 // expected-error @below {{'attn.problem' op expected a schedule of a forward pass, such as #tile.tiled<...>, got: "fast"}}
@@ -27,6 +27,6 @@ attn.problem @listed mask(#attn.full) layout(thd) heads(8) dims(64) dtype(bf16) 
 // -----
 
 attn.problem @given mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
-// expected-error @below {{expected #tile.tiled_backward for target `sm_80`, got: #tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3>}}
+// expected-error @below {{expected #tile.tiled_backward for target `sm_80`, got: #tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, stages = 3>}}
 attn.backward @grads of(@given)
-  schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3>)
+  schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, stages = 3>)

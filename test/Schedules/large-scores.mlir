@@ -2,11 +2,11 @@
 // Which forward kernels leave rows of large scores to tile.recompute_rows, and which backward passes hold probabilities 2^12
 // times as large.
 // RUN: split-file %s %t
-// RUN: attn-opt %t/plain.mlir -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=REPAIRED
+// RUN: attn-opt %t/plain.mlir -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=RECOMPUTED
 // RUN: attn-opt %t/plain.mlir -attn-choose-schedule=target=sm_80 -convert-attn-to-tile | FileCheck %s --check-prefix=EXACT
 // RUN: attn-opt %t/bias.mlir -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=EXACT
 // RUN: attn-opt %t/scale.mlir -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=EXACT
-// RUN: attn-opt %t/full.mlir -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=REPAIRED
+// RUN: attn-opt %t/full.mlir -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=RECOMPUTED
 // RUN: sed 's/dims(128)/dims(64)/' %t/full.mlir | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=EXACT
 // RUN: attn-translate %t/plain.mlir --target=sm_90a | FileCheck %s --check-prefix=CUDA
 // RUN: attn-opt %t/half.mlir -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=HALF
@@ -16,12 +16,12 @@
 // RUN: attn-translate %t/half.mlir --target=sm_90a | FileCheck %s --check-prefix=HALFCUDA
 // RUN: sed 's/dtype(f16)/dtype(f16) dropout(0.5, "seed")/' %t/half.mlir | attn-opt -attn-choose-schedule=target=sm_90a -convert-attn-to-tile | FileCheck %s --check-prefix=DROPPED
 
-// REPAIRED: tile.online_softmax {{.*}} repaired :
-// REPAIRED: tile.normalize {{.*}} repaired :
-// REPAIRED: tile.recompute_rows
-// EXACT-NOT: repaired
+// RECOMPUTED: tile.online_softmax {{.*}} rows_recomputed :
+// RECOMPUTED: tile.normalize {{.*}} rows_recomputed :
+// RECOMPUTED: tile.recompute_rows
+// EXACT-NOT: rows_recomputed
 // EXACT: tile.online_softmax
-// EXACT-NOT: repaired
+// EXACT-NOT: rows_recomputed
 // CUDA: attn::softmax<true>(
 // CUDA: attn::softmax_convert<true>(
 // CUDA: attn::normalize<true>(

@@ -51,7 +51,7 @@ attn.backward @short of(@p) requires_grad(["t"])
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 4) dims(64) dtype(bf16) score([#attn.head_scale<"t">]) max_seqlen(4, 8)
 // expected-error @below {{expected a schedule with tiles of a grid with requires_grad, got: #tile.simt_rows<}}
 attn.backward @short of(@p) requires_grad(["t"])
-  schedule(#tile.simt_rows<rows = 2, keys = 2, lanes = 8, warps = 4, blocks = 1>)
+  schedule(#tile.simt_rows<rows = 2, keys = 2, lanes = 8, warps = 4, ctas_per_sm = 1>)
 
 // -----
 

@@ -22,29 +22,29 @@ attn.problem @asks mask(#attn.and<#attn.causal, #attn.predicate<"h < 4 || k % 2 
 
 // expected-error @below {{expected pack_heads = 1 with a mask that differs between heads, got: #tile.warp_specialized<q_tile = 128}}
 attn.problem @p mask(#attn.and<#attn.causal, #attn.predicate<"h < 4 || k % 2 == 0">>) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
-  schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, pack_heads = 4>)
+  schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, ctas_per_sm = 1, pack_heads = 4>)
 
 // -----
 
 // A warp has one head.
 // expected-error @below {{expected 32 lanes with a mask that differs between heads, got: #tile.simt_rows<rows = 1, keys = 4, lanes = 16}}
 attn.problem @p mask(#attn.and<#attn.causal, #attn.predicate<"h < 4 || k % 2 == 0">>) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
-  schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, blocks = 4>)
+  schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, ctas_per_sm = 4>)
 
 // -----
 
 // expected-error @below {{expected pack_heads = 1 with a mask that differs between heads, got: #tile.simt_rows<rows = 2}}
 attn.problem @p mask(#attn.and<#attn.causal, #attn.predicate<"h < 4 || k % 2 == 0">>) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
-  schedule(#tile.simt_rows<rows = 2, keys = 4, lanes = 32, warps = 4, blocks = 4, pack_heads = 2>)
+  schedule(#tile.simt_rows<rows = 2, keys = 4, lanes = 32, warps = 4, ctas_per_sm = 4, pack_heads = 2>)
 
 // -----
 
 // expected-error @below {{expected pack_heads = 1 with a mask that differs between heads, got: #tile.cta_per_sequence<q_tile = 16}}
 attn.problem @p mask(#attn.and<#attn.causal, #attn.predicate<"h < 4 || k % 2 == 0">>) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
-  schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, pack_heads = 8>)
+  schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1, pack_heads = 8>)
 
 // -----
 
 // expected-error @below {{expected pack_heads = 1 with a mask that differs between heads, got: #tile.warp_specialized<q_tile = 64}}
 attn.problem @p mask(#attn.and<#attn.causal, #attn.predicate<"h < 4 || k % 2 == 0">>) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
-  schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 4>>)
+  schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, pack_heads = 4>>)

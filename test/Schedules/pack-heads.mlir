@@ -18,7 +18,7 @@
 
 //--- plain.mlir
 // Six heads and ten queries make 60 of 64 rows; the grid has two groups.
-// CHECK: target("cpu") grid(dense heads 2) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, pack_heads = 6>)
+// CHECK: target("cpu") grid(dense heads 2) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1, pack_heads = 6>)
 // CHECK: %tiles = arith.divui %{{.*}}, %c10_i32
 // CHECK: %[[GROUP:.*]] = arith.remui %sequence_head, %c2_i32
 // CHECK: %h = arith.muli %[[GROUP]], %c6_i32
@@ -38,12 +38,12 @@
 // CHECK: tile.store %o_rows stride(%[[O]] heads 6), %acc rows(%[[ROWS]], %[[ROWS]]) dim 64
 // CHECK: tile.store_lse %{{.*}} stride(%[[LSE]] heads 6), %row rows(%[[ROWS]], %[[ROWS]])
 attn.problem @p mask(#attn.causal<bottom_right>) layout(bshd) heads(12, 2) dims(64) dtype(bf16) score([#attn.alibi])
-  schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, pack_heads = 6>)
+  schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1, pack_heads = 6>)
 
 //--- on_cpu.mlir
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2) dims(64) dtype(bf16)
   score([#attn.alibi<"slopes">])
-  schedule(#tile.split_kv<splits = 3, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, pack_heads = 3>>)
+  schedule(#tile.split_kv<splits = 3, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1, pack_heads = 3>>)
 
 //--- hopper.mlir
 // A box brings heads in turns; with packed sequences and parts of their keys, too.
@@ -59,14 +59,14 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2)
 // TEXT: attn::store<128>(partial_o_rows, x_{{[0-9]+}}, acc,
 // TEXT: attn::producer_load_packed_heads<60>(Q, q_map, h, row0, rows);
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2) dims(128) dtype(bf16)
-  schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 128, warps = 4, blocks = 1, pack_heads = 6>>)
+  schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 128, warps = 4, ctas_per_sm = 1, pack_heads = 6>>)
 
 //--- chosen.mlir
 // What needs the fewest tiles, each of which reads all keys.
-// CHECK: tile.kernel @one({{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 128, warps = 4, blocks = 1, pack_heads = 4>>)
+// CHECK: tile.kernel @one({{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 128, warps = 4, ctas_per_sm = 1, pack_heads = 4>>)
 attn.problem @one mask(#attn.full) layout(bshd) heads(8, 2) dims(128) dtype(bf16) expected_seqlen(1, 32768)
 
 //--- errors.mlir
-// expected-error @below {{'attn.problem' op expected pack_heads to divide the 4 query heads of a kv head, got: #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 3>}}
+// expected-error @below {{'attn.problem' op expected pack_heads to divide the 4 query heads of a kv head, got: #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, pack_heads = 3>}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
-  schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 3>)
+  schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, pack_heads = 3>)

@@ -12,8 +12,8 @@
 // CHECK-SAME: %offsets_q: !tile.ptr<i32>, %offsets_kv: !tile.ptr<i32>, %status: !tile.ptr<i32>,
 // CHECK-SAME: %cu_seqlens_q: !tile.ptr<i32>, %padded_offsets_q: !tile.ptr<i32>, %cu_seqlens_kv: !tile.ptr<i32>, %padded_offsets_kv: !tile.ptr<i32>,
 // CHECK-SAME: %id_rows: i32, %tokens_q: i32, %tokens_kv: i32, %queue: !tile.queue)
-// ONE-SAME: grid(rows cluster 1) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
-// CLUSTER-SAME: target("sm_90a") grid(rows cluster 16) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
+// ONE-SAME: grid(rows cluster 1) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 16, ctas_per_sm = 1>) {
+// CLUSTER-SAME: target("sm_90a") grid(rows cluster 16) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 16, ctas_per_sm = 1>) {
 // ONE: %table = tile.alloc "table" : !metadata.segment_table<64, 1>
 // CLUSTER: %table = tile.alloc "table" : !metadata.segment_table<64, 16>
 // CHECK-NEXT: %row = metadata.batch_row_index

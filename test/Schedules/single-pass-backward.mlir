@@ -14,7 +14,7 @@
 // RUN: attn-opt %t/schedules.mlir --explain --target=sm_90a | FileCheck %t/schedules.mlir
 
 //--- padded.mlir
-// CHECK: tile.kernel @g_short({{.*}} target("sm_90a") grid(packed heads 4 tiles 1) schedule(#tile.single_pass_backward<q_tile = 112, kv_tile = 96, warps = 8, blocks = 1, stages = 1, q_stages = 2>)
+// CHECK: tile.kernel @g_short({{.*}} target("sm_90a") grid(packed heads 4 tiles 1) schedule(#tile.single_pass_backward<q_tile = 112, kv_tile = 96, warps = 8, ctas_per_sm = 1, stages = 1, q_stages = 2>)
 // Rows and keys that are there; of fragments the last warp's rows are nobody's.
 // CHECK: %Q = tile.alloc "Q" : !tile.shared<112x96xbf16, swizzled>
 // CHECK: %K = tile.alloc "K" slots 1 : !tile.shared<96x96xbf16, swizzled>
@@ -49,11 +49,11 @@
 // CHECK-NEXT: tile.convert %probabilities, %dp {at_once}
 // CHECK: %[[DV:.*]] = tile.mma_atb %dV, %[[P]], %dO
 // CHECK-NEXT: tile.wait %[[DV]]
+// CHECK: tile.store %dv_rows stride(%dv_row), %dV rows(%len_kv, %[[WRITTEN]]) dim 80
 // CHECK-NEXT: %[[S:.*]] = tile.store_and_sync %transposed, %probabilities
 // CHECK: tile.mma_ab %dQ, %probabilities, %K
-// CHECK: tile.store %dv_rows stride(%dv_row), %dV rows(%len_kv, %[[WRITTEN]]) dim 80
-// CHECK: tile.mma_atb %dK, %[[S]], %Q
 // CHECK: tile.store %dq_rows
+// CHECK: tile.mma_atb %dK, %[[S]], %Q
 // CHECK: tile.store %dk_rows
 // Longer ones.
 // CHECK: tile.kernel @g_work_tiles(
@@ -80,7 +80,7 @@ attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(96, 80) dtype(
 attn.backward @g of(@p)
 
 //--- causal.mlir
-// CHECK: ATTN_KERNEL(g_short, /*threads=*/384, /*blocks per multiprocessor=*/1)
+// CHECK: ATTN_KERNEL(g_short, /*threads=*/384, /*CTAs per multiprocessor=*/1)
 // CHECK-NEXT: (const float *lse, const float *dlse, attn::fp16 *dq, attn::fp16 *dk, attn::fp16 *dv,
 // CHECK: attn::SoftmaxState<128, 8> stats;
 // CHECK-NEXT: attn::load_row_statistics(stats, lse + {{.*}}, 1ll, dlse + {{.*}}, 1ll, -1.f, len_q);
@@ -100,14 +100,14 @@ attn.backward @g of(@p)
 
 // -----
 
-// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.single_pass_backward<q_tile = 80, kv_tile = 112, warps = 8, blocks = 1, q_stages = 2>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.single_pass_backward<q_tile = 80, kv_tile = 112, warps = 8, ctas_per_sm = 1, q_stages = 2>)
 attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(65, 100) {sym_visibility = "private"}
 attn.backward @g of(@p) deterministic
 
 // -----
 
 // Lengths that are typical: the largest tile. Longer ones than that are others'.
-// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, stages = 1, q_stages = 2>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1, stages = 1, q_stages = 2>)
 // CHECK: longer 128, 128)
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) expected_seqlen(70) {sym_visibility = "private"}
 attn.backward @g of(@p)
@@ -161,7 +161,7 @@ attn.backward @g of(@p)
 // -----
 
 // Dense rows: all sequences are as long, and what is launched for longer ones nothing.
-// CHECK: tile.kernel @g_short({{.*}} grid(dense heads 4 tiles 1) schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
+// CHECK: tile.kernel @g_short({{.*}} grid(dense heads 4 tiles 1) schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1, q_stages = 2>)
 // CHECK-NOT: scf.for %i = %{{.*}} to %padding_end
 // CHECK: tile.copy_tma %Q, %q_map at(%{{.*}}, %kv_head, %b) :
 // CHECK: tile.kernel @g_preprocess({{.*}} grid(dense heads 4 longer 128, 128)
@@ -179,65 +179,65 @@ attn.backward @g of(@p)
 //--- fallback.mlir
 // What is chosen is known to fit; fallbacks are the other kernels'.
 // ONE: tile.kernel @g_short({{.*}} schedule(#tile.single_pass_backward<q_tile = 96, kv_tile = 96, {{.*}}>)
-// ONE: tile.kernel @g({{.*}} schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 32>)
+// ONE: tile.kernel @g({{.*}} schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 32>)
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(96) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 //--- errors.mlir
 attn.problem @p mask(#attn.block_map<"offsets", "columns", q = 16, kv = 2>) layout(thd) heads(4) dims(64) dtype(bf16)
-// expected-error @below {{expected target `sm_90a`, rows and keys both packed or both dense, as many kv heads as heads, dims to 128, no score modifiers and no block maps for a single pass over short sequences, got: #tile.single_pass_backward<q_tile = 112, kv_tile = 112, warps = 8, blocks = 1, stages = 1>}}
+// expected-error @below {{expected target `sm_90a`, rows and keys both packed or both dense, as many kv heads as heads, dims to 128, no score modifiers and no block maps for a single pass over short sequences, got: #tile.single_pass_backward<q_tile = 112, kv_tile = 112, warps = 8, ctas_per_sm = 1, stages = 1>}}
 attn.backward @g of(@p)
-  schedule(#tile.single_pass_backward<q_tile = 112, kv_tile = 112, warps = 8, blocks = 1, stages = 1>)
+  schedule(#tile.single_pass_backward<q_tile = 112, kv_tile = 112, warps = 8, ctas_per_sm = 1, stages = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) score([#attn.softcap<10.0>])
 // expected-error @below {{no score modifiers and no block maps for a single pass over short sequences, got: #tile.single_pass_backward<}}
-attn.backward @g of(@p) schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>)
+attn.backward @g of(@p) schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(192) dtype(bf16)
 // expected-error @below {{dims to 128, no score modifiers and no block maps for a single pass over short sequences, got: #tile.single_pass_backward<}}
 attn.backward @g of(@p)
-  schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, stages = 1>)
+  schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1, stages = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(bshd, thd, thd, bshd) heads(4) dims(128) dtype(bf16)
 // expected-error @below {{rows and keys both packed or both dense, as many kv heads as heads}}
-attn.backward @g of(@p) schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>)
+attn.backward @g of(@p) schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @+1 {{expected 8 warps and a q_tile and a kv_tile in multiples of 16 from 80 to 128, got: q_tile = 64, kv_tile = 64, warps = 8}}
-attn.backward @g of(@p) schedule(#tile.single_pass_backward<q_tile = 64, kv_tile = 64, warps = 8, blocks = 1>)
+attn.backward @g of(@p) schedule(#tile.single_pass_backward<q_tile = 64, kv_tile = 64, warps = 8, ctas_per_sm = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @+1 {{expected 8 warps and a q_tile and a kv_tile in multiples of 16 from 80 to 128, got: q_tile = 80, kv_tile = 80, warps = 4}}
-attn.backward @g of(@p) schedule(#tile.single_pass_backward<q_tile = 80, kv_tile = 80, warps = 4, blocks = 1>)
+attn.backward @g of(@p) schedule(#tile.single_pass_backward<q_tile = 80, kv_tile = 80, warps = 4, ctas_per_sm = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
-// expected-error @+2 {{expected at most 3 blocks and 12 consumer warps a multiprocessor, got: 2 blocks of 8 warps}}
+// expected-error @+2 {{expected at most 3 CTAs and 12 consumer warps a multiprocessor, got: 2 CTAs of 8 warps}}
 attn.backward @g of(@p)
-  schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 2>)
+  schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 2>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @+2 {{expected stages from 1 to 8 and q_stages 1 or 2, got: stages = 1, q_stages = 3}}
 attn.backward @g of(@p)
-  schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, stages = 1, q_stages = 3>)
+  schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1, stages = 1, q_stages = 3>)
 
 //--- other.mlir
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @below {{expected target `sm_90a`, rows and keys both packed or both dense}}
-attn.backward @g of(@p) schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, stages = 1>)
+attn.backward @g of(@p) schedule(#tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1, stages = 1>)
 
 //--- schedules.mlir
 // CHECK: backward @g: one CTA per sequence, single pass for short sequences, warp-specialized tiles of packed rows, unordered dQ accumulation for long ones; max_seqlen(100, 100)

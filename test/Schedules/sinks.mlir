@@ -45,4 +45,4 @@ attn.problem @learned mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf
 // CHECK-NEXT: tile.yield %[[SCORE]] : f32
 // PAIRS: attn::add_sink(acc, row, {{.*}}f, at, [=](int head) {
 attn.problem @packed mask(#attn.full) layout(bshd) heads(8, 2) dims(64) dtype(bf16) sink("sinks")
-  schedule(#tile.split_kv<splits = 2, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 4>>)
+  schedule(#tile.split_kv<splits = 2, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, pack_heads = 4>>)

@@ -110,10 +110,10 @@ attn.problem @dense mask(#attn.full) layout(thd, bshd, bshd, thd) heads(4) dims(
 attn.problem @bounded mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(4) max_seqlen(16)
 attn.problem @long mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(512)
 attn.problem @given mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(4)
-  schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>)
+  schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1>)
 //--- errors.mlir
 tile.kernel @region(%x: !tile.ptr<i32>, %batch: i32) target("cpu") grid(rows cluster 1)
-    schedule(#tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 16, ctas_per_sm = 1>) {
   // expected-error @+1 {{expected a region over a sequence's number of type i32 that yields one condition}}
   metadata.list_work_tiles %x, %x of(%x, %batch) rows 64 {
   ^bb0(%b: i32):
@@ -125,5 +125,5 @@ tile.kernel @region(%x: !tile.ptr<i32>, %batch: i32) target("cpu") grid(rows clu
 
 // expected-error @+1 {{expected `longer` of two numbers that are not negative, in a grid of sequences without tiles, got: 16, 16}}
 tile.kernel @longer(%batch: i32) target("cpu") grid(packed heads 4 tiles 1 longer 16, 16)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>) {
 }

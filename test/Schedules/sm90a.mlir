@@ -10,9 +10,9 @@
 // blocks there are, and the counter that deals them out.
 // CHECK: tile.kernel @causal(%q: !tile.ptr<bf16>,
 // CHECK-SAME: %lse_batch: i64, %lse_head: i64, %q_map: !tile.tensor_map<64xbf16>, %k_map: !tile.tensor_map<32xbf16>, %v_map: !tile.tensor_map<32xbf16>, %blocks: i32, %queue: !tile.queue)
-// CHECK-SAME: target("sm_90a") grid(dense heads 8) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1, stages = 4, q_stages = 2>) {
+// CHECK-SAME: target("sm_90a") grid(dense heads 8) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 32, warps = 4, ctas_per_sm = 1, stages = 4, q_stages = 2>) {
 attn.problem @causal mask(#attn.causal) layout(bshd) heads(8, 2) dims(72, 40) dtype(bf16)
-  schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1, stages = 4, q_stages = 2>)
+  schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 32, warps = 4, ctas_per_sm = 1, stages = 4, q_stages = 2>)
 
 // Places: swizzled, columns in multiples of 16.
 // CHECK-NEXT: %Q = tile.alloc "Q" : !tile.shared<64x80xbf16, swizzled>
@@ -98,7 +98,7 @@ attn.problem @packed_queries mask(#attn.full) layout(thd, bshd, bshd, thd) heads
 attn.problem @packed_keys mask(#attn.full) layout(bshd, thd, thd, bshd) heads(8) dims(64) dtype(bf16)
 
 // Q cannot be rewritten where TMA wrote it: a negative scale negates the product, and
-// comes back whole where rows are repaired.
+// comes back whole where rows are recomputed.
 // CHECK: tile.kernel @negative
 // CHECK-NOT: tile.scale
 // CHECK: tile.mma_abt %s, %Q, %K {negated}

@@ -25,7 +25,7 @@
 // Results go to float32 tensors of the launch's workspace.
 // CHECK: tile.kernel @p(%q: {{.*}}, %k: {{.*}}, %v: {{[^,]*}}, %partial_o: !tile.ptr<f32>, %partial_max: !tile.ptr<f32>, %partial_sum: !tile.ptr<f32>, %batch: i32, %seqlen_q: i32, %seqlen_kv: i32, %splits: i32, %q_batch: i64
 // CHECK-NOT: %o_row
-// CHECK-SAME: schedule(#tile.split_kv<splits = 7, of = #tile.tiled<{{.*}}blocks = 1>>)
+// CHECK-SAME: schedule(#tile.split_kv<splits = 7, of = #tile.tiled<{{.*}}ctas_per_sm = 1>>)
 // Parts of a tile are blocks that follow each other.
 // CHECK: %split = arith.remui %block, %splits
 // CHECK: %query_tile = arith.divui %block, %splits
@@ -50,10 +50,10 @@
 // CHECK: tile.store_lse %partial_max_rows sum(%partial_sum_rows)
 // The kernel that merges knows rows, heads and sequences, nothing of masks.
 // CHECK: tile.kernel @p_combine(%o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %partial_o: !tile.ptr<f32>, %partial_max: !tile.ptr<f32>, %partial_sum: !tile.ptr<f32>, %batch: i32, %seqlen_q: i32, %splits: i32,
-// CHECK-SAME: target("cpu") grid(dense heads 4) schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, blocks = 4>)
+// CHECK-SAME: target("cpu") grid(dense heads 4) schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, ctas_per_sm = 4>)
 // CHECK: tile.combine %o_rows stride(%o_row) lse(%{{.*}}) from(%partial_o_rows, %partial_max_rows, %partial_sum_rows) splits(%splits, %{{.*}}) rows(%rows) dim 16 scale 2.500000e-01 : !tile.ptr<bf16>
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(16) dtype(bf16)
-  schedule(#tile.split_kv<splits = 7, of = #tile.tiled<q_tile = 64, kv_tile = 16, warps = 1, blocks = 1>>)
+  schedule(#tile.split_kv<splits = 7, of = #tile.tiled<q_tile = 64, kv_tile = 16, warps = 1, ctas_per_sm = 1>>)
 
 //--- runs.mlir
 // A mask with holes: tiles are counted through all runs.
@@ -63,7 +63,7 @@ attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(16) dtype(bf16)
 // CHECK: tile.kv_loop [%begin{{_[0-9]+}}, {{[^]]*}}, %end{{_[0-9]+}}] tests {{.*}}[%begin{{_[0-9]+}}, {{[^]]*}}, %end{{_[0-9]+}}] tests
 attn.problem @p mask(#attn.or<#attn.prefix<40>, #attn.band<left = 200, right = 0, bottom_right>>) layout(bshd) heads(2)
   dims(16) dtype(f16)
-  schedule(#tile.split_kv<splits = 5, of = #tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>>)
+  schedule(#tile.split_kv<splits = 5, of = #tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1>>)
 
 //--- packed.mlir
 // Padding has an lse of -inf in every part; its o is not written.
@@ -76,7 +76,7 @@ attn.problem @p mask(#attn.or<#attn.prefix<40>, #attn.band<left = 200, right = 0
 // CHECK: %[[SLOTS:.*]] = arith.divui %total_q, %c4_i32
 // CHECK: tile.combine
 attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
-  schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>>)
+  schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>>)
 // ROLES: tile.kernel @p(
 // ROLES: tile.persistent_loop %blocks, %queue
 // ROLES: tile.recompute_rows %acc at(%q0) rows(%rows) keys(%{{.*}} from %{{.*}}) from({{.*}}) into(%partial_o_rows, %c64_i64) lse(%partial_max_rows) sum(%partial_sum_rows) dims(64, 64)
@@ -92,42 +92,42 @@ attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(64) dtype
 
 //--- on_cpu.mlir
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
-  schedule(#tile.split_kv<splits = 4, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>>)
+  schedule(#tile.split_kv<splits = 4, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>>)
 
 //--- names.mlir
 // CHECK: tile.kernel @p(
 // CHECK: tile.kernel @p_combine_(
 // CHECK: tile.kernel @p_combine(
 attn.problem @p mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
-  schedule(#tile.split_kv<splits = 2, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>>)
+  schedule(#tile.split_kv<splits = 2, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>>)
 attn.problem @p_combine mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
 
 //--- chosen.mlir
 // Few queries of many keys: into how many parts, the launch says.
-// HOPPER: tile.kernel @few({{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 128, warps = 4, blocks = 1, pack_heads = 2>>)
-// CPU: tile.kernel @few({{.*}} schedule(#tile.split_kv<of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, pack_heads = 2>>)
+// HOPPER: tile.kernel @few({{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 128, warps = 4, ctas_per_sm = 1, pack_heads = 2>>)
+// CPU: tile.kernel @few({{.*}} schedule(#tile.split_kv<of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1, pack_heads = 2>>)
 attn.problem @few mask(#attn.full) layout(bshd) heads(4, 2) dims(128) dtype(bf16) expected_seqlen(1, 32768)
 
 //--- errors.mlir
 // expected-error @+2 {{expected a q_tile in multiples of 16 * warps up to 256, got: q_tile = 4, warps = 4}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
-  schedule(#tile.tiled<q_tile = 4, kv_tile = 16, warps = 4, blocks = 8>)
+  schedule(#tile.tiled<q_tile = 4, kv_tile = 16, warps = 4, ctas_per_sm = 8>)
 
 // -----
 
 // expected-error @+2 {{expected splits from 0 (chosen at launch) to 256, got: 257}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
-  schedule(#tile.split_kv<splits = 257, of = #tile.tiled<q_tile = 64, kv_tile = 16, warps = 4, blocks = 2>>)
+  schedule(#tile.split_kv<splits = 257, of = #tile.tiled<q_tile = 64, kv_tile = 16, warps = 4, ctas_per_sm = 2>>)
 
 // -----
 
 // expected-error @+2 {{expected #tile.tiled or #tile.warp_specialized as the schedule whose keys are split, got: #tile.simt_rows<}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
-  schedule(#tile.split_kv<of = #tile.simt_rows<rows = 1, keys = 4, lanes = 2, warps = 4, blocks = 4>>)
+  schedule(#tile.split_kv<of = #tile.simt_rows<rows = 1, keys = 4, lanes = 2, warps = 4, ctas_per_sm = 4>>)
 
 // -----
 
 // What is split is as another target has it.
 // expected-error @below {{expected #tile.tiled for target `sm_80`, which has no warp specialization, got: #tile.warp_specialized<}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
-  schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>>)
+  schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>>)

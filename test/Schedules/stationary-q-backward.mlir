@@ -12,7 +12,7 @@
 // RUN: attn-opt %t/schedules.mlir --explain --target=sm_90a | FileCheck %t/schedules.mlir
 
 //--- padded.mlir
-// CHECK: tile.kernel @g_short({{.*}} grid(packed heads 4 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1, stages = 3>)
+// CHECK: tile.kernel @g_short({{.*}} grid(packed heads 4 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, ctas_per_sm = 1, stages = 3>)
 // Rows that are there, of K and V all tiles; P and dS are read as 64 keys.
 // CHECK: %Q = tile.alloc "Q" : !tile.shared<144x96xbf16, swizzled>
 // CHECK: %K = tile.alloc "K" slots 3 : !tile.shared<48x96xbf16, swizzled>
@@ -83,7 +83,7 @@ attn.backward @g of(@p)
 
 //--- two.mlir
 // Two warpgroups have two blocks of rows each, one after the other.
-// CHECK: ATTN_KERNEL(g_short, /*threads=*/384, /*blocks per multiprocessor=*/1)
+// CHECK: ATTN_KERNEL(g_short, /*threads=*/384, /*CTAs per multiprocessor=*/1)
 // CHECK: attn::ExchangeRing<attn::fp16, 208, 64, 1> P(
 // CHECK: attn::load_row_statistics(stats, lse + {{.*}}, 1ll, dlse + {{.*}}, 1ll, -1.f, len_q);
 // CHECK: attn::load_row_statistics(stats_2, {{.*}}128{{.*}} -1.f, x_
@@ -119,21 +119,21 @@ attn.backward @g of(@p) dlse
 
 //--- chosen.mlir
 // More keys than rows; of wide heads the largest tile of rows with keys in tiles of 64.
-// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 192, kv_tile = 64, kv_tiles = 4, warps = 12, blocks = 1, stages = 1>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 192, kv_tile = 64, kv_tiles = 4, warps = 12, ctas_per_sm = 1, stages = 1>)
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100, 250) {sym_visibility = "private"}
 attn.backward @g of(@p) deterministic
 
 // -----
 
 // Room for the next sequence's rows.
-// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 160, kv_tile = 48, kv_tiles = 2, warps = 12, blocks = 1, q_stages = 2>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 160, kv_tile = 48, kv_tiles = 2, warps = 12, ctas_per_sm = 1, q_stages = 2>)
 attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(150, 90) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // Lengths that are typical, of dense rows.
-// CHECK: tile.kernel @g_short({{.*}} grid(dense heads 4 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 192, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1, stages = 1>)
+// CHECK: tile.kernel @g_short({{.*}} grid(dense heads 4 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 192, kv_tile = 64, kv_tiles = 3, warps = 12, ctas_per_sm = 1, stages = 1>)
 // CHECK: longer 192, 192)
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) expected_seqlen(150) {sym_visibility = "private"}
 attn.backward @g of(@p)
@@ -141,7 +141,7 @@ attn.backward @g of(@p)
 // -----
 
 // Shared memory for one tile of keys, and not for O: its rows are under way while dO is waited for.
-// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 256, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1, stages = 1>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 256, kv_tile = 64, kv_tiles = 4, warps = 8, ctas_per_sm = 1, stages = 1>)
 // CHECK: tile.load_rows %O, %o_rows stride(%o_row) rows(%len_q) dim 96 : !tile.register_operand<128x96xbf16, 8>
 // CHECK: tile.load_rows %O{{.*}}, %o_rows{{.*}} stride(%o_row)
 // CHECK-NEXT: tile.wait
@@ -152,7 +152,7 @@ attn.backward @g of(@p)
 // -----
 
 // Probabilities have signs until gradients are there.
-// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1, stages = 3>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, ctas_per_sm = 1, stages = 3>)
 // CHECK: tile.dropout %s
 // CHECK-SAME: marks
 // CHECK-NOT: tile.producer_store
@@ -166,7 +166,7 @@ attn.backward @g of(@p)
 // -----
 
 // Two blocks of rows, also of wide heads, and with a window; or with random numbers.
-// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 2, warps = 8, blocks = 1>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 2, warps = 8, ctas_per_sm = 1>)
 // CHECK: tile.mma_atb_slice {{.*}} : !tile.frag<64x64, 4>
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(193, 100) {sym_visibility = "private"}
 attn.backward @g of(@p)
@@ -174,7 +174,7 @@ attn.backward @g of(@p)
 // -----
 
 // Few tiles are full: all are tested.
-// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 256, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1, stages = 1>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 256, kv_tile = 64, kv_tiles = 4, warps = 8, ctas_per_sm = 1, stages = 1>)
 // CHECK: tile.mma_abt %s, %Q first 0, %K
 // CHECK-NOT: scf.if
 // CHECK: tile.probabilities
@@ -183,14 +183,14 @@ attn.backward @g of(@p)
 
 // -----
 
-// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, ctas_per_sm = 1>)
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(112) dtype(bf16) max_seqlen(200) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // A test that divides: no register for a ring of O.
-// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 160, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 160, kv_tile = 64, kv_tiles = 3, warps = 12, ctas_per_sm = 1>)
 // CHECK: tile.load_rows
 attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<48>>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(160) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
@@ -198,7 +198,7 @@ attn.backward @g of(@p)
 // -----
 
 // Of many parts, it has one.
-// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 160, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1, stages = 3, q_stages = 2>)
+// CHECK: tile.kernel @g_short({{.*}} schedule(#tile.stationary_q_backward<q_tile = 160, kv_tile = 64, kv_tiles = 3, warps = 12, ctas_per_sm = 1, stages = 3, q_stages = 2>)
 // CHECK-NOT: tile.load_rows
 attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<64>>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(160) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
@@ -239,42 +239,42 @@ attn.backward @g of(@p)
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16)
 // expected-error @+2 {{expected 12 warps with a q_tile from 144 to 192, or 8 with one from 208 to 256, in multiples of 16, got: q_tile = 144, warps = 8}}
 attn.backward @g of(@p)
-  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 8, blocks = 1>)
+  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 8, ctas_per_sm = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16)
 // expected-error @+2 {{or 8 with one from 208 to 256, in multiples of 16, got: q_tile = 208, warps = 12}}
 attn.backward @g of(@p)
-  schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1>)
+  schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 3, warps = 12, ctas_per_sm = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16)
 // expected-error @+2 {{expected kv_tiles of 48 or 64 keys and at most 256 keys in all, got: kv_tile = 32, kv_tiles = 5}}
 attn.backward @g of(@p)
-  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 32, kv_tiles = 5, warps = 12, blocks = 1>)
+  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 32, kv_tiles = 5, warps = 12, ctas_per_sm = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16)
 // expected-error @+2 {{expected kv_tiles of 48 or 64 keys and at most 256 keys in all, got: kv_tile = 64, kv_tiles = 5}}
 attn.backward @g of(@p)
-  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 64, kv_tiles = 5, warps = 12, blocks = 1>)
+  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 64, kv_tiles = 5, warps = 12, ctas_per_sm = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16)
-// expected-error @+2 {{expected at most 3 blocks and 12 consumer warps a multiprocessor, got: 2 blocks of 12 warps}}
+// expected-error @+2 {{expected at most 3 CTAs and 12 consumer warps a multiprocessor, got: 2 CTAs of 12 warps}}
 attn.backward @g of(@p)
-  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 2>)
+  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, ctas_per_sm = 2>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16)
 // expected-error @+2 {{expected stages from 1 to 8 and q_stages 1 or 2, got: stages = 9, q_stages = 1}}
 attn.backward @g of(@p)
-  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1, stages = 9>)
+  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, ctas_per_sm = 1, stages = 9>)
 
 // -----
 
@@ -282,7 +282,7 @@ attn.backward @g of(@p)
 attn.problem @p mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
 // expected-error @below {{as many kv heads as heads, dims to 128, no score modifiers and no block maps for a single pass over short sequences, got: #tile.stationary_q_backward<}}
 attn.backward @g of(@p)
-  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1>)
+  schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, ctas_per_sm = 1>)
 
 //--- schedules.mlir
 // CHECK: backward @g: one CTA per sequence, Q stationary for short sequences, warp-specialized tiles of packed rows, unordered dQ accumulation for long ones; max_seqlen(150, 150)

@@ -22,7 +22,7 @@
 //--- once.mlir
 // Neither o nor a kernel ahead: delta comes with dQ. What is held of keys makes dK without reading them again.
 // CHECK: tile.kernel @grads(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %v: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %do: !tile.ptr<bf16>,
-// CHECK-SAME: target("sm_80") grid(packed heads 2 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 1, lanes = 16, warps = 4, blocks = 6>)
+// CHECK-SAME: target("sm_80") grid(packed heads 2 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 1, lanes = 16, warps = 4, ctas_per_sm = 6>)
 // CHECK: %[[FITS:.*]] = arith.andi %{{.*}} : i1
 // CHECK: scf.if %[[FITS]] {
 // CHECK: %probabilities = tile.alloc "probabilities" : !tile.simt_probabilities<1x16, 16>
@@ -50,7 +50,7 @@ attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(128) dtype(bf1
 attn.backward @grads of(@p)
 
 //--- group.mlir
-// CHECK: grid(packed heads 1 tiles 1) schedule(#tile.simt_rows<rows = 2, keys = 2, lanes = 8, warps = 4, blocks = 4>)
+// CHECK: grid(packed heads 1 tiles 1) schedule(#tile.simt_rows<rows = 2, keys = 2, lanes = 8, warps = 4, ctas_per_sm = 4>)
 // CHECK-NOT: tile.weights
 // CHECK: scf.for %{{.*}} = %c0_i32 to %c2_i32
 // CHECK: tile.load_row_statistics %row, %{{.*}} dlse(
@@ -60,7 +60,7 @@ attn.backward @grads of(@p)
 // CHECK: tile.load_rows %Q
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd) heads(6, 3) dims(64, 48) dtype(f16) max_seqlen(3, 9)
 attn.backward @grads of(@p) deterministic dlse
-  schedule(#tile.simt_rows<rows = 2, keys = 2, lanes = 8, warps = 4, blocks = 4>)
+  schedule(#tile.simt_rows<rows = 2, keys = 2, lanes = 8, warps = 4, ctas_per_sm = 4>)
 
 //--- modified.mlir
 // What weighs gradients is probability times derivative; what weighs dO, and adds up to delta, the probability.
@@ -83,7 +83,7 @@ attn.backward @grads of(@p)
 
 //--- chosen.mlir
 // If long, not.
-// CHECK: tile.kernel @capped({{.*}}) target("sm_80") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 1, lanes = 16, warps = 4, blocks = 6>)
+// CHECK: tile.kernel @capped({{.*}}) target("sm_80") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 1, lanes = 16, warps = 4, ctas_per_sm = 6>)
 // CHECK: tile.kernel @long({{.*}}) target("sm_90a") grid(dense heads 2 keys)
 attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(128) dtype(bf16) score([#attn.softcap<10.0>]) max_seqlen(1, 16)
 attn.backward @capped of(@p)
@@ -93,36 +93,36 @@ attn.backward @long of(@q)
 //--- errors.mlir
 attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(320) dtype(bf16) max_seqlen(1, 16)
 // expected-error @below {{'attn.backward' op expected #tile.simt_rows for head dims beyond 256, got: dim 320 with #tile.backward_kernels<}}
-attn.backward @grads of(@p) schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>)
+attn.backward @grads of(@p) schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(bshd) heads(4, 2) dims(64) dtype(bf16) max_seqlen(1, 16)
-// expected-error @below {{'attn.backward' op expected all 2 query heads of a kv head packed in a backward pass, got: #tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>}}
-attn.backward @grads of(@p) schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>)
+// expected-error @below {{'attn.backward' op expected all 2 query heads of a kv head packed in a backward pass, got: #tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1>}}
+attn.backward @grads of(@p) schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(bshd) heads(4, 2) dims(64) dtype(bf16) max_seqlen(1, 16)
 // expected-error @below {{expected pack_heads = 1 in a backward pass with #tile.simt_rows, got: #tile.simt_rows<rows = 2}}
 attn.backward @grads of(@p)
-  schedule(#tile.simt_rows<rows = 2, keys = 2, lanes = 8, warps = 4, blocks = 4, pack_heads = 2>)
+  schedule(#tile.simt_rows<rows = 2, keys = 2, lanes = 8, warps = 4, ctas_per_sm = 4, pack_heads = 2>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(64) dtype(bf16) max_seqlen(1, 16)
-// expected-error @below {{'attn.backward' op expected head dims up to 256 and a q_tile in multiples of 8, got: dim 64 with #tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, blocks = 1>}}
-attn.backward @grads of(@p) schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, blocks = 1>)
+// expected-error @below {{'attn.backward' op expected head dims up to 256 and a q_tile in multiples of 8, got: dim 64 with #tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, ctas_per_sm = 1>}}
+attn.backward @grads of(@p) schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, ctas_per_sm = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(64) dtype(bf16) max_seqlen(1, 16)
-// expected-error @below {{'attn.backward' op expected a schedule with tiles of a grid with partial_kv, got: #tile.cta_per_sequence<q_tile = 16, kv_tile = 24, warps = 1, blocks = 1>}}
+// expected-error @below {{'attn.backward' op expected a schedule with tiles of a grid with partial_kv, got: #tile.cta_per_sequence<q_tile = 16, kv_tile = 24, warps = 1, ctas_per_sm = 1>}}
 attn.backward @grads of(@p) partial_kv
-  schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 24, warps = 1, blocks = 1>)
+  schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 24, warps = 1, ctas_per_sm = 1>)
 
 // -----
 
 attn.problem @p mask(#attn.heads<#attn.full, #attn.causal>) layout(bshd) heads(2) dims(64) dtype(bf16) max_seqlen(1, 16)
 // expected-error @below {{expected a schedule with tiles of a grid for a mask that differs between heads, got: #tile.simt_rows<}}
-attn.backward @grads of(@p) schedule(#tile.simt_rows<rows = 2, keys = 2, lanes = 8, warps = 4, blocks = 4>)
+attn.backward @grads of(@p) schedule(#tile.simt_rows<rows = 2, keys = 2, lanes = 8, warps = 4, ctas_per_sm = 4>)

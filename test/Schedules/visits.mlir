@@ -28,8 +28,8 @@
 // Ids of a key tile: the least and the largest that is not 0, and whether none is.
 // CHECK-LABEL: tile.kernel @p_ranges(%segment_ids_q: {{.*}}, %key_ranges: !tile.ptr<i32>, %kv_tile_list: !tile.ptr<i32>,
 // CHECK-SAME: %kv_tile_list_counter: !tile.ptr<i32>, %kv_tile_list_entries: i32, %batch: i32, %seqlen_q: i32, %seqlen_kv: i32)
-// CHECK-SAME: grid(dense heads 1 keys) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 1, blocks = 4>)
-// CHECK: metadata.init_lists %kv_tile_list across(%across) taken(%kv_tile_list_counter)
+// CHECK-SAME: grid(dense heads 1 keys) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 4>)
+// CHECK: metadata.init_lists %kv_tile_list across(%across) used(%kv_tile_list_counter)
 // CHECK: scf.for
 // CHECK: tile.index warp
 // CHECK: scf.for
@@ -51,7 +51,7 @@
 // CHECK-LABEL: tile.kernel @p_kv_tile_lists
 // CHECK-SAME: %key_ranges: !tile.ptr<i32>, %kv_tile_list: !tile.ptr<i32>, %kv_tile_list_headers: !tile.ptr<i32>, %kv_tile_list_counter: !tile.ptr<i32>
 // CHECK: metadata.entry_range
-// CHECK: metadata.select_tiles %kv_tile_list_headers[%{{.*}}] in %kv_tile_list(%kv_tile_list_entries) across(%across) taken(%kv_tile_list_counter) from %c0_i32 to %end {
+// CHECK: metadata.select_tiles %kv_tile_list_headers[%{{.*}}] in %kv_tile_list(%kv_tile_list_entries) across(%across) used(%kv_tile_list_counter) from %c0_i32 to %end {
 // CHECK: %least_{{.*}}, %largest_{{.*}}, %least_{{.*}}, %largest_{{.*}} = metadata.load_ranges %key_ranges[%{{.*}}] : i32, i32, i32, i32
 // CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1
 // Where the diagonal is no question, ids are all there is to ask for.
@@ -132,7 +132,7 @@ attn.problem @p mask(#attn.and<#attn.causal, #attn.column_interval<end = "end", 
 // CHECK-LABEL: tile.kernel @p_ranges
 // CHECK-NOT: metadata.entry_range
 // CHECK: scf.for %slice
-// CHECK: metadata.init_lists %kv_tile_list across(%across) taken(%kv_tile_list_counter) piece(%slice)
+// CHECK: metadata.init_lists %kv_tile_list across(%across) used(%kv_tile_list_counter) slice(%slice)
 // CHECK-LABEL: tile.kernel @p_kv_tile_lists
 // CHECK-NOT: metadata.load_ranges
 // CHECK: metadata.select_tiles
@@ -145,5 +145,5 @@ attn.problem @p mask(#attn.and<#attn.or<#attn.prefix<64>, #attn.band<left = 99>>
 // CHECK-NOT: visits
 attn.problem @few mask(#attn.document) layout(bshd) heads(2) dims(64) dtype(bf16) expected_seqlen(512)
 attn.problem @shared mask(#attn.document) layout(bshd) heads(2) dims(64) dtype(bf16)
-  schedule(#tile.split_kv<splits = 7, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>>)
+  schedule(#tile.split_kv<splits = 7, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>>)
 attn.problem @numbers mask(#attn.prefix<"lengths">) layout(bshd) heads(2) dims(64) dtype(bf16)

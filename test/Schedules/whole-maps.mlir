@@ -70,7 +70,7 @@ attn.problem @twice mask(#attn.and<#attn.block_map<"a", "b", q = 64, kv = 64>, #
   layout(bshd) heads(2) dims(64) dtype(bf16)
 attn.problem @few mask(#attn.block_map<"a", "b", q = 64, kv = 64>) layout(bshd) heads(2) dims(64) dtype(bf16) expected_seqlen(512)
 attn.problem @shared mask(#attn.block_map<"a", "b", q = 64, kv = 64>) layout(bshd) heads(2) dims(64) dtype(bf16)
-  schedule(#tile.split_kv<splits = 7, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>>)
+  schedule(#tile.split_kv<splits = 7, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>>)
 
 //--- back.mlir
 // Gradients look at a map from both sides.

@@ -64,7 +64,7 @@ attn.backward @grads of(@p)
 // CHECK: attn::skip_add(semaphore);
 // CHECK: attn::add_staged<attn::DqLayout<64, 64>, 2, true>(accumulator, {{x_[0-9]+}}, staging, semaphore, key_tile, [=](int other) {
 // CHECK: return begin_2 <= [[TILE:x_[0-9]+]] & [[TILE]] < end_3;
-// CHECK: if (attn::is_idle()) return;
+// CHECK: if (attn::is_after_producer()) return;
 // Who waits for tiles before its own draws its first one, too.
 // CHECK: for (int block = attn::first_work_tile_in_order(queue, blocks); block < blocks; block = attn::next_work_tile_in_order(queue, block, blocks)) {
 // Boxes end where sequences of keys and of queries do.
@@ -99,7 +99,7 @@ attn.backward @grads of(@p)
 // REGISTERS: attn::add_staged<attn::DqLayout<128, 32, true>, 4>(accumulator, {{x_[0-9]+}}, order, semaphore, key_tile, [=](int other) {
 
 // Without a reducer, those that compute make dQ, too.
-// RUN: sed 's/of(@p)/of(@p) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true>)/' %s \
+// RUN: sed 's/of(@p)/of(@p) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true>)/' %s \
 // RUN:   | attn-translate --target=sm_90a | FileCheck %s --check-prefix=ALONE
 // ALONE: attn::begin_roles<2>(
 // ALONE: const auto dS_tile = attn::store_and_sync(dS, ds);

@@ -4,10 +4,10 @@
 //
 // RUN: attn-translate %s | FileCheck %s
 
-// CHECK: ATTN_KERNEL(scalars, /*threads=*/128, /*blocks per multiprocessor=*/1)
+// CHECK: ATTN_KERNEL(scalars, /*threads=*/128, /*CTAs per multiprocessor=*/1)
 // CHECK-NEXT: (const int *array, const attn::fp16 *half, const float *wide, int a, int b, int c, long long n) {
 tile.kernel @scalars(%array: !tile.ptr<i32>, %half: !tile.ptr<f16>, %wide: !tile.ptr<f32>, %a: i32, %b: i32, %c: i32, %n: i64)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %minus = arith.constant -7 : i32
@@ -93,7 +93,7 @@ tile.kernel @scalars(%array: !tile.ptr<i32>, %half: !tile.ptr<f16>, %wide: !tile
 // CHECK-NEXT: const int x = attn::uniform(array[a]);
 // CHECK-NEXT: const int x_2 = array[array[a < attn::uniform(array[a + 1]) ? x : a] + array[(a < a ? (long long)x : n) + ((long long)x + n)]];
 tile.kernel @exchanges(%array: !tile.ptr<i32>, %a: i32, %n: i64) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1>) {
   %one = arith.constant 1 : i32
   %x = tile.load uniform %array[%a] : i32 from !tile.ptr<i32>
   %next = arith.addi %a, %one : i32

@@ -7,7 +7,7 @@
 
 // CHECK: #include "attn/tile.h"
 tile.kernel @scores(%q0: i32, %k0: i32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 1>
   %p = tile.alloc "p" : !tile.register_operand<64x64xbf16, 1>
   %row = tile.alloc "row" : !tile.softmax_state<64, 1>

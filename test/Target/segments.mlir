@@ -8,8 +8,8 @@
 
 // CHECK: // full for {{cpu|sm_80|sm_90a}}
 // CHECK-NEXT: #include "attn/metadata.h"
-// CLUSTER: ATTN_CLUSTER_KERNEL(full, /*threads=*/512, /*blocks per multiprocessor=*/1, /*blocks per cluster=*/16)
-// ONE: ATTN_KERNEL(full, /*threads=*/512, /*blocks per multiprocessor=*/1)
+// CLUSTER: ATTN_CLUSTER_KERNEL(full, /*threads=*/512, /*CTAs per multiprocessor=*/1, /*CTAs per cluster=*/16)
+// ONE: ATTN_KERNEL(full, /*threads=*/512, /*CTAs per multiprocessor=*/1)
 // What is only read is const, what is written is not, and lengths of sequences are read as well.
 // CHECK-NEXT: (const int *ids_q, const int *ids_kv, int *seqlens_q, int *seqlens_kv, int *offsets_q, int *offsets_kv,
 // CHECK-NEXT: int *status, int *cu_seqlens_q, int *padded_offsets_q, int *cu_seqlens_kv, int *padded_offsets_kv,

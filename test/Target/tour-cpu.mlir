@@ -9,10 +9,10 @@
 // RUN: attn-opt %attn_source/docs/tour/packed_causal.mlir --attn-pipeline="target=cpu" -mlir-print-debuginfo | attn-translate --target=cpu > %t.cc
 // RUN: cat %t %t.cc | FileCheck %s
 
-// CHECK: schedule(#tile.tiled<q_tile = [[#QT:]], kv_tile = [[#KT:]], warps = [[#WARPS:]], blocks = [[#BLOCKS:]]{{.*}}>)
+// CHECK: schedule(#tile.tiled<q_tile = [[#QT:]], kv_tile = [[#KT:]], warps = [[#WARPS:]], ctas_per_sm = [[#CTAS:]]{{.*}}>)
 // CHECK: // packed_causal for cpu
 // CHECK-NEXT: #include "attn/tile.h"
-// CHECK: ATTN_KERNEL(packed_causal, /*threads=*/[[#mul(WARPS,32)]], /*blocks per multiprocessor=*/[[#BLOCKS]])
+// CHECK: ATTN_KERNEL(packed_causal, /*threads=*/[[#mul(WARPS,32)]], /*CTAs per multiprocessor=*/[[#CTAS]])
 // What a kernel only reads is const; the names are the launcher's.
 // CHECK-NEXT: (const attn::bf16 *q, const attn::bf16 *k, const attn::bf16 *v, attn::bf16 *o, float *lse,
 // CHECK-NEXT: const int *cu_seqlens_q, const int *padded_offsets_q, const int *cu_seqlens_kv, const int *padded_offsets_kv,
@@ -38,18 +38,18 @@
 // CHECK-NEXT: }
 // CHECK-NEXT: if (rows > 0) {
 // CHECK: attn::copy_async<64>(Q, q_rows, q_row, rows);
-// CHECK: attn::wait();
+// CHECK: attn::wait_copies_and_sync();
 
 // Two loops over key tiles: full ones, and those on the diagonal.
 // CHECK: const int end = (attn::min(q0 + rows, len_kv) + [[#sub(KT,1)]]) / [[#KT]];
 // CHECK-NEXT: const int full_end = attn::min(attn::min(q0 + 1, len_kv) / [[#KT]], end);
 // CHECK: for (int j = 0; j < full_end; ++j) {
 // CHECK: attn::copy_async<64>(K, k_rows + (long long)k0 * k_row, k_row,
-// CHECK-NEXT: attn::wait();
+// CHECK-NEXT: attn::wait_copies_and_sync();
 // CHECK-NEXT: attn::mma_abt(s, {{Q|q_operand}}, K);
 // CHECK-NEXT: attn::online_softmax(s, row, acc, 1.803368801e-01f);
 // CHECK-NEXT: attn::copy_async<64>(V, v_rows + (long long)k0 * v_row, v_row,
-// CHECK-NEXT: attn::wait();
+// CHECK-NEXT: attn::wait_copies_and_sync();
 // CHECK-NEXT: attn::mma_ab(acc, s, V);
 // CHECK-NEXT: }
 // CHECK-NEXT: for (int j = full_end; j < end; ++j) {

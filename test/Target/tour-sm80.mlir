@@ -8,10 +8,10 @@
 // RUN: attn-opt %attn_source/docs/tour/packed_causal.mlir --attn-pipeline -mlir-print-debuginfo | attn-translate > %t.cc
 // RUN: cat %t %t.cc | FileCheck %s
 
-// CHECK: schedule(#tile.tiled<q_tile = [[#QT:]], kv_tile = [[#KT:]], warps = [[#WARPS:]], blocks = [[#BLOCKS:]]{{.*}}>)
+// CHECK: schedule(#tile.tiled<q_tile = [[#QT:]], kv_tile = [[#KT:]], warps = [[#WARPS:]], ctas_per_sm = [[#CTAS:]]{{.*}}>)
 // CHECK: // packed_causal for sm_80
 // CHECK-NEXT: #include "attn/tile.h"
-// CHECK: ATTN_KERNEL(packed_causal, /*threads=*/[[#mul(WARPS,32)]], /*blocks per multiprocessor=*/[[#BLOCKS]])
+// CHECK: ATTN_KERNEL(packed_causal, /*threads=*/[[#mul(WARPS,32)]], /*CTAs per multiprocessor=*/[[#CTAS]])
 // What a kernel only reads is const; the names are the launcher's.
 // CHECK-NEXT: (const attn::bf16 *q, const attn::bf16 *k, const attn::bf16 *v, attn::bf16 *o, float *lse,
 // CHECK-NEXT: const int *cu_seqlens_q, const int *padded_offsets_q, const int *cu_seqlens_kv, const int *padded_offsets_kv,
@@ -43,12 +43,12 @@
 // CHECK-NEXT: const int full_end = attn::min(attn::min(q0 + 1, len_kv) / [[#KT]], end);
 // Q and the first K are under way together.
 // CHECK: if (end > 0) attn::copy_async<64>(K,
-// CHECK-NEXT: attn::wait();
+// CHECK-NEXT: attn::wait_copies_and_sync();
 // CHECK: for (int j = 0; j < full_end; ++j) {
-// CHECK: attn::wait();
+// CHECK: attn::wait_copies_and_sync();
 // CHECK: attn::copy_async<64>(V, v_rows + (long long)k0 * v_row, v_row, len_kv - k0);
 // CHECK-NEXT: attn::mma_abt(s, {{Q|q_operand}}, K);
-// CHECK-NEXT: attn::wait();
+// CHECK-NEXT: attn::wait_copies_and_sync();
 // CHECK: if (next < end) attn::copy_async<64>(K,
 // CHECK-NOT: attn::apply_mask
 // CHECK: attn::online_softmax(s, row, acc, 1.803368801e-01f);

@@ -11,11 +11,11 @@
 // RUN: attn-opt %attn_source/docs/tour/packed_causal.mlir --attn-pipeline="target=sm_90a" -mlir-print-debuginfo | attn-translate --target=sm_90a | diff %t.cu -
 // RUN: attn-translate %s --target=sm_90a | FileCheck %s --check-prefix=WINDOW
 
-// CHECK: schedule(#tile.warp_specialized<q_tile = [[#QT:]], kv_tile = [[#KT:]], warps = [[#WARPS:]], blocks = [[#BLOCKS:]]{{.*}}>)
+// CHECK: schedule(#tile.warp_specialized<q_tile = [[#QT:]], kv_tile = [[#KT:]], warps = [[#WARPS:]], ctas_per_sm = [[#CTAS:]]{{.*}}>)
 // CHECK: // packed_causal for sm_90a
 // CHECK-NEXT: #include "attn/hopper.h"
 // A warpgroup more than those that compute.
-// CHECK: ATTN_KERNEL(packed_causal, /*threads=*/[[#mul(WARPS,32)+128]], /*blocks per multiprocessor=*/[[#BLOCKS]])
+// CHECK: ATTN_KERNEL(packed_causal, /*threads=*/[[#mul(WARPS,32)+128]], /*CTAs per multiprocessor=*/[[#CTAS]])
 // CHECK-NEXT: (const attn::bf16 *q, const attn::bf16 *k, const attn::bf16 *v, attn::bf16 *o, float *lse,
 // CHECK: long long lse_head,
 // Tensor maps are passed by value, where the TMA unit finds them.

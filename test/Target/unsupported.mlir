@@ -31,12 +31,12 @@
 
 //--- walk.mlir
 tile.kernel @good(%n: i32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   tile.clear %row : !tile.softmax_state<64, 4>
 }
 tile.kernel @not_split(%n: i32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   tile.clear %row : !tile.softmax_state<64, 4>
   tile.kv_loop [%n, %n] tests [[]] carry() {
@@ -46,18 +46,18 @@ tile.kernel @not_split(%n: i32) target("sm_80") grid(dense heads 1)
 }
 //--- scalar.mlir
 tile.kernel @shift(%n: i32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %x = arith.shli %n, %n : i32
 }
 //--- compare.mlir
 tile.kernel @unsigned(%n: i32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %x = arith.cmpi ult, %n, %n : i32
 }
 //--- persist.mlir
 // Without roles nobody tells the block's number.
 tile.kernel @no_roles(%blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   tile.persistent_loop %blocks, %queue {
   ^bb0(%block: i32):
   }

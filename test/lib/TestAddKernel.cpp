@@ -35,7 +35,7 @@ private:
     std::string text = R"(
       tile.kernel @clear_first(%lse: !tile.ptr<f32>, %head: i64, %rows: i32)
           target("TARGET") grid(dense heads 1 tiles 1)
-          schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>) {
+          schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1>) {
         %block = tile.index block
         %wide = arith.extsi %block : i32 to i64
         %offset = arith.muli %wide, %head : i64

@@ -128,7 +128,7 @@ void Tuner::lower(Tried &tried) {
   }
   tried.program = std::move(*program);
   // Of the shared memory of a multiprocessor each block takes 1 KiB more than it asks for.
-  int64_t bytes = target.info().sharedMemory + 1024, blocks = mainKernelOf(tried.schedule).getBlocks();
+  int64_t bytes = target.info().sharedMemory + 1024, blocks = mainKernelOf(tried.schedule).getCtasPerSm();
   if (blocks > 1 && blocks * (tried.program.artifact().smemBytes + 1024) > bytes)
     tried.error = fmt::format("expected shared memory for {} blocks, got: {} bytes for each with {}", blocks,
                               tried.program.artifact().smemBytes, textOf(tried.schedule));

@@ -25,9 +25,11 @@ bool mayListTiles(ProblemOp problem);
 /// The number of compares for a mask's element test: the bounds of row intervals that lie within the sequence, one for
 /// other leaves.
 unsigned comparesOf(MaskInterface mask);
-/// More than two compares: these take registers, of which stationary rows or dropout leave few.
+/// Does the element test have more than two compares? Kernels with a stationary Q or dropout have few registers for
+/// them.
 inline bool hasManyTests(MaskInterface mask) { return comparesOf(mask) > 2; }
-/// Does a row's interval need a division, as with chunks of a length that is no power of two? It takes registers, too.
+/// Does a row's interval need a division, as with chunks of a length that is no power of two? A division takes
+/// registers, too.
 bool dividesRows(MaskInterface mask);
 /// Do all leaves have row intervals of keys? Otherwise a test computes something for each position.
 bool showsIntervals(MaskInterface mask);
@@ -54,7 +56,7 @@ Interval hullOf(IndexMath &math, llvm::ArrayRef<KeyRun> runs);
 std::optional<Interval> fullOf(llvm::ArrayRef<KeyRun> runs);
 
 /// A problem's mask with the sequence's bounds, as a conjunction. Conjuncts whose rows are single intervals are merged
-/// into two compares, `lower` (if any) and `upper`; the others have tests of their own.
+/// into two compares, with the lower bound (if any) and the upper bound; each other conjunct is a test.
 class KeyWalk {
 public:
   KeyWalk(MaskInterface mask, MaskScope scope);
@@ -102,10 +104,10 @@ public:
   Tests numbers(bool withLower = true);
 
 private:
-  /// Runs of tiles of `tile` rows or keys. `last`: tests after the full tiles of a single run; `whole`: a sequence end
-  /// beyond which no test is needed.
+  /// Runs of tiles of `tile` rows or keys. `last`: tests after the full tiles of a single run; `openEnd`: a sequence
+  /// end beyond which no test is needed.
   llvm::SmallVector<KeyRun> runsOf(IndexMath &math, const TileRanges &ranges, int64_t tile, const Tests &last,
-                                   std::optional<Index> whole);
+                                   std::optional<Index> openEnd);
 
   /// How many keys row `q` sees of a sequence of `probeLength`.
   int64_t keysOf(int64_t q);

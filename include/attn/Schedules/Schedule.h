@@ -14,15 +14,22 @@ namespace attn {
 
 class Lowering;
 
+/// The decision of `attn-choose-schedule`.
+struct ChosenSchedule {
+  mlir::Attribute schedule;
+  std::string why;          ///< the measured rule that decided, or `the schedule is given`
+  bool isDoubtful = false;  ///< are registers likely not to suffice, so that the next alternative is needed?
+  bool hasFallback = false; ///< is there a further alternative? (Not if the schedule is given.)
+};
+
 /// One way to compute a pass, represented by `#tile` schedule attributes.
 class Schedule {
 public:
   virtual ~Schedule() = default;
   /// Does the attribute belong to this schedule?
   virtual bool owns(mlir::Attribute schedule) const = 0;
-  /// For a forward pass: the attribute with the sizes measured fastest, if this schedule is meant for the problem;
-  /// otherwise null. `why` is set to the deciding rule, as a phrase. (Rules of backward passes depend on one another:
-  /// `chooseSchedule` has them.)
+  /// The attribute with the sizes measured fastest, if this schedule is meant for the pass; otherwise null. `why` is
+  /// set to the deciding rule, as a phrase.
   virtual mlir::Attribute choose(Computation, const TargetInfo &, std::string &) const { return {}; }
   /// Completes a schedule given for a part of this one; others are returned unchanged.
   virtual mlir::Attribute complete(Computation, const TargetInfo &, mlir::Attribute schedule) const { return schedule; }
@@ -31,6 +38,9 @@ public:
                                              mlir::Attribute schedule) const = 0;
   /// The next smaller sizes if a kernel with these does not fit its registers; null at the end.
   virtual mlir::Attribute fallback(Computation, mlir::Attribute) const { return {}; }
+  /// What to build, in the order of trials until the kernels fit their registers: the choice and then its fallbacks.
+  /// Empty if the schedule is not meant for the pass.
+  virtual std::vector<ChosenSchedule> alternatives(Computation, const TargetInfo &, std::string &why) const;
   /// Sizes worth timing (`attn-bench --tune`) that are likely to fit. Some may be refused.
   virtual void addCandidates(Computation, const TargetInfo &, std::vector<mlir::Attribute> &) const {}
   /// The name for a reader: `warp-specialized tiles of packed rows`.
@@ -43,14 +53,6 @@ public:
 llvm::ArrayRef<const Schedule *> schedulesOf(Computation computation);
 /// The schedule of an attribute; null if it does not belong to this pass.
 const Schedule *scheduleOf(Computation computation, mlir::Attribute attribute);
-
-/// The decision of `attn-choose-schedule`.
-struct ChosenSchedule {
-  mlir::Attribute schedule;
-  std::string why;          ///< the measured rule that decided, or `the schedule is given`
-  bool hasFallback = false; ///< is there a fallback? (Not if the schedule is given.)
-  bool isDoubtful = false;  ///< is the fallback likely to be needed?
-};
 
 /// Masks have to be canonical, and a given schedule has to belong to the pass. `fallback`: which alternative for
 /// kernels that do not fit their registers, 0: none; beyond the end the last.

@@ -2,4 +2,5 @@
 //
 // Device functions of SIMT kernels for short sequences.
 #pragma once
-#include "attn/simt_backward.cuh"
+#include "attn/simt/backward.cuh"
+#include "attn/simt/store.cuh"

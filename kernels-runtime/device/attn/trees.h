@@ -2,5 +2,5 @@
 //
 // Device functions of the kernel that numbers trees.
 #pragma once
-#include "attn/number_tree.cuh"
-#include "attn/queue.cuh"
+#include "attn/metadata/number_tree.cuh"
+#include "attn/scheduler/queue.cuh"

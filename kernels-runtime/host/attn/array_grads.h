@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradients of score-modifier arrays: tiles of dS are accumulated and reduced per array entry, then the partial results
-// are summed. Fragments are column-major with rows in the vector lanes.
+// Gradients of score-modifier arrays and sinks: tiles of dS are accumulated and reduced per array entry, and another
+// kernel adds the partial results. Fragments are column-major with rows in the vector lanes.
 #pragma once
 
 #include "attn/backward.h"
@@ -34,11 +34,11 @@ ATTN_TILE_OP void store_corner(float *to, long long stride, int rows, int cols, 
 template <int N, int W, class Place>
 ATTN_TILE_OP void store_diagonal_sums(float *to, long long pitch, const Frag<N, N, W> &acc, const Place &) {
   for (int t = 0; t < 2 * N; ++t) {
-    const int away = t - N;
+    const int diagonal = t - N;
     float sum = 0.f;
-    for (int r = max(0, -away); r < N - max(0, away); ++r)
-      sum += acc.data[(r + away) * N + r];
-    (away < 0 ? to : to + pitch)[t] = sum;
+    for (int r = max(0, -diagonal); r < N - max(0, diagonal); ++r)
+      sum += acc.data[(r + diagonal) * N + r];
+    (diagonal < 0 ? to : to + pitch)[t] = sum;
   }
 }
 
@@ -49,11 +49,12 @@ ATTN_TILE_OP void add_total(float *to, const float *from, int count) {
     sum += from[i];
   *to += sum;
 }
-// A fully masked row has an lse of +Inf here and contributes nothing.
+// Subtracts the sum over rows of exp(sink - LSE) * delta. A fully masked row has an LSE of +Inf and contributes
+// nothing.
 ATTN_TILE_OP void add_sink_grad(float *to, const float *statistics, long long pitch, int count, float sink) {
   float sum = 0.f;
   for (int i = 0; i < count; ++i)
-    sum += exp2(atMostZero(sink * 1.442695041f - statistics[i])) * statistics[i + pitch];
+    sum += exp2(at_most_zero(sink * 1.442695041f - statistics[i])) * statistics[i + pitch];
   *to -= sum;
 }
 

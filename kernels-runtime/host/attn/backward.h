@@ -21,24 +21,24 @@ ATTN_HELPER void barrier() {}
 
 // LSE in base 2, as probabilities need it: +Inf for a fully masked row, finite for other rows. As it is a float32,
 // exp(score - LSE) may exceed 1 by much where it is large, so exponents are clamped. A NaN stays one.
-ATTN_HELPER float lseInBase2(float lse) {
+ATTN_HELPER float lse_in_base_2(float lse) {
   const float x = lse * 1.442695041f;
   return lse == -infinity ? infinity : x < -3.4028234663852886e38f ? -3.4028234663852886e38f : x;
 }
-ATTN_HELPER Lanes atMostZero(Lanes x) { return x > Lanes{} ? Lanes{} : x; }
-ATTN_HELPER float atMostZero(float x) { return x > 0.f ? 0.f : x; }
+ATTN_HELPER Lanes at_most_zero(Lanes x) { return x > Lanes{} ? Lanes{} : x; }
+ATTN_HELPER float at_most_zero(float x) { return x > 0.f ? 0.f : x; }
 
-// A fully masked row and a row past the end get an lse of +Inf, so their probabilities are 0.
+// A fully masked row and a row past the end get an LSE of +Inf, so their probabilities are 0.
 template <int Dim, int M, int Threads, class T>
-ATTN_TILE_OP void preprocess(float *to, long long pitch, const T *out, long long outStride, const T *grad,
-                             long long gradStride, const float *lse, const float *gradLse, int rows) {
+ATTN_TILE_OP void preprocess(float *to, long long pitch, const T *out, long long out_stride, const T *grad,
+                             long long grad_stride, const float *lse, const float *grad_lse, int rows) {
   for (int r = 0; r < M; ++r) {
     const bool sees = r < rows && lse[r] != -infinity;
     float sum = 0.f;
     for (int c = 0; sees && c < Dim; ++c)
-      sum += toFloat(out[r * outStride + c]) * toFloat(grad[r * gradStride + c]);
-    to[r] = sees ? lseInBase2(lse[r]) : infinity;
-    to[r + pitch] = sees ? sum - (gradLse ? gradLse[r] : 0.f) : 0.f;
+      sum += to_float(out[r * out_stride + c]) * to_float(grad[r * grad_stride + c]);
+    to[r] = sees ? lse_in_base_2(lse[r]) : infinity;
+    to[r + pitch] = sees ? sum - (grad_lse ? grad_lse[r] : 0.f) : 0.f;
   }
 }
 
@@ -59,7 +59,7 @@ ATTN_TILE_OP void probabilities(Frag<M, N, W> &scores, const RowStatistics<K> &s
   for (int r = 0; r < scores.live; r += lanes)
     for (int n = 0; n < N; ++n) {
       float *s = scores.data + n * M + r;
-      at(s) = exp2(atMostZero(at(s) * scale - known<Transposed>(stats.lse, r, n)));
+      at(s) = exp2(at_most_zero(at(s) * scale - known<Transposed>(stats.lse, r, n)));
     }
 }
 

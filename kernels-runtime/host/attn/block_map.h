@@ -47,10 +47,10 @@ ATTN_HELPER BlockList list_of(const int *offsets, int rows, const int *columns, 
   return {columns, max(offsets[row], 0), min(offsets[row + 1], entries)};
 }
 
-// Is a block in its row's list? True without a search if `asked` is false.
+// Is a block in its row's list? Without `searches` the result is true.
 ATTN_HELPER bool is_in_list(const int *offsets, int rows, const int *columns, int entries, int row, int column,
-                            bool asked) {
-  return !asked || has(list_of(offsets, rows, columns, entries, row), column);
+                            bool searches) {
+  return !searches || has(list_of(offsets, rows, columns, entries, row), column);
 }
 
 // Source of gathered(): the bits of the map, by rows or, transposed, by columns; or, without bits, a list of blocks

@@ -34,15 +34,15 @@ template <int H> ATTN_HELPER long long offset_of(PairStride<H> stride, int r) {
 // Q, K and V have one type but two uses. Rows are stored as in memory, which suits keys and values: the products
 // broadcast single elements of K and read vectors of V. The product wants queries in the vector lanes, so the first
 // product after a copy fills `transposed`: once per CTA and not once per KV tile, since Q is stationary.
-template <class T, int Rows_, int Cols_, int Pitch = Cols_> struct Smem {
-  static constexpr int Rows = Rows_, Cols = Cols_;
+template <class T, int RowCount, int ColCount, int Pitch = ColCount> struct Smem {
+  static constexpr int Rows = RowCount, Cols = ColCount;
   static constexpr int Lanes = (Rows + 15) / 16 * 16; // of a transposed row
   static_assert(Cols % 16 == 0, "columns come in multiples of 16");
   explicit Smem(int = 0) {}
 
   alignas(64) float rows[Rows * Cols];
   alignas(64) mutable float transposed[Cols * Lanes];
-  mutable bool isTransposed = false;
+  mutable bool is_transposed = false;
   int live = 0; // valid rows
   int dim = 0;  // columns that are not padding
 };
@@ -86,26 +86,27 @@ ATTN_TILE_OP void copy_async(Smem<T, R, C, P> &to, const T *from, Stride stride,
   static_assert(Dim % 8 == 0 && Dim <= C, "copies move 16 bytes at a time");
   to.live = clamp(rows, 0, R);
   to.dim = Dim;
-  to.isTransposed = false;
+  to.is_transposed = false;
   for (int r = 0; r < to.live; ++r) {
     const T *__restrict src = from + offset_of(stride, r);
     float *__restrict dst = to.rows + r * C;
     for (int c = 0; c < Dim; c += 64 / int(sizeof(T)))
       __builtin_prefetch(src + offset_of(stride, 16) + c);
-    ATTN_VECTORIZE for (int c = 0; c < Dim; ++c) dst[c] = toFloat(src[c]);
+    ATTN_VECTORIZE for (int c = 0; c < Dim; ++c) dst[c] = to_float(src[c]);
     fill(dst + Dim, C - Dim, 0.f);
   }
   fill(to.rows + to.live * C, (R - to.live) * C, 0.f);
 }
 
-// Moves the sign of a negative scale into Q: the largest product is then the largest score, and -Inf stays what it is.
+// Moves the sign of a negative scale into Q: the largest product is then the largest score, and masked scores stay
+// -Inf.
 template <class T, int R, int C, int P> ATTN_TILE_OP void negate(Smem<T, R, C, P> &place) {
   for (int i = 0; i < place.live * C; ++i)
     place.rows[i] = -place.rows[i];
-  place.isTransposed = false;
+  place.is_transposed = false;
 }
 
 // Copies are synchronous, and a CTA is one thread.
-ATTN_HELPER void wait() {}
+ATTN_HELPER void wait_copies_and_sync() {}
 
 } // namespace attn

@@ -9,23 +9,22 @@
 
 namespace attn {
 
-// Scores of `Keys` keys and `Vecs` vectors of query rows; both operands advance
-// by one head-dim element per step.
+// Scores of `Keys` keys and `Vecs` vectors of query rows; both operands advance by one head-dim element per step.
 template <int Keys, int Vecs>
-ATTN_HELPER void scoreTile(float *scores, int scorePitch, const float *transposedQ, const float *k, int pitchK,
-                           int dim) {
+ATTN_HELPER void score_tile(float *scores, int score_pitch, const float *transposed_q, const float *k, int pitch_k,
+                            int dim) {
   Lanes sum[Keys][Vecs];
   ATTN_UNROLL for (int i = 0; i < Keys; ++i) ATTN_UNROLL for (int j = 0; j < Vecs; ++j) sum[i][j] = Lanes{};
   for (int d = 0; d < dim; ++d) {
     Lanes q[Vecs];
-    ATTN_UNROLL for (int j = 0; j < Vecs; ++j) keepInRegister(q[j] = at(transposedQ + d * scorePitch + j * lanes));
+    ATTN_UNROLL for (int j = 0; j < Vecs; ++j) keep_in_register(q[j] = at(transposed_q + d * score_pitch + j * lanes));
     ATTN_UNROLL for (int i = 0; i < Keys; ++i) {
-      const Lanes key = splat(k[i * pitchK + d]);
+      const Lanes key = splat(k[i * pitch_k + d]);
       ATTN_UNROLL for (int j = 0; j < Vecs; ++j) sum[i][j] += key * q[j];
     }
   }
   ATTN_UNROLL for (int i = 0; i < Keys; ++i) ATTN_UNROLL for (int j = 0; j < Vecs; ++j)
-      at(scores + i * scorePitch + j * lanes) = sum[i][j];
+      at(scores + i * score_pitch + j * lanes) = sum[i][j];
 }
 
 // Scores = Q K^T. Scores have whole vectors of rows; Q has the rows that exist.
@@ -48,35 +47,34 @@ ATTN_TILE_OP void mma_abt(Frag<M, N, W> &scores, const Smem<T, ValidRows, D, PQ>
       }
     return;
   }
-  if (!Q.isTransposed) {
+  if (!Q.is_transposed) {
     for (int d = 0; d < Q.dim; ++d)
       for (int r = 0; r < M; ++r)
         Q.transposed[d * M + r] = r < ValidRows ? Q.rows[r * D + d] : 0.f;
-    Q.isTransposed = true;
+    Q.is_transposed = true;
   }
   constexpr int wide = 2, keys = accumulators / wide;
   int r = 0;
   for (; r + lanes < Q.live && r + wide * lanes <= M; r += wide * lanes)
     for (int n = 0; n < N; n += keys)
-      scoreTile<keys, wide>(scores.data + n * M + r, M, Q.transposed + r, K.rows + n * D, D, Q.dim);
+      score_tile<keys, wide>(scores.data + n * M + r, M, Q.transposed + r, K.rows + n * D, D, Q.dim);
   for (; r < Q.live; r += lanes)
     for (int n = 0; n < N; n += keys)
-      scoreTile<keys, 1>(scores.data + n * M + r, M, Q.transposed + r, K.rows + n * D, D, Q.dim);
+      score_tile<keys, 1>(scores.data + n * M + r, M, Q.transposed + r, K.rows + n * D, D, Q.dim);
 }
 
-// `Count` rows by `Vecs` vectors of the output. A row's probabilities for one
-// key are neighbours in the scores, so the broadcasts of a step come from one
-// cache line.
+// `Count` rows by `Vecs` vectors of the output. A row's probabilities for one key are neighbours in the scores, so the
+// broadcasts of a step come from one cache line.
 template <int Count, int Vecs>
-ATTN_HELPER void outputTile(float *out, int pitch, const float *p, int pitchP, const float *v, int keys) {
+ATTN_HELPER void output_tile(float *out, int pitch, const float *p, int pitch_p, const float *v, int keys) {
   Lanes sum[Count][Vecs];
   ATTN_UNROLL for (int i = 0; i < Count; ++i) ATTN_UNROLL for (int j = 0; j < Vecs; ++j) sum[i][j] =
       at(out + i * pitch + j * lanes);
   for (int n = 0; n < keys; ++n) {
     Lanes value[Vecs];
-    ATTN_UNROLL for (int j = 0; j < Vecs; ++j) keepInRegister(value[j] = at(v + n * pitch + j * lanes));
+    ATTN_UNROLL for (int j = 0; j < Vecs; ++j) keep_in_register(value[j] = at(v + n * pitch + j * lanes));
     ATTN_UNROLL for (int i = 0; i < Count; ++i) {
-      const Lanes weight = splat(p[n * pitchP + i]);
+      const Lanes weight = splat(p[n * pitch_p + i]);
       ATTN_UNROLL for (int j = 0; j < Vecs; ++j) sum[i][j] += weight * value[j];
     }
   }
@@ -87,12 +85,12 @@ ATTN_HELPER void outputTile(float *out, int pitch, const float *p, int pitchP, c
 // A panel of columns for all live rows: the panel of V stays in the L1 cache. Rows past the last live one may be
 // computed to fill a tile; their results are not used.
 template <int Vecs, int M, int N, int D, int W, class T, int P>
-ATTN_HELPER void outputPanel(Frag<M, D, W> &out, const Frag<M, N, W> &p, const Smem<T, N, D, P> &V, int column) {
+ATTN_HELPER void output_panel(Frag<M, D, W> &out, const Frag<M, N, W> &p, const Smem<T, N, D, P> &V, int column) {
   constexpr int count = 4;
   if (p.live == 1)
-    return outputTile<1, Vecs>(out.data + column, D, p.data, M, V.rows + column, N);
+    return output_tile<1, Vecs>(out.data + column, D, p.data, M, V.rows + column, N);
   for (int r = 0; r < p.live; r += count)
-    outputTile<count, Vecs>(out.data + r * D + column, D, p.data + r, M, V.rows + column, N);
+    output_tile<count, Vecs>(out.data + r * D + column, D, p.data + r, M, V.rows + column, N);
 }
 
 // Output += P V.
@@ -101,9 +99,9 @@ ATTN_TILE_OP void mma_ab(Frag<M, D, W> &out, const Frag<M, N, W> &p, const Smem<
   constexpr int wide = accumulators / 4, rest = D / lanes % wide;
   int column = 0;
   for (; column + wide * lanes <= D; column += wide * lanes)
-    outputPanel<wide>(out, p, V, column);
+    output_panel<wide>(out, p, V, column);
   if constexpr (rest != 0)
-    outputPanel<rest>(out, p, V, column);
+    output_panel<rest>(out, p, V, column);
 }
 
 // The same where the mask hides keys of the tile. A NaN or Inf in V affects only rows that see it, but 0 * NaN is NaN

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the text of a kernel needs before its first tile op: entry, CTA index, small integer helpers, and the vector
-// type of all other headers.
+// What all other headers and the text of a kernel need: entry, CTA index, small integer helpers, and the vector type.
 #pragma once
 
-// A kernel is one function with internal linkage; the printer adds the exported
-// trampoline which unpacks the arguments. Thread and block counts mean nothing
-// here.
-#define ATTN_KERNEL(name, threads, blocks) static void name
+// A kernel is one function with internal linkage; the printer adds the exported trampoline that unpacks the arguments.
+// Numbers of threads and CTAs have no meaning here.
+#define ATTN_KERNEL(name, cta_threads, ctas_per_sm) static void name
 
 // Every tile op is a function of its own: kernels call the large ones from two loops (full and partial tiles), and
 // compiling a product twice would only take time. NOTE: `static`, also on templates. A process loads hundreds of
@@ -31,8 +29,8 @@
 
 namespace attn {
 
-// Lanes of the widest vector that the target passes in registers, and how many
-// accumulators fit: AVX-512 has 32 registers, everything else is treated as 16.
+// Lanes of the widest vector that the target passes in registers, and the number of accumulators of a product: AVX-512
+// has 32 vector registers, other targets count as having 16.
 #if defined(__AVX512F__)
 constexpr int lanes = 16, accumulators = 16;
 #elif defined(__AVX__)
@@ -56,7 +54,7 @@ ATTN_HELPER int uniform(int x) { return x; }
 
 // Keeps a loaded vector in a register. GCC otherwise repeats the load in every FMA that uses it, and products are bound
 // by full-width loads: worth 10 %.
-ATTN_HELPER void keepInRegister(Lanes &x) {
+ATTN_HELPER void keep_in_register(Lanes &x) {
 #if defined(__AVX512F__)
   __asm__("" : "+v"(x));
 #elif defined(__SSE__)
@@ -75,15 +73,15 @@ ATTN_HELPER Lanes larger(Lanes x, Lanes old) { return x > old ? x : old; }
 template <class T> ATTN_HELPER constexpr T min(T a, T b) { return b < a ? b : a; }
 template <class T> ATTN_HELPER constexpr T max(T a, T b) { return a < b ? b : a; }
 ATTN_HELPER constexpr int clamp(int x, int lo, int hi) { return min(max(x, lo), hi); }
-ATTN_HELPER constexpr int roundUp(int x, int to) { return (x + to - 1) / to * to; }
+ATTN_HELPER constexpr int round_up(int x, int to) { return (x + to - 1) / to * to; }
 
 constexpr float infinity = __builtin_inff();
 
 // The device reads blockIdx.x; here the trampoline sets the index. Thread local, so that any thread pool may share one
 // loaded kernel.
-static thread_local int currentBlock;
-ATTN_HELPER void set_block_index(int block) { currentBlock = block; }
-ATTN_HELPER int block_index() { return currentBlock; }
+static thread_local int current_cta;
+ATTN_HELPER void set_block_index(int cta) { current_cta = cta; }
+ATTN_HELPER int block_index() { return current_cta; }
 ATTN_HELPER int warp_index() { return 0; }
 
 } // namespace attn

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lengths and offsets of segments, as in device/attn/segments.cuh and write_sequences.cuh: one thread processes a row,
-// so all steps are plain loops.
+// Lengths and offsets of segments, as in device/attn/metadata: one thread processes a batch row, so all steps are plain
+// loops.
 #pragma once
 
 #include "attn/prelude.h"
@@ -40,8 +40,8 @@ struct SegmentSpan {
 
 template <int N> ATTN_HELPER int batch_row_index() { return block_index() / N; }
 
-template <int S, int Blocks, int Bytes> struct SegmentTable {
-  static_assert(Blocks == 1, "a CPU has no clusters");
+template <int S, int CtaCount, int Bytes> struct SegmentTable {
+  static_assert(CtaCount == 1, "a CPU has no clusters");
   static constexpr int Segments = S;
   SegmentSpan seen[2][S];
   Bounds bounds[S];

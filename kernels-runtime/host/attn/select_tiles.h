@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Selects for each tile the visible tiles of the other side from the arrays of the mask, and writes tile lists.
+// Selects for each query tile its visible KV tiles (or for each KV tile its query tiles) from the arrays of the mask,
+// and writes tile lists.
 #pragma once
 
 #include "attn/prelude.h"
@@ -46,7 +47,7 @@ template <int N> ATTN_HELPER Ranges<N> load_ranges(const int *array, int at) {
 
 ATTN_HELPER void store_entry(int *array, long long index, int value) { array[index] = value; }
 
-// Is some pair of a tile visible, and are all?
+// Is some pair of a tile visible, and are all pairs?
 struct TileVisibility {
   bool some, all;
 };
@@ -66,10 +67,10 @@ ATTN_HELPER void init_lists(int *list, int *list_counter, int across) {
     list[i] = i;
 }
 
-ATTN_HELPER void init_lists(int *list, int *list_counter, int across, int piece) {
-  for (int i = 0; piece == 0 && i < 4; ++i)
+ATTN_HELPER void init_lists(int *list, int *list_counter, int across, int part) {
+  for (int i = 0; part == 0 && i < 4; ++i)
     list_counter[i] = 0;
-  for (int i = piece * 512; i < min(piece * 512 + 512, across); ++i)
+  for (int i = part * 512; i < min(part * 512 + 512, across); ++i)
     list[i] = i;
 }
 
@@ -78,7 +79,7 @@ template <class F, class I, class G, class P>
 ATTN_HELPER void select_tiles(int *list_headers, int *list, int *list_counter, long long row, int entries, int across,
                               int begin, int end, int first, F visibility, I array_visibility, G group_visibility,
                               P gather) {
-  auto forEachTile = [&](auto full, auto partial) {
+  auto for_each_tile = [&](auto full, auto partial) {
     for (int tile = begin; tile < end;) {
       const int group = (first + tile) / 32, next = min((group + 1) * 32 - first, end);
       const GroupVisibility known = group_visibility(group);
@@ -106,7 +107,7 @@ ATTN_HELPER void select_tiles(int *list_headers, int *list, int *list_counter, l
   } fulls, partials;
   if (begin < end)
     gather(begin, end);
-  forEachTile([&](int tile) { fulls.add(tile); }, [&](int tile) { partials.add(tile); });
+  for_each_tile([&](int tile) { fulls.add(tile); }, [&](int tile) { partials.add(tile); });
   const int own = fulls.own() + partials.own(), count = fulls.count + partials.count;
   const long long at =
       own ? across + __atomic_fetch_add((long long *)list_counter, (long long)own, __ATOMIC_RELAXED) : 0;
@@ -126,7 +127,7 @@ ATTN_HELPER void select_tiles(int *list_headers, int *list, int *list_counter, l
     return;
   int *full_list = fulls.own() ? list + full_at : nullptr;
   int *partial_list = partials.own() ? list + partial_at : nullptr;
-  forEachTile(
+  for_each_tile(
       [&](int tile) {
         if (full_list)
           *full_list++ = tile;

@@ -13,11 +13,11 @@ namespace attn {
 // part of delta as the sum.
 template <int R, int L>
 ATTN_TILE_OP void load_row_statistics(SimtSoftmaxState<R, L> &row, const float *lse, long long stride,
-                                      const float *known, long long knownStride, float sign, int rows) {
+                                      const float *known, long long known_stride, float sign, int rows) {
   for (int r = 0; r < R; ++r) {
     const bool live = r < rows;
-    row.maximum[r] = lseInBase2(live ? lse[r * stride] : -infinity);
-    row.sum[r] = live && known ? sign * known[r * knownStride] : 0.f;
+    row.maximum[r] = lse_in_base_2(live ? lse[r * stride] : -infinity);
+    row.sum[r] = live && known ? sign * known[r * known_stride] : 0.f;
   }
 }
 
@@ -26,7 +26,7 @@ ATTN_TILE_OP void probabilities(SimtScores<R, N, L> &s, const SimtSoftmaxState<R
   static_assert(!Transposed, "rows of SIMT scores are queries");
   for (int r = 0; r < R; ++r)
     for (int n = 0; n < N; ++n)
-      s.v[r][n] = exp2(atMostZero(s.v[r][n] * scale - row.maximum[r]));
+      s.v[r][n] = exp2(at_most_zero(s.v[r][n] * scale - row.maximum[r]));
 }
 
 // Probabilities of modified scores; `weighted` gets probability times derivative.
@@ -101,7 +101,7 @@ template <int R, int L> ATTN_TILE_OP void store_delta(float *to, const SimtSoftm
 }
 ATTN_HELPER void sync_warp() {}
 
-template <int RowCount, int KeyCount, int Lanes_> struct SimtProbabilities {
+template <int RowCount, int KeyCount, int LaneCount> struct SimtProbabilities {
   static constexpr int Keys = KeyCount;
   float p[RowCount][KeyCount], w[RowCount][KeyCount];
 };

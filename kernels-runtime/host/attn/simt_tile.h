@@ -17,15 +17,15 @@ template <int Warps> ATTN_HELPER int global_warp_index() { return block_index();
 template <int Lanes> ATTN_HELPER int lane_group_index() { return 0; }
 
 // Elements of all types are converted when they are loaded. Rows are padded with zeros to whole vectors.
-template <class Element, int RowCount, int ColCount, int Lanes_> struct SimtTile {
-  static constexpr int Cols = roundUp(ColCount, lanes);
+template <class Element, int RowCount, int ColCount, int LaneCount> struct SimtTile {
+  static constexpr int Cols = round_up(ColCount, lanes);
   alignas(64) float rows[RowCount * Cols];
 };
-template <int Count, int KeyCount, int Lanes_> struct SimtScores {
+template <int Count, int KeyCount, int LaneCount> struct SimtScores {
   float v[Count][KeyCount];
 };
 // Running maximum (unscaled) and running sum of each row.
-template <int Count, int Lanes_> struct SimtSoftmaxState {
+template <int Count, int LaneCount> struct SimtSoftmaxState {
   float maximum[Count], sum[Count];
 };
 
@@ -38,7 +38,7 @@ ATTN_TILE_OP void load_rows(SimtTile<E, R, C, L> &to, const T *from, Stride stri
     if (r >= rows)
       continue;
     const T *__restrict src = from + offset_of(stride, r);
-    ATTN_VECTORIZE for (int c = 0; c < C; ++c) dst[c] = toFloat(src[c]);
+    ATTN_VECTORIZE for (int c = 0; c < C; ++c) dst[c] = to_float(src[c]);
   }
 }
 
@@ -66,10 +66,10 @@ ATTN_TILE_OP void mma_abt(SimtScores<R, N, L> &scores, const SimtTile<E, R, C, L
 }
 
 template <int R, int N, int L, class First, class F>
-ATTN_TILE_OP void apply_mask(SimtScores<R, N, L> &scores, First q0, int k0, F isVisible) {
+ATTN_TILE_OP void apply_mask(SimtScores<R, N, L> &scores, First q0, int k0, F is_visible) {
   for (int r = 0; r < R; ++r)
     for (int n = 0; n < N; ++n)
-      if (!isVisible(query_of(q0, r), k0 + n))
+      if (!is_visible(query_of(q0, r), k0 + n))
         scores.v[r][n] = -infinity;
 }
 
@@ -146,7 +146,7 @@ ATTN_HELPER void mma_ab(SimtTile<E, R, C, L> &acc, const SimtScores<R, N, L> &p,
 template <class E, int R, int C, int L, class First, class F>
 ATTN_TILE_OP void add_sink(SimtTile<E, R, C, L> &acc, SimtSoftmaxState<R, L> &row, float scale, First first, F f) {
   for (int r = 0; r < R; ++r) {
-    const float factor = joinSink(sink_of(f, first, r), row.maximum[r], row.sum[r], scale);
+    const float factor = join_sink(sink_of(f, first, r), row.maximum[r], row.sum[r], scale);
     for (int c = 0; c < acc.Cols; c += lanes)
       at(acc.rows + r * acc.Cols + c) *= factor;
   }
@@ -164,13 +164,13 @@ ATTN_TILE_OP void normalize(SimtTile<E, R, C, L> &acc, const SimtSoftmaxState<R,
 }
 
 template <int Dim, class T, class Stride, class E, int R, int C, int L>
-ATTN_TILE_OP void store(T *to, Stride stride, const SimtTile<E, R, C, L> &acc, int rows, int writeRows) {
+ATTN_TILE_OP void store(T *to, Stride stride, const SimtTile<E, R, C, L> &acc, int rows, int write_rows) {
   static_assert(Dim == C, "a SIMT tile is as wide as its rows");
-  for (int r = 0; r < min(writeRows, R); ++r) {
+  for (int r = 0; r < min(write_rows, R); ++r) {
     T *__restrict dst = to + offset_of(stride, r);
     const float *__restrict src = acc.rows + r * acc.Cols;
     if (r < rows) {
-      ATTN_VECTORIZE for (int c = 0; c < Dim; ++c) fromFloat(dst[c], src[c]);
+      ATTN_VECTORIZE for (int c = 0; c < Dim; ++c) round_to(dst[c], src[c]);
     } else {
       for (int c = 0; c < Dim; ++c)
         dst[c] = T{};
@@ -179,30 +179,30 @@ ATTN_TILE_OP void store(T *to, Stride stride, const SimtTile<E, R, C, L> &acc, i
 }
 template <class Stride, int R, int L>
 ATTN_TILE_OP void store_lse(float *to, Stride stride, const SimtSoftmaxState<R, L> &row, float scale, int rows,
-                            int writeRows) {
-  for (int r = 0; r < min(writeRows, R); ++r)
+                            int write_rows) {
+  for (int r = 0; r < min(write_rows, R); ++r)
     to[offset_of(stride, r)] =
-        r >= rows || row.sum[r] == 0.f ? -infinity : logSumExp(row.maximum[r], row.sum[r], scale);
+        r >= rows || row.sum[r] == 0.f ? -infinity : log_sum_exp(row.maximum[r], row.sum[r], scale);
 }
 template <int R, int L>
-ATTN_HELPER void store_lse(float *to, const SimtSoftmaxState<R, L> &row, float scale, int rows, int writeRows) {
-  store_lse(to, 1ll, row, scale, rows, writeRows);
+ATTN_HELPER void store_lse(float *to, const SimtSoftmaxState<R, L> &row, float scale, int rows, int write_rows) {
+  store_lse(to, 1ll, row, scale, rows, write_rows);
 }
 
 // Clears rows that belong to no sequence: every `step`th query of [begin, end), with all heads of its pairs.
 ATTN_HELPER long long query_stride(long long stride) { return stride; }
 template <int H> ATTN_HELPER long long query_stride(PairStride<H> stride) { return stride.query; }
-template <class Stride> constexpr int headsOf = 1;
-template <int H> constexpr int headsOf<PairStride<H>> = H;
+template <class Stride> constexpr int kHeadsOf = 1;
+template <int H> constexpr int kHeadsOf<PairStride<H>> = H;
 // Dim 1 is the LSE.
-template <int Dim, class T> ATTN_HELPER void clearElement(T &x) { fromFloat(x, Dim == 1 ? -infinity : 0.f); }
+template <int Dim, class T> ATTN_HELPER void clear_element(T &x) { round_to(x, Dim == 1 ? -infinity : 0.f); }
 
-template <int Dim, int Lanes_, class T, class Stride>
+template <int Dim, int LaneCount, class T, class Stride>
 ATTN_TILE_OP void store_padding_rows(T *to, Stride stride, int begin, int end, int step) {
   for (long long q = begin; q < end; q += step)
-    for (int h = 0; h < headsOf<Stride>; ++h)
+    for (int h = 0; h < kHeadsOf<Stride>; ++h)
       for (int c = 0; c < Dim; ++c)
-        clearElement<Dim>(to[q * query_stride(stride) + offset_of(stride, h) + c]);
+        clear_element<Dim>(to[q * query_stride(stride) + offset_of(stride, h) + c]);
 }
 
 } // namespace attn

@@ -12,11 +12,11 @@ namespace attn {
 
 template <int N, class Stride, class GradStride>
 ATTN_TILE_OP void load_row_statistics(RowStatistics<N> &stats, const float *lse, Stride stride, const float *known,
-                                      GradStride knownStride, float sign, int rows) {
+                                      GradStride known_stride, float sign, int rows) {
   for (int r = 0; r < N; ++r) {
     const float x = r < rows ? lse[offset_of(stride, r)] : -infinity;
-    stats.lse[r] = lseInBase2(x);
-    stats.delta[r] = known && r < rows ? sign * known[offset_of(knownStride, r)] : 0.f;
+    stats.lse[r] = lse_in_base_2(x);
+    stats.delta[r] = known && r < rows ? sign * known[offset_of(known_stride, r)] : 0.f;
   }
 }
 

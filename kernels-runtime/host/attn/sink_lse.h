@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Host function of the kernel that follows attention over segments with a sink, as device/attn/sink_lse.h.
+// Host function of the kernel that follows attention over segments with a sink, as device/attn/epilogue/sink_lse.cuh.
 #pragma once
 
 #include "attn/prelude.h"

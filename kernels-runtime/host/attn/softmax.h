@@ -8,32 +8,32 @@
 
 namespace attn {
 
-// The element-wise mask. `isVisible` may load from run-time arrays, so it is called for live rows only: behind them
+// The element-wise mask. `is_visible` may load from run-time arrays, so it is called for live rows only: behind them
 // there may be nothing to load.
 template <int M, int N, int W, class First, class F>
-ATTN_TILE_OP void apply_mask(Frag<M, N, W> &scores, First q0, int k0, F isVisible) {
+ATTN_TILE_OP void apply_mask(Frag<M, N, W> &scores, First q0, int k0, F is_visible) {
   const int live = scores.live;
   for (int n = 0; n < N; ++n) {
     float *__restrict s = scores.data + n * M;
 #pragma omp simd
     for (int r = 0; r < live; ++r)
-      s[r] = isVisible(query_of(q0, r), k0 + n) ? s[r] : -infinity;
+      s[r] = is_visible(query_of(q0, r), k0 + n) ? s[r] : -infinity;
   }
 }
 // Keys in rows, queries in columns.
 template <int M, int N, int W, class F>
-ATTN_TILE_OP void apply_mask_transposed(Frag<M, N, W> &scores, int k0, int q0, F isVisible) {
-  apply_mask(scores, k0, q0, isVisible);
+ATTN_TILE_OP void apply_mask_transposed(Frag<M, N, W> &scores, int k0, int q0, F is_visible) {
+  apply_mask(scores, k0, q0, is_visible);
 }
 
 // Columns are pairs of a key and one of `Heads` packed KV heads: a row sees only keys of its own KV head.
 template <int M, int N, int W, int H, int Heads, class F>
-ATTN_TILE_OP void apply_mask(Frag<M, N, W> &scores, Pairs<H> q0, Pairs<Heads> k0, F isVisible) {
+ATTN_TILE_OP void apply_mask(Frag<M, N, W> &scores, Pairs<H> q0, Pairs<Heads> k0, F is_visible) {
   for (int n = 0; n < N; ++n)
     for (int r = 0; r < scores.live; ++r) {
       float &s = scores.data[n * M + r];
       const bool own = r % H / (H / Heads) == n % Heads;
-      s = own && isVisible(query_of(q0, r), query_of(k0, n)) ? s : -infinity;
+      s = own && is_visible(query_of(q0, r), query_of(k0, n)) ? s : -infinity;
     }
 }
 
@@ -90,19 +90,19 @@ ATTN_HELPER float finite(double x) {
 
 // The scale before it was multiplied by log2(e) and rounded. NOTE: a float again, so that 1 is exactly 1: next to a
 // score of 1e9, a relative error of 1e-8 is 10.
-ATTN_HELPER double naturalScale(float scale) { return float(scale * 0.6931471805599453); }
+ATTN_HELPER double natural_scale(float scale) { return float(scale * 0.6931471805599453); }
 
 // ln(sum of exp(score)) of a row with visible keys; its maximum is unscaled.
-ATTN_HELPER float logSumExp(float maximum, float sum, float scale) {
-  return finite(maximum * naturalScale(scale) + naturalLog(sum));
+ATTN_HELPER float log_sum_exp(float maximum, float sum, float scale) {
+  return finite(maximum * natural_scale(scale) + natural_log(sum));
 }
 
 // Adds a sink, a key without a value whose score is in natural units, to the maximum and the sum of a row, which may
 // have no other visible key. A score of -Inf is no sink.
-ATTN_HELPER float joinSink(float score, float &maximum, float &sum, float scale) {
+ATTN_HELPER float join_sink(float score, float &maximum, float &sum, float scale) {
   if (score == -infinity)
     return 1.f;
-  const double natural = naturalScale(scale), log2e = 1.4426950408889634;
+  const double natural = natural_scale(scale), log2e = 1.4426950408889634;
   const float old = maximum;
   if (score > old * natural)
     maximum = finite(score / natural);
@@ -113,7 +113,7 @@ ATTN_HELPER float joinSink(float score, float &maximum, float &sum, float scale)
 template <int M, int D, int W, class First, class F>
 ATTN_TILE_OP void add_sink(Frag<M, D, W> &out, SoftmaxState<M, W> &row, float scale, First first, F f) {
   for (int r = 0; r < M; ++r) {
-    const float factor = joinSink(sink_of(f, first, r), row.maximum[r], row.sum[r], scale);
+    const float factor = join_sink(sink_of(f, first, r), row.maximum[r], row.sum[r], scale);
     for (int c = 0; c < D; c += lanes)
       at(out.data + r * D + c) *= factor;
   }

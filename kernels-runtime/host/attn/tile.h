@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Host functions of printed kernels, for any CPU: the text that NVRTC compiles with device/attn/tile.h is compiled here
-// as plain C++17, with GCC or clang.
+// Host functions of printed kernels, for any CPU: the text that NVRTC compiles with device/attn/tile.h is compiled with
+// these headers as plain C++20, by GCC or clang.
 //
 // A CTA is one call on one thread. All arithmetic is in float32: tiles are converted when they are loaded, so no
 // function after the copy depends on the element type, and probabilities are never rounded to it (they are on the

@@ -90,11 +90,11 @@ public:
         transposed(array.has(ScoreOperand::Key) && !array.has(ScoreOperand::Query)) {}
 
   void build() {
-    declarePlaces();
-    Index block = Value(IndexOp::block(b, loc));
+    declareTiles();
+    Index cta = Value(IndexOp::block(b, loc));
     if (has(ScoreOperand::Query) && has(ScoreOperand::Key))
-      return buildBlocks(block);
-    Index worker = math.named(rem(block, workers), "worker"), line = div(block, workers);
+      return buildEntryTiles(cta);
+    Index worker = math.named(rem(cta, workers), "worker"), line = div(cta, workers);
     Index head = math.named(rem(line, int64_t(problem.getHeads())), "h");
     Index sequence = math.named(div(line, int64_t(problem.getHeads())), "b");
     onlyIf(math.lt(sequence, arg("batch")), [&] {
@@ -104,27 +104,27 @@ public:
   }
 
 private:
-  void declarePlaces() {
+  void declareTiles() {
     int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
     Q = shared("Q", tile, colsQk), K = shared("K", tile, colsQk);
     V = shared("V", tile, colsV), dO = shared("dO", tile, colsV);
-    stats = place("stats", RowStatisticsType::get(b.getContext(), tile));
-    auto frag = [&](const char *name) { return place(name, FragType::get(b.getContext(), tile, tile, warps)); };
+    stats = alloc("stats", RowStatisticsType::get(b.getContext(), tile));
+    auto frag = [&](const char *name) { return alloc(name, FragType::get(b.getContext(), tile, tile, warps)); };
     s = frag("s"), dp = frag("dp"), weighted = frag("weighted"), acc = frag("acc");
     if (has(ScoreOperand::Table))
-      through = shared("scratch", tile, 2 * tile);
+      scratch = shared("scratch", tile, 2 * tile);
   }
 
   /// Loops over tiles of entries, distributed over all CTAs.
-  void buildBlocks(Index block) {
+  void buildEntryTiles(Index cta) {
     Index across = math.named(math.ceilDiv(arg("seqlen_kv"), tile), "across");
     Index cells = times(across, math.ceilDiv(arg("seqlen_q"), tile));
     if (has(ScoreOperand::Head))
       cells = math.mul(cells, int64_t(problem.getHeads()));
     if (has(ScoreOperand::Batch))
       cells = times(cells, arg("batch"));
-    Index blocks = math.mul(math.max(arg("batch"), 1), int64_t(problem.getHeads()) * workers);
-    loop("cell", block, math.named(cells, "cells"), math.named(blocks, "blocks"), [&](Index cell) {
+    Index ctas = math.mul(math.max(arg("batch"), 1), int64_t(problem.getHeads()) * workers);
+    loop("cell", cta, math.named(cells, "cells"), math.named(ctas, "blocks"), [&](Index cell) {
       Index k0 = math.named(math.mul(rem(cell, across), tile), "k0"), rest = div(cell, across);
       Index down = math.ceilDiv(arg("seqlen_q"), tile);
       Index q0 = math.named(math.mul(rem(rest, down), tile), "q0");
@@ -173,7 +173,7 @@ private:
         Index keyTile = math.sub(math.add(i, j), math.sub(down, 1));
         addTile(math.named(math.mul(i, tile), "q0"), math.named(math.mul(keyTile, tile), "k0"));
       });
-      StoreSumsOp::create(b, loc, at(sums, wide(math.mul(j, tile))), acc, pitch, through);
+      StoreSumsOp::create(b, loc, at(sums, wide(math.mul(j, tile))), acc, pitch, scratch);
     });
   }
 
@@ -187,7 +187,7 @@ private:
         return CopyAsyncOp::create(b, loc, place, rowPointer(tensor, row, batch, head), args[(tensor + "_row").str()],
                                    math.value(rows), dim, Value());
       };
-      Value statistics = statisticsPointer(firstTiledRow(), h, q0);
+      Value statistics = rowStatisticsPointer(firstTiledRow(), h, q0);
       Index left = math.sub(lenQ, q0), leftKeys = math.sub(scope.lenK, k0);
       Value copied[] = {copy(Q, "q", row, h, left, problem.getDimQk()), copy(dO, "do", row, h, left, problem.getDimV()),
                         copy(K, "k", key, kvHead, leftKeys, problem.getDimQk()),
@@ -205,13 +205,12 @@ private:
       product(s, Q, K);
       product(dp, dO, V);
       Value row0 = math.value(transposed ? k0 : q0), column0 = math.value(transposed ? q0 : k0);
-      auto keep = ApplyMaskOp::create(b, loc, s, row0, column0, transposed);
-      buildTests(walk, keep.getBody(), transposed);
-      auto op = ProbabilitiesOp::create(b, loc, s, stats, row0, column0, weighted, b.getF64FloatAttr(scaleOfProducts()),
-                                        transposed ? b.getUnitAttr() : UnitAttr(), /*within=*/FloatAttr(),
-                                        /*slopes=*/DenseF64ArrayAttr());
-      OpBuilder before(op);
-      writeModified(op, before, transposed, /*packs=*/false, /*wantsSlope=*/true, /*hasSmall=*/false, &array);
+      auto factor = [&](ProbabilitiesOp) { return weighted; };
+      ProbabilityStep step = {.walk = walk, .scores = s, .statistics = stats, .row0 = row0, .col0 = column0};
+      step.transposed = transposed;
+      step.by = &array;
+      step.product = factor;
+      ProbabilitiesOp op = emitProbabilities(step);
       drop(dp, row0, column0, findDropoutState(), /*scaled=*/true, transposed);
       GradScoresOp::create(b, loc, dp, weighted, stats, /*slopes=*/Value(), /*by=*/FloatAttr(),
                            transposed ? b.getUnitAttr() : UnitAttr());
@@ -221,7 +220,8 @@ private:
       // columns, products leave no registers for values kept across the loops over batch and keys.
       if (std::max(problem.getDimQk(), problem.getDimV()) > 192 &&
           op->getParentOfType<KernelOp>().getTarget() != "cpu") {
-        recomputeInLoop(keep, OpBuilder(keep));
+        for (auto mask : op->getBlock()->getOps<ApplyMaskOp>())
+          recomputeInLoop(mask, OpBuilder(mask));
         recomputeInLoop(op, OpBuilder(op));
         recomputeInLoop(op->getParentOp(), OpBuilder::atBlockBegin(op->getBlock()));
       }
@@ -230,7 +230,7 @@ private:
 
   int64_t warps;
   bool transposed; ///< tiles are transposed: their rows are keys
-  Value Q, K, V, dO, stats, s, dp, weighted, acc, through;
+  Value Q, K, V, dO, stats, s, dp, weighted, acc, scratch;
 };
 
 /// Sums the partial sums of each entry. A CTA is one warp and takes entries in a grid-stride loop.
@@ -240,12 +240,12 @@ public:
       : ArrayGradBody(problem, kernel, array, tile) {}
 
   void build() {
-    Index block = Value(IndexOp::block(b, loc));
+    Index cta = Value(IndexOp::block(b, loc));
     Index entries = 1;
     for (ScoreOperand::Axis axis : array.axes)
       entries = entries.is(1) ? extentOf(axis) : times(entries, extentOf(axis));
-    Index blocks = math.mul(math.max(arg("batch"), 1), int64_t(problem.getHeads()));
-    loop("entry", block, math.named(entries, "entries"), math.named(blocks, "blocks"), [&](Index entry) {
+    Index ctas = math.mul(math.max(arg("batch"), 1), int64_t(problem.getHeads()));
+    loop("entry", cta, math.named(entries, "entries"), math.named(ctas, "blocks"), [&](Index entry) {
       Index places[ScoreOperand::Table + 1] = {0, 0, 0, 0, 0}, rest = entry;
       for (ScoreOperand::Axis axis : llvm::reverse(array.axes)) {
         places[axis] = rem(rest, extentOf(axis));
@@ -278,8 +278,8 @@ private:
   void addLine(Value to, ArrayRef<Index> places) {
     if (problem.isSinkArray(array)) {
       Value sink = LoadOp::create(b, loc, b.getF32Type(), args[array.name], math.value(h), /*uniform=*/false);
-      AddSinkGradOp::create(b, loc, to, statisticsPointer(firstTiledRow(), h, 0), statisticsPitch(), math.value(lenQ),
-                            sink);
+      AddSinkGradOp::create(b, loc, to, rowStatisticsPointer(firstTiledRow(), h, 0), statisticsPitch(),
+                            math.value(lenQ), sink);
     } else if (has(ScoreOperand::Table)) {
       addDistances(to, places[ScoreOperand::Table]);
     } else if (has(ScoreOperand::Query) || has(ScoreOperand::Key)) {
@@ -327,27 +327,27 @@ void attn::writeArrayGrads(BackwardOp backward, ProgramBuilder &program, const T
   if (!target.isHost() && problem.getModifiers().size() > 1)
     tile = 32;
   auto schedule = [&](int64_t size, int64_t warps) {
-    return AuxiliaryAttr::get(b.getContext(), size, size, target.isHost() ? 1 : warps, /*blocks=*/1)
+    return AuxiliaryAttr::get(b.getContext(), size, size, target.isHost() ? 1 : warps, /*ctas_per_sm=*/1)
         .withPerSequence(true);
   };
   SmallVector<ScoreOperand> arrays = backward.getDifferentiatedArrays();
   for (const ScoreOperand &array : arrays) {
     std::string gradient = gradientOf(array), partial = partialGradientOf(array);
-    auto make = [&](StringRef suffix, ArrayRef<TensorUse> tensors, int64_t blocks, ScheduleInterface schedule) {
-      auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/false, [](StringRef) { return 0; });
+    auto make = [&](StringRef suffix, ArrayRef<TensorUse> tensors, int64_t ctas, ScheduleInterface schedule) {
+      auto arguments = KernelArguments::ofBackward(backward, tensors, /*usesTma=*/false, [](StringRef) { return 0; });
       KernelGrid grid;
       grid.packed = true; // at least one CTA even without sequences: entries have to be written
       grid.heads = problem.getHeads();
-      grid.tiles = b.getI64IntegerAttr(blocks);
+      grid.tiles = b.getI64IntegerAttr(ctas);
       return arguments.makeKernel(program, b, backward.getLoc(),
                                   freeSymbol(module, backward.getSymName() + "_" + gradient + suffix), target.generic(),
                                   grid, schedule);
     };
     bool sinks = problem.isSinkArray(array);
-    bool whole = array.has(ScoreOperand::Query) && array.has(ScoreOperand::Key);
+    bool isPerScore = array.has(ScoreOperand::Query) && array.has(ScoreOperand::Key);
     if (!sinks)
       ArrayGradKernel(problem,
-                      make(whole ? "" : "_parts",
+                      make(isPerScore ? "" : "_parts",
                            {{"q"},
                             {"k"},
                             {"v"},
@@ -355,11 +355,11 @@ void attn::writeArrayGrads(BackwardOp backward, ProgramBuilder &program, const T
                             {"row_statistics"},
                             {"row_statistics_head"},
                             {"row_statistics_kind"},
-                            {whole ? gradient : partial, program::Effect::write}},
+                            {isPerScore ? gradient : partial, program::Effect::write}},
                            workers, schedule(tile, tile / 16)),
                       array)
           .build();
-    if (!whole)
+    if (!isPerScore)
       TotalsKernel(problem,
                    make("",
                         {{"row_statistics"},

@@ -22,19 +22,21 @@ Value BackwardBody::tiledRow(Value firstRow, Index head, Index q) {
   return add(mul(wide(head), tiledRows()), add(firstRow, wide(q)));
 }
 
-Value BackwardBody::sumPointer(Index sumRow) {
+Value BackwardBody::dqAccumulatorPointer(Index accumulatorRow) {
   Location named = NameLoc::get(b.getStringAttr("accumulator"), loc);
-  return AdvanceOp::create(b, named, args["dq_accumulator"], mul(wide(sumRow), wide(sumColumns(problem.getDimQk()))));
+  return AdvanceOp::create(b, named, args["dq_accumulator"],
+                           mul(wide(accumulatorRow), wide(accumulatorColumns(problem.getDimQk()))));
 }
 
-Value BackwardBody::turnPointer(Index sumRow, Index head) {
+Value BackwardBody::semaphorePointer(Index accumulatorRow, Index head) {
   Location named = NameLoc::get(b.getStringAttr("semaphore"), loc);
-  // A sequence has one semaphore more than multiples of 64 after its first row, so no two sequences share one.
-  Index turn = math.add(math.floorDiv(sumRow, rowsOfOrderCounter), math.add(times(head, arg("batch")), batch));
-  return AdvanceOp::create(b, named, args["dq_semaphore"], wide(turn));
+  // One extra semaphore per preceding sequence and head: sequences need not begin at a multiple of 64 rows, and no two
+  // of them may share a semaphore.
+  Index semaphore = math.add(math.floorDiv(accumulatorRow, semaphoreRows), math.add(times(head, arg("batch")), batch));
+  return AdvanceOp::create(b, named, args["dq_semaphore"], wide(semaphore));
 }
 
-Value BackwardBody::statisticsPointer(Value firstRow, Index head, Index q) {
+Value BackwardBody::rowStatisticsPointer(Value firstRow, Index head, Index q) {
   Location named = NameLoc::get(b.getStringAttr("tile_statistics"), loc);
   return AdvanceOp::create(b, named, args["row_statistics"], tiledRow(firstRow, head, q));
 }
@@ -45,42 +47,42 @@ Index BackwardBody::findFirstQuery() {
   return load(startsOf(/*keys=*/false), batch);
 }
 
-BackwardBody::Slot BackwardBody::denseWorkTile(bool keys, int64_t tileRows, Order order) {
-  Slot slot;
-  Index block = Value(IndexOp::block(b, loc));
+BackwardBody::WorkTile BackwardBody::denseWorkTile(bool keys, int64_t tileRows, Order order) {
+  WorkTile workTile;
+  Index cta = Value(IndexOp::block(b, loc));
   Index tiles = math.named(tilesOf(keys, tileRows), "tiles");
   int64_t heads = headsOf(keys);
-  Deal dealt = deal(block, tiles, heads, layoutOf(keys), order);
-  Index head = math.named(dealt.head, "sequence_head");
-  slot.head = rem(head, heads);
+  TileAndHead assigned = assignTile(cta, tiles, heads, layoutOf(keys), order);
+  Index head = math.named(assigned.head, "sequence_head");
+  workTile.head = rem(head, heads);
   batch = math.named(div(head, heads), "b");
-  slot.number = math.add(times(batch, tiles), dealt.tile);
-  slot.first = slot.row = math.mul(dealt.tile, tileRows);
-  slot.rows = slot.written = math.named(math.min(math.sub(extentOf(keys), slot.first), tileRows), "rows");
-  return slot;
+  workTile.number = math.add(times(batch, tiles), assigned.tile);
+  workTile.first = workTile.row = math.mul(assigned.tile, tileRows);
+  workTile.rows = workTile.written = math.named(math.min(math.sub(extentOf(keys), workTile.first), tileRows), "rows");
+  return workTile;
 }
 
-BackwardBody::Slot BackwardBody::packedWorkTile(bool keys, int64_t tileRows, Order order) {
-  Slot slot;
+BackwardBody::WorkTile BackwardBody::packedWorkTile(bool keys, int64_t tileRows, Order order) {
+  WorkTile workTile;
   Index total = extentOf(keys);
   int64_t heads = headsOf(keys);
   std::optional<Index> listed = listedWorkTiles(total, tileRows);
-  Index block = listed ? listedBlock(math.mul(*listed, heads)) : Index(Value(IndexOp::block(b, loc)));
-  Index slots = listed ? *listed : math.named(tilesOf(keys, tileRows), "work_tiles");
-  Deal dealt = deal(block, slots, heads, layoutOf(keys), order);
-  slot.head = dealt.head;
-  Index number = listed ? listedWorkTile(dealt.tile) : dealt.tile;
-  slot.number = number;
+  Index cta = listed ? listedCta(math.mul(*listed, heads)) : Index(Value(IndexOp::block(b, loc)));
+  Index workTiles = listed ? *listed : math.named(tilesOf(keys, tileRows), "work_tiles");
+  TileAndHead assigned = assignTile(cta, workTiles, heads, layoutOf(keys), order);
+  workTile.head = assigned.head;
+  Index number = listed ? listedWorkTile(assigned.tile) : assigned.tile;
+  workTile.number = number;
   auto find = FindSequenceOp::create(b, loc, math.value(number), args[keys ? "cu_seqlens_kv" : "cu_seqlens_q"],
                                      startsOf(keys), args["batch"], math.value(total), tileRows);
   batch = find.getB();
-  slot.first = find.getQ0();
-  slot.rows = find.getRows();
-  slot.written = find.getWriteRows();
-  slot.row = math.named(math.add(find.getFirst(), slot.first), "row0");
-  return slot;
+  workTile.first = find.getQ0();
+  workTile.rows = find.getRows();
+  workTile.written = find.getWriteRows();
+  workTile.row = math.named(math.add(find.getFirst(), workTile.first), "row0");
+  return workTile;
 }
 
-BackwardBody::Slot BackwardBody::slotOf(bool keys, int64_t tileRows, Order order) {
+BackwardBody::WorkTile BackwardBody::findWorkTile(bool keys, int64_t tileRows, Order order) {
   return layoutOf(keys).isPacked() ? packedWorkTile(keys, tileRows, order) : denseWorkTile(keys, tileRows, order);
 }

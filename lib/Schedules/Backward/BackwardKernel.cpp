@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The gradients kernel. One tile is stationary, of keys (for dK and dV) or of queries (for dQ); tiles of the other side
+// The gradients kernel. One tile is stationary, of keys (for dK and dV) or of queries (for dQ); tiles of the other kind
 // are streamed. Two products compute S and dP, whose rows belong to the stationary tile; further products add P^T dO,
 // dS^T Q or dS K to accumulators of the stationary tile.
 //
@@ -14,41 +14,42 @@ using namespace attn::tile;
 
 namespace {
 
-/// Gradients of queries, or of keys.
+/// The gradients of queries (dQ), or of keys and values (dK, dV).
 class GradientsKernel : BackwardWalk {
 public:
   GradientsKernel(ProblemOp problem, KernelOp kernel, GradientResults results)
-      : BackwardWalk(problem, kernel, results), kernel(kernel), boxes(kernel.isPersistent()),
+      : BackwardWalk(problem, kernel, results), kernel(kernel), usesTma(kernel.isPersistent()),
         exponent(exponentOfProbabilities(problem, kernel.getTarget())), unscaled(std::ldexp(1.0, -exponent)) {}
 
   void build() {
-    declarePlaces();
+    declareTiles();
     bool grows = growsWithRows();
     Order ofTiles = results.order == DqAccumulation::ordered
                         ? hasDqMma && addsFromRegisters() ? Order::InterleavedManyHeads : Order::InterleavedHeads
-                    : grows ? Order::FirstIsLongest
-                            : Order::Alike;
-    slot = ofKeys ? slotOf(/*keys=*/true, schedule.getKvTile(), ofTiles)
-                  : slotOf(/*keys=*/false, schedule.getQTile(), grows ? Order::LastIsLongest : Order::Alike);
-    slot.first = math.named(slot.first, ofKeys ? "k0" : "q0");
+                    : grows ? Order::LptAscending
+                            : Order::EqualCost;
+    workTile = ofKeys
+                   ? findWorkTile(/*keys=*/true, schedule.getKvTile(), ofTiles)
+                   : findWorkTile(/*keys=*/false, schedule.getQTile(), grows ? Order::LptDescending : Order::EqualCost);
+    workTile.first = math.named(workTile.first, ofKeys ? "k0" : "q0");
     int64_t group = problem.getHeads() / problem.getKvHeads();
     if (ofKeys) {
-      kvHead = math.named(slot.head, "kv_head");
+      kvHead = math.named(workTile.head, "kv_head");
     } else {
-      h = math.named(slot.head, "h");
+      h = math.named(workTile.head, "h");
       kvHead = math.named(math.floorDiv(h, group), "kv_head");
     }
     if (!problem.getQLayout().isPacked())
       lenQ = arg("seqlen_q");
     findLengths();
     firstQuery = math.named(findFirstQuery(), "first_query");
-    if (results.clears) { // while the first tiles are loaded
-      Value count = mul(mul(wide(problem.getHeads()), wide(rowsInAll())), wide(sumColumns(problem.getDimQk())));
-      Value block = IndexOp::block(b, loc);
-      ClearOp::create(b, loc, args["dq_accumulator"], count, block, kernel.getArg("blocks"));
+    if (results.clearsAccumulator) { // while the first tiles are loaded
+      Value count = mul(mul(wide(problem.getHeads()), wide(rowsInAll())), wide(accumulatorColumns(problem.getDimQk())));
+      Value cta = IndexOp::block(b, loc);
+      ClearOp::create(b, loc, args["dq_accumulator"], count, cta, kernel.getArg("blocks"));
     }
     if (kernelIsPacked())
-      writeApart(slot.rows, [&] { pad(); }, [&] { compute(); });
+      branchOnPadding(workTile.rows, [&] { pad(); }, [&] { compute(); });
     else
       compute();
   }
@@ -57,27 +58,27 @@ private:
   /// Writes zeros for a work tile of padding.
   void pad() {
     for (const Output &output : outputs())
-      StorePaddingOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], math.value(slot.written),
+      StorePaddingOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], math.value(workTile.written),
                              output.dim);
   }
 
-  void declarePlaces() {
+  void declareTiles() {
     Type dtype = problem.getDtype();
     int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
     int64_t stationary = ofKeys ? schedule.getKvTile() : schedule.getQTile();
     int64_t streamed = ofKeys ? schedule.getQTile() : schedule.getKvTile();
     auto frag = [&](const char *name, int64_t cols) {
-      return place(name, FragType::get(b.getContext(), stationary, cols, schedule.getWarps()));
+      return alloc(name, FragType::get(b.getContext(), stationary, cols, schedule.getWarps()));
     };
     auto registerOperand = [&](const char *name) {
-      return place(name, RegisterOperandType::get(b.getContext(), stationary, streamed, dtype, schedule.getWarps()));
+      return alloc(name, RegisterOperandType::get(b.getContext(), stationary, streamed, dtype, schedule.getWarps()));
     };
-    Q = shared("Q", schedule.getQTile(), colsQk, boxes);
-    K = shared("K", schedule.getKvTile(), colsQk, boxes);
+    Q = shared("Q", schedule.getQTile(), colsQk, usesTma);
+    K = shared("K", schedule.getKvTile(), colsQk, usesTma);
     if (needsGrads())
-      V = shared("V", schedule.getKvTile(), colsV, boxes);
-    dO = shared("dO", schedule.getQTile(), colsV, boxes);
-    stats = place("stats", RowStatisticsType::get(b.getContext(), schedule.getQTile()));
+      V = shared("V", schedule.getKvTile(), colsV, usesTma);
+    dO = shared("dO", schedule.getQTile(), colsV, usesTma);
+    stats = alloc("stats", RowStatisticsType::get(b.getContext(), schedule.getQTile()));
     s = frag("s", streamed);
     if (needsGrads()) // beside a dQ MMA warpgroup, registers hold one score tile only
       dp = hasDqMma ? s : frag("dp", streamed);
@@ -87,19 +88,19 @@ private:
       dV = frag("dV", colsV);
     if (results.dq)
       dQ = frag("dQ", colsQk);
-    if (boxes && results.dv)
+    if (usesTma && results.dv)
       p = registerOperand("p");
-    if (boxes && needsGrads())
+    if (usesTma && needsGrads())
       ds = hasDqMma ? p : registerOperand("ds");
-    if (results.sums()) {
+    if (results.accumulatesDq()) {
       auto tile = SharedType::get(b.getContext(), stationary, streamed, dtype, SharedType::swizzled);
-      dS = place("dS", RingType::get(b.getContext(), 2, tile));
+      dS = alloc("dS", RingType::get(b.getContext(), 2, tile));
       // One block for each warpgroup. The dQ MMA warpgroup computes blocks one by one; the fragment type has as many
       // warpgroups as blocks.
-      int64_t columns = sumFragmentColumns(problem, schedule), all = sumColumns(problem.getDimQk()),
+      int64_t columns = dqFragmentColumns(problem, schedule), all = accumulatorColumns(problem.getDimQk()),
               blocks = streamed * all / columns / 64;
-      part = place("dQ", FragType::get(b.getContext(), 64 * blocks, columns, 4 * blocks));
-      // Wide heads stage nothing, for want of shared memory. With ordered accumulation, where CTAs wait for each other,
+      dqFragment = alloc("dQ", FragType::get(b.getContext(), 64 * blocks, columns, 4 * blocks));
+      // Wide heads have no shared memory for staging. With ordered accumulation, where CTAs wait for each other,
       // staging has two stages. Otherwise that memory is a second stage of K, so that the next work tile begins while
       // the dQ MMA warpgroup still reads K of this one, and of V for narrow heads.
       auto bytesOf = [](Value place) { return cast<SharedType>(place.getType()).getSharedBytes(); };
@@ -107,22 +108,20 @@ private:
               room = TargetInfo::get(kernel.getTarget())->roomForTiles() - 2 * tile.getSharedBytes() - staged -
                      warpSpecializationOf(schedule).getStages() * (bytesOf(Q) + bytesOf(dO)) - 2 * bytesOf(K) -
                      bytesOf(V);
-      bool ahead =
+      bool prefetchesNext =
           hasDqMma && (staged == 0 || results.order != DqAccumulation::ordered) && sparesRegisters() && room >= 0;
       if (addsFromRegisters() && results.order == DqAccumulation::ordered)
-        staging = place("order", StagingType::get(b.getContext(), 2, 0));
+        staging = alloc("order", StagingType::get(b.getContext(), 2, 0));
       else if (!addsFromRegisters())
-        staging = place("staging", StagingType::get(b.getContext(), ahead ? 1 : 2, staged));
-      if (ahead)
+        staging = alloc("staging", StagingType::get(b.getContext(), prefetchesNext ? 1 : 2, staged));
+      if (prefetchesNext)
         K.getDefiningOp<AllocOp>().setSlots(2);
-      if (ahead && room >= bytesOf(V))
+      if (prefetchesNext && room >= bytesOf(V))
         V.getDefiningOp<AllocOp>().setSlots(2);
     }
   }
 
-  bool addsFromRegisters() {
-    return attn::addsFromRegisters(problem, schedule, results.order, /*together=*/results.dv);
-  }
+  bool addsFromRegisters() { return attn::addsFromRegisters(problem, schedule, results.order, /*withDv=*/results.dv); }
 
   /// Does the kernel compute dS, and so read V?
   bool needsGrads() { return results.dk || results.dq; }
@@ -134,32 +133,32 @@ private:
   void compute() {
     // With grouped-query heads, each query head has loop bounds of its own if the mask depends on the head.
     int64_t group = ofKeys ? int64_t(problem.getHeads() / problem.getKvHeads()) : 1;
-    bool alike = group == 1 || !dependsOnHead(problem.getMask());
+    bool sharesBounds = group == 1 || !dependsOnHead(problem.getMask());
     if (ofKeys && group == 1 && dependsOnHead(problem.getMask()))
       scope.head = h = kvHead;
-    if (alike)
+    if (sharesBounds)
       findWalk();
     firstRow = firstTiledRow();
-    Index rest = ofKeys ? math.add(firstKey, slot.first) : math.add(firstQuery, slot.first);
+    Index rest = ofKeys ? math.add(firstKey, workTile.first) : math.add(firstQuery, workTile.first);
     SmallVector<Value> copied;
     if (ofKeys) {
-      copied.push_back(copy(K, "k", rest, kvHead, slot.rows));
+      copied.push_back(copy(K, "k", rest, kvHead, workTile.rows));
       if (V)
-        copied.push_back(copy(V, "v", rest, kvHead, slot.rows));
+        copied.push_back(copy(V, "v", rest, kvHead, workTile.rows));
     } else {
-      copied.push_back(copy(Q, "q", rest, h, slot.rows));
-      copied.push_back(copy(dO, "do", rest, h, slot.rows));
-      copied.push_back(copyStatistics(slot.first, h));
+      copied.push_back(copy(Q, "q", rest, h, workTile.rows));
+      copied.push_back(copy(dO, "do", rest, h, workTile.rows));
+      copied.push_back(copyStatistics(workTile.first, h));
     }
     for (Value acc : accumulators())
       ClearOp::create(b, loc, acc);
     for (Value token : copied)
       WaitOp::create(b, loc, token);
-    if (problem.scaleOrDefault() < 0 && !boxes)
+    if (problem.scaleOrDefault() < 0 && !usesTma)
       ScaleOp::create(b, loc, ofKeys ? K : Q, /*factor=*/llvm::APFloat(-1.0));
 
     SmallVector<KeyRun> runs;
-    if (alike)
+    if (sharesBounds)
       runs = findRuns();
     if (ofKeys && group > 1) {
       auto heads = scf::ForOp::create(b, loc, math.value(Index(0)), math.value(Index(group)), math.value(Index(1)));
@@ -167,15 +166,15 @@ private:
       b.setInsertionPointToStart(heads.getBody());
       h = math.named(math.add(math.mul(kvHead, group), heads.getInductionVar()), "h");
       scope.head = h;
-      if (!alike) {
+      if (!sharesBounds) {
         findWalk();
         runs = findRuns();
       }
-      walkTiles(runs);
+      loopOverTiles(runs);
     } else {
       if (ofKeys)
         scope.head = h = kvHead;
-      walkTiles(runs);
+      loopOverTiles(runs);
     }
 
     for (Value acc : {dK, dQ})
@@ -186,12 +185,12 @@ private:
     if (dV && exponent)
       ScaleOp::create(b, loc, dV, b.getF64FloatAttr(unscaled));
     for (const Output &output : outputs())
-      StoreOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], output.acc, math.value(slot.rows),
-                      math.value(slot.written), output.dim);
+      StoreOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], output.acc,
+                      math.value(workTile.rows), math.value(workTile.written), output.dim);
   }
 
   /// The loop over the streamed tiles.
-  void walkTiles(ArrayRef<KeyRun> runs) {
+  void loopOverTiles(ArrayRef<KeyRun> runs) {
     Value dropoutState = findDropoutState();
     SmallVector<Value> own = findOwnBounds(runs);
     KvLoopOp loop = createLoop(runs);
@@ -211,17 +210,18 @@ private:
     Index row = math.add(ofKeys ? firstQuery : firstKey, other);
     auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
     auto copyAndWait = [&](Value place, StringRef tensor, Index head) { wait(copy(place, tensor, row, head, left)); };
-    bool negated = boxes && problem.scaleOrDefault() < 0;
+    bool negated = usesTma && problem.scaleOrDefault() < 0;
 
     copyAndWait(ofKeys ? Q : K, ofKeys ? "q" : "k", ofKeys ? h : kvHead);
     Value scores =
-        MmaAbtOp::create(b, loc, s, ofKeys ? K : Q, ofKeys ? Q : K, negated, /*recomputed=*/results.sums()).getToken();
+        MmaAbtOp::create(b, loc, s, ofKeys ? K : Q, ofKeys ? Q : K, negated, /*recomputed=*/results.accumulatesDq())
+            .getToken();
     Value grads;
     auto beginGrads = [&] {
       copyAndWait(ofKeys ? dO : V, ofKeys ? "do" : "v", ofKeys ? h : kvHead);
       if (needsGrads())
         grads = MmaAbtOp::create(b, loc, dp, ofKeys ? V : dO, ofKeys ? dO : V, /*negated=*/false,
-                                 /*recomputed=*/results.sums())
+                                 /*recomputed=*/results.accumulatesDq())
                     .getToken();
     };
     if (hasDqMma) // dP overwrites S
@@ -232,75 +232,74 @@ private:
       wait(copyStatistics(other, h));
     if (!hasDqMma)
       wait(scores);
-    Value row0 = math.value(slot.first), col0 = math.value(other);
-    auto mask = ApplyMaskOp::create(b, loc, s, row0, col0, /*transposed=*/ofKeys);
-    Value weights = becomeProbabilities(loop, row0, col0);
+    Value row0 = math.value(workTile.first), col0 = math.value(other);
+    Value gradFactor = emitProbabilities(loop, row0, col0);
     Value products[2];
-    auto round = [&](Value operand, Value frag) -> Value {
+    auto convert = [&](Value operand, Value frag) -> Value {
       if (!operand)
         return frag;
       ConvertOp::create(b, loc, operand, frag, /*at_once=*/hasDqMma);
       return operand;
     };
-    Value probabilities = results.dv ? round(p, s) : s;
+    Value probabilities = results.dv ? convert(p, s) : s;
     if (hasDqMma)
       beginGrads();
     if (dropout)
-      dropPairs(probabilities, weights, row0, col0, dropoutState, std::exchange(grads, Value()));
+      dropPairs(probabilities, gradFactor, row0, col0, dropoutState, std::exchange(grads, Value()));
     if (results.dv) {
       products[0] = MmaAbOp::create(b, loc, dV, probabilities, dO, /*guarded=*/false, Value()).getToken();
-      if (results.sums() && weights == s) // no registers for both
-        weights = probabilities;
+      if (results.accumulatesDq() && gradFactor == s) // no registers for both
+        gradFactor = probabilities;
     }
     Value sum;
     if (needsGrads()) {
       if (grads)
         wait(grads);
       if (!dropout || !results.dv)
-        GradScoresOp::create(b, loc, dp, weights, stats, slopes, exponent ? b.getF64FloatAttr(unscaled) : FloatAttr(),
+        GradScoresOp::create(b, loc, dp, gradFactor, stats, slopes,
+                             exponent ? b.getF64FloatAttr(unscaled) : FloatAttr(),
                              ofKeys ? b.getUnitAttr() : UnitAttr());
       if (hasDqMma) // dS overwrites P
         wait(std::exchange(products[0], Value()));
-      Value rounded = round(ds, dp);
+      Value converted = convert(ds, dp);
       auto accumulate = [&] {
-        return MmaAbOp::create(b, loc, ofKeys ? dK : dQ, rounded, ofKeys ? Q : K, /*guarded=*/false, Value())
+        return MmaAbOp::create(b, loc, ofKeys ? dK : dQ, converted, ofKeys ? Q : K, /*guarded=*/false, Value())
             .getToken();
       };
-      Value tile = results.sums() ? StoreAndSyncOp::create(b, loc, dS, ds).getTile() : Value();
-      // dQ is issued first, so that its addition runs under the product with Q. Not for wide heads, which lack
-      // registers for both and have one stage of Q, refilled while dQ is computed.
+      Value tile = results.accumulatesDq() ? StoreAndSyncOp::create(b, loc, dS, ds).getTile() : Value();
+      // The product for dQ is issued first, so that its addition to the accumulator overlaps with the product with Q.
+      // Wide heads lack registers for both products and have one stage of Q, which is reloaded while dQ is computed.
       if (tile && results.dv)
-        sum = MmaAtbOp::create(b, loc, part, tile, K).getToken();
+        sum = MmaAtbOp::create(b, loc, dqFragment, tile, K).getToken();
       products[1] = accumulate();
       if (tile && !results.dv) {
         wait(std::exchange(products[1], Value()));
-        sum = MmaAtbOp::create(b, loc, part, tile, K).getToken();
+        sum = MmaAtbOp::create(b, loc, dqFragment, tile, K).getToken();
       }
     }
     if (products[0])
       wait(products[0]);
     if (sum) {
       wait(sum);
-      Value turn, number;
-      Index added = sumRow(row, h);
+      Value semaphore, kvTileIndex;
+      Index added = dqAccumulatorRow(row, h);
       if (results.firstCtaStores()) {
-        turn = turnPointer(added, h);
-        number = math.value(math.named(math.floorDiv(slot.first, schedule.getKvTile()), "key_tile"));
+        semaphore = semaphorePointer(added, h);
+        kvTileIndex = math.value(math.named(math.floorDiv(workTile.first, schedule.getKvTile()), "key_tile"));
       }
       bool afterFirst = results.order == DqAccumulation::first_stores;
-      auto add =
-          AddGlobalOp::create(b, loc, sumPointer(added), part, math.value(left), staging, turn, number, afterFirst);
-      if (turn)
+      auto add = AddGlobalOp::create(b, loc, dqAccumulatorPointer(added), dqFragment, math.value(left), staging,
+                                     semaphore, kvTileIndex, afterFirst);
+      if (semaphore)
         buildAdds(add, tile);
-      if (results.alone)
+      if (results.hasSoleWriters)
         storeDirectly(add, tile, other, left, row);
     }
     if (products[1])
       wait(products[1]);
-    if (!boxes)
+    if (!usesTma)
       BarrierOp::create(b, loc, /*warp=*/false);
     YieldOp::create(b, loc, ValueRange());
-    buildTests(*walk, mask.getBody(), /*transposed=*/ofKeys);
   }
 
   /// The region that tells whether another KV tile adds to dQ of this query tile.
@@ -317,9 +316,9 @@ private:
   void storeDirectly(AddGlobalOp add, Index tile, Index q0, Index left, Index row) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(add);
-    Index rows = math.select(math.lt(slot.first, schedule.getKvTile()), left, 0);
-    Cond alone = seesFirstKeyTileOnly(tile, q0);
-    add.getSoleWriterMutable().assign(math.value(alone));
+    Index rows = math.select(math.lt(workTile.first, schedule.getKvTile()), left, 0);
+    Cond isSoleWriter = seesFirstKeyTileOnly(tile, q0);
+    add.getSoleWriterMutable().assign(math.value(isSoleWriter));
     add.getDstMutable().assign(rowPointer("dq", row, batch, h));
     add.getStrideMutable().assign(args["dq_row"]);
     add.getRowsMutable().assign(math.value(rows));
@@ -329,7 +328,7 @@ private:
 
   /// Applies dropout to the operand of dV and, after waiting for `grads`, to dP. With both, dS is computed here, so
   /// that random bits are drawn once.
-  void dropPairs(Value probabilities, Value weights, Value row0, Value col0, Value dropoutState, Value grads) {
+  void dropPairs(Value probabilities, Value gradFactor, Value row0, Value col0, Value dropoutState, Value grads) {
     if (results.dv)
       drop(probabilities, row0, col0, dropoutState, /*scaled=*/false, /*transposed=*/ofKeys, /*marks=*/bool(grads));
     if (!grads)
@@ -337,41 +336,43 @@ private:
     WaitOp::create(b, loc, grads);
     if (!results.dv)
       return drop(dp, row0, col0, dropoutState, /*scaled=*/true, /*transposed=*/ofKeys);
-    DropoutGradScoresOp::create(b, loc, dp, probabilities, stats, weights == s ? Value() : weights,
+    DropoutGradScoresOp::create(b, loc, dp, probabilities, stats, gradFactor == s ? Value() : gradFactor,
                                 b.getF64FloatAttr(dropout->factor() * unscaled), ofKeys ? b.getUnitAttr() : UnitAttr());
   }
 
-  /// Are P and the modifier's slopes kept separately, converted? Their product costs half an instruction a score. Not
-  /// in float16 if slopes may exceed its range; those of softcap are at most 1.
-  bool slopesApart() {
+  /// Are P and the modifiers' slopes stored separately as 16-bit operands, and multiplied for dS? The multiplication
+  /// costs half an instruction for each score. Not in float16 if slopes may exceed its range; those of softcap are at
+  /// most 1.
+  bool storesSlopesSeparately() {
     return hasDqMma && !dropout && !problem.getModifiers().empty() &&
            (!problem.getDtype().isF16() || onlyModifierHasSmall());
   }
 
-  /// Returns the factor of (dP - delta) in dS.
-  Value becomeProbabilities(KvLoopOp loop, Value row0, Value col0) {
-    auto op = ProbabilitiesOp::create(b, loc, s, stats, row0, col0, /*weighted=*/Value(),
-                                      b.getF64FloatAttr(scaleOfProducts()), ofKeys ? b.getUnitAttr() : UnitAttr(),
-                                      /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
-    if (slopesApart())
-      op.setSlopes(ArrayRef<double>{});
-    if (!writeModified(op, OpBuilder(loop), ofKeys, /*packs=*/false, needsGrads(),
-                       /*hasSmall=*/boxes && (results.sums() || !needsGrads())))
+  /// Converts scores to probabilities P. Returns the factor of (dP - delta) in dS: P times the modifiers' slope.
+  Value emitProbabilities(KvLoopOp loop, Value row0, Value col0) {
+    auto product = [&](ProbabilitiesOp op) -> Value {
+      OpBuilder before(op);
+      if (hasDqMma)
+        return StashOp::create(before, loc, ds.getType(), dS);
+      before.setInsertionPointToStart(&kernel.getBody().front());
+      if (!weighted) // operands of products leave no registers for another fragment
+        weighted = AllocOp::create(before, loc, (ds ? ds : s).getType(), "weighted");
+      return weighted;
+    };
+    ProbabilityStep step = {.walk = *walk, .scores = s, .statistics = stats, .row0 = row0, .col0 = col0};
+    step.transposed = ofKeys;
+    step.wantsSlope = needsGrads();
+    step.hasSmall = usesTma && (results.accumulatesDq() || !needsGrads());
+    step.separateSlopes = storesSlopesSeparately();
+    step.loop = loop;
+    step.product = product;
+    ProbabilitiesOp op = SequenceBody::emitProbabilities(step);
+    if (!op.getWeighted())
       return s;
-    if (hasDqMma) {
-      OpBuilder ahead(op);
-      Value stash = StashOp::create(ahead, loc, ds.getType(), dS);
-      op.getWeightedMutable().assign(stash);
-      if (!op.getSlopes())
-        return stash;
-      slopes = stash;
-      return s;
-    }
-    OpBuilder top = OpBuilder::atBlockBegin(&op->getParentOfType<KernelOp>().getBody().front());
-    if (!weighted) // operands of products leave no registers for another fragment
-      weighted = AllocOp::create(top, loc, (ds ? ds : s).getType(), "weighted");
-    op.getWeightedMutable().assign(weighted);
-    return weighted;
+    if (!op.getSlopes())
+      return op.getWeighted();
+    slopes = op.getWeighted();
+    return s;
   }
 
   //===------------------------------------------------------------------===//
@@ -379,15 +380,15 @@ private:
   //===------------------------------------------------------------------===//
 
   Value copy(Value place, StringRef tensor, Index row, Index head, Index rows) {
-    if (boxes)
-      return copyBox(place, tensor, row, head, rows);
+    if (usesTma)
+      return copyTma(place, tensor, row, head, rows);
     int64_t dim = tensor == "q" || tensor == "k" ? problem.getDimQk() : problem.getDimV();
     return CopyAsyncOp::create(b, loc, place, rowPointer(tensor, row, batch, head), args[(tensor + "_row").str()],
                                math.value(rows), dim, Value());
   }
 
   Value copyStatistics(Index q, Index head) {
-    Value from = statisticsPointer(firstRow, head, q);
+    Value from = rowStatisticsPointer(firstRow, head, q);
     return CopyRowStatisticsOp::create(b, loc, stats, from, statisticsPitch());
   }
 
@@ -408,7 +409,7 @@ private:
     SmallVector<Output> all;
     auto write = [&](StringRef tensor, Value acc, int64_t dim) {
       if (acc)
-        all.push_back({tensor, acc, rowPointer(tensor, slot.row, batch, ofKeys ? kvHead : h), dim});
+        all.push_back({tensor, acc, rowPointer(tensor, workTile.row, batch, ofKeys ? kvHead : h), dim});
     };
     write("dq", dQ, problem.getDimQk());
     write("dk", dK, problem.getDimQk());
@@ -417,12 +418,12 @@ private:
   }
 
   KernelOp kernel;
-  bool boxes;
+  bool usesTma;     ///< tiles are loaded by TMA
   int64_t exponent; ///< probabilities are scaled by 2^exponent
   double unscaled;  ///< 2^-exponent
-  Value firstRow;   ///< of the statistics
+  Value firstRow;   ///< the sequence's first row in `row_statistics`
   Value Q, K, V, dO, stats, s, dp, p, ds, weighted, slopes, dQ, dK, dV;
-  Value dS, part, staging; ///< of the dQ accumulation
+  Value dS, dqFragment, staging; ///< for dQ accumulation
 };
 
 } // namespace
@@ -436,15 +437,15 @@ static int64_t dqColumnsOf(ScheduleInterface schedule) {
   return roles ? roles.getDqColumns() : 0;
 }
 
-int64_t attn::sumFragmentColumns(ProblemOp problem, ScheduleInterface schedule) {
-  int64_t columns = sumColumns(problem.getDimQk());
+int64_t attn::dqFragmentColumns(ProblemOp problem, ScheduleInterface schedule) {
+  int64_t columns = accumulatorColumns(problem.getDimQk());
   int64_t own = dqColumnsOf(schedule);
   return own ? std::min<int64_t>(columns, own) : columns * schedule.getQTile() / (16 * schedule.getWarps());
 }
 
-bool attn::addsFromRegisters(ProblemOp problem, ScheduleInterface schedule, DqAccumulation order, bool together) {
-  return !together ||
-         (order == DqAccumulation::ordered && dqColumnsOf(schedule) && sumColumns(problem.getDimQk()) <= 64);
+bool attn::addsFromRegisters(ProblemOp problem, ScheduleInterface schedule, DqAccumulation order, bool withDv) {
+  return !withDv ||
+         (order == DqAccumulation::ordered && dqColumnsOf(schedule) && accumulatorColumns(problem.getDimQk()) <= 64);
 }
 
 void attn::writeGradients(ProblemOp problem, KernelOp kernel, GradientResults results) {

@@ -2,7 +2,7 @@
 #ifndef ATTN_LIB_SCHEDULES_BACKWARD_BACKWARDKERNEL_H
 #define ATTN_LIB_SCHEDULES_BACKWARD_BACKWARDKERNEL_H
 
-#include "Schedules/Common/SizeClasses.h"
+#include "Schedules/Common/LongWorkTiles.h"
 
 namespace attn {
 
@@ -13,35 +13,36 @@ namespace attn {
 void writeBackward(BackwardOp backward, ProgramBuilder &program, const TargetInfo &target,
                    tile::BackwardKernelsAttr kernels, std::optional<ShortLimit> limit = std::nullopt);
 
-/// The results of a gradients kernel.
+/// Which results a gradients kernel computes, and how it accumulates dQ.
 struct GradientResults {
   bool dq = false, dk = false, dv = false;
   tile::DqAccumulation order = tile::DqAccumulation::separate; ///< how KV tiles accumulate dQ
-  bool alone = false;                                          ///< dQ rows that one KV tile sees are stored directly
-  bool clears = false;                                         ///< clears the dQ accumulator for a later kernel
+  bool hasSoleWriters = false;    ///< dQ rows that only one KV tile contributes to bypass the accumulator
+  bool clearsAccumulator = false; ///< clears the dQ accumulator for a later kernel
 
   /// Does the kernel accumulate dQ?
-  bool sums() const { return order != tile::DqAccumulation::separate; }
+  bool accumulatesDq() const { return order != tile::DqAccumulation::separate; }
   /// Does the first CTA of a query tile store dQ instead of adding it?
-  bool firstCtaStores() const { return sums() && order != tile::DqAccumulation::unordered; }
+  bool firstCtaStores() const { return accumulatesDq() && order != tile::DqAccumulation::unordered; }
 };
-/// Writes the gradients of queries, or else of keys.
+/// Writes a kernel that computes dQ with stationary query tiles, or dK and dV with stationary KV tiles.
 void writeGradients(ProblemOp problem, tile::KernelOp kernel, GradientResults results);
-/// Columns of a 64-row block of the dQ accumulator: as many as the dQ MMA warpgroup computes at a time, or, without it,
-/// so many that each warpgroup has one block.
-int64_t sumFragmentColumns(ProblemOp problem, tile::ScheduleInterface schedule);
+/// Columns of a 64-row block of the dQ accumulator: as many as the dQ MMA warpgroup computes at a time, or, without
+/// such a warpgroup, as many as give each consumer warpgroup one block.
+int64_t dqFragmentColumns(ProblemOp problem, tile::ScheduleInterface schedule);
 /// Is dQ added to the accumulator from registers? Always for wide heads, which have no shared memory for staging
-/// (`together` is false: dV has a kernel of its own). Of narrow heads only with ordered accumulation, where that shared
-/// memory is worth more for the next K tile: head dim 64 at s 1024 reaches 0.98 instead of 0.89 of the speed of
-/// unordered accumulation. (Head dim 128: the same at s 1024, but 0.95 of the staged speed at s 16384.)
-bool addsFromRegisters(ProblemOp problem, tile::ScheduleInterface schedule, tile::DqAccumulation order, bool together);
+/// (`withDv` is false: dV has a kernel of its own). For narrow heads, dQ is added from registers only with ordered
+/// accumulation, where that shared memory is worth more for the next K tile: head dim 64 at s 1024 reaches 0.98 instead
+/// of 0.89 of the speed of unordered accumulation. (At head dim 128 both are equally fast at s 1024, but adding from
+/// registers reaches 0.95 of the staged speed at s 16384.)
+bool addsFromRegisters(ProblemOp problem, tile::ScheduleInterface schedule, tile::DqAccumulation order, bool withDv);
 
 /// Parameters of the postprocess kernel, as `PostprocessOp` defines them.
-struct RoundedSums {
-  int64_t columns;    ///< of the accumulated fragments
-  bool held;          ///< added from registers, in fragment layout
-  bool clearedByKeys; ///< CTAs of KV tiles clear the accumulator; there may be no such CTA
-  bool mayBeDone;     ///< rows may be stored already (`GradientResults::alone`)
+struct PostprocessParameters {
+  int64_t columns;       ///< columns of a 64-row block (`dqFragmentColumns`)
+  bool fromRegisters;    ///< dQ is added from registers, so the accumulator is in fragment layout
+  bool clearedByKvTiles; ///< CTAs of KV tiles clear the accumulator; without keys there is no such CTA
+  bool mayBeStored;      ///< rows may be stored already (`GradientResults::hasSoleWriters`)
 };
 /// Exponent e: kernels that keep float16 probabilities for the products scale them by 2^e. Below 2^-14 float16 is
 /// subnormal, and mean probabilities are as small with 16384 keys or more; scaled by 2^12 they are normal down to
@@ -50,7 +51,7 @@ int64_t exponentOfProbabilities(ProblemOp problem, llvm::StringRef target);
 /// Does the CTA of a KV tile store dQ rows that only its tile sees, bypassing the accumulator?
 bool storesDqDirectly(ProblemOp problem, tile::BackwardKernelsAttr kernels);
 void writePreprocess(ProblemOp problem, tile::KernelOp kernel, int64_t exponent);
-void writePostprocess(ProblemOp problem, tile::KernelOp kernel, RoundedSums sums);
+void writePostprocess(ProblemOp problem, tile::KernelOp kernel, PostprocessParameters parameters);
 
 } // namespace attn
 

@@ -6,8 +6,8 @@
 #include "ArrayGradKernels.h"
 #include "BackwardKernel.h"
 #include "Metadata/DerivedArrays.h"
+#include "Schedules/Choices.h"
 #include "Schedules/Common/Registry.h"
-#include "Schedules/Common/Rules.h"
 #include "attn/Schedules/KeyWalk.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -16,7 +16,7 @@ using namespace attn::tile;
 using HopperSizes = llvm::SmallVector<WarpSpecializedBackwardAttr>; // in the order of trials
 
 static WarpSpecializedBackwardAttr hopper(ProblemOp problem, int64_t qTile, int64_t kvTile, int64_t warps) {
-  return WarpSpecializedBackwardAttr::get(problem.getContext(), qTile, kvTile, warps, /*blocks=*/1);
+  return WarpSpecializedBackwardAttr::get(problem.getContext(), qTile, kvTile, warps, /*ctas_per_sm=*/1);
 }
 
 // dK and accumulated dQ of wide heads: shared memory holds K, V, two stages of dS, and one or two stages of Q and dO.
@@ -105,7 +105,8 @@ struct Facts {
     if (dim <= 64 && most <= (backward.getDeterministic() ? 192 : 64))
       return "max_seqlen allows two key tiles at most";
     // A warpgroup's block of dQ has a multiple of 64 columns, or all columns.
-    return dim > 128 && sumColumns(problem.getDimQk()) == 192 ? "warpgroups cannot divide its columns" : nullptr;
+    return dim > 128 && accumulatorColumns(problem.getDimQk()) == 192 ? "warpgroups cannot divide its columns"
+                                                                      : nullptr;
   }
 
   BackwardOp backward;
@@ -190,7 +191,7 @@ static BackwardChoice chooseOnHopper(Facts &facts, int64_t index) {
 static BackwardChoice chooseTiled(Facts &facts, int64_t index) {
   ProblemOp problem = facts.problem;
   auto tiled = [&](int64_t qTile, int64_t kvTile, int64_t warps) {
-    return TiledBackwardAttr::get(problem.getContext(), qTile, kvTile, warps, /*blocks=*/1);
+    return TiledBackwardAttr::get(problem.getContext(), qTile, kvTile, warps, /*ctas_per_sm=*/1);
   };
   BackwardChoice choice;
   TiledBackwardAttr keys, queries, values;
@@ -285,6 +286,17 @@ public:
     return llvm::isa<BackwardKernelsAttr, TiledBackwardAttr, WarpSpecializedBackwardAttr>(schedule);
   }
 
+  std::vector<ChosenSchedule> alternatives(Computation of, const TargetInfo &target, std::string &why) const override {
+    std::vector<ChosenSchedule> all;
+    BackwardChoice choice;
+    do {
+      choice = chooseBackwardKernels(of.backward, target, int64_t(all.size()));
+      std::string separate = choice.whySeparate.empty() ? "" : "; dQ has a kernel of its own: " + choice.whySeparate;
+      all.push_back({choice.kernels, why + separate, choice.isDoubtful});
+    } while (choice.hasFallback);
+    return all;
+  }
+
   mlir::Attribute complete(Computation of, const TargetInfo &target, mlir::Attribute schedule) const override {
     if (llvm::isa<BackwardKernelsAttr>(schedule))
       return schedule;
@@ -308,7 +320,7 @@ public:
           schedule);
     if (of.backward.getDeterministic() && kernels.accumulates() && kernels.getAccumulation() != DqAccumulation::ordered)
       return withSchedule("expected ordered or separate dQ accumulation in a deterministic pass, got: ", schedule);
-    if (kernels.accumulates() && widthOf(of.problem) > 128 && sumColumns(of.problem.getDimQk()) == 192)
+    if (kernels.accumulates() && widthOf(of.problem) > 128 && accumulatorColumns(of.problem.getDimQk()) == 192)
       return withSchedule("expected a separate dQ kernel where warpgroups cannot divide its columns, got: ", schedule);
     if (!kernels.getDv() && widthOf(of.problem) > 128 && !target.isHost())
       return withSchedule("expected a dv kernel of its own for head dims beyond 128, got: ", schedule);

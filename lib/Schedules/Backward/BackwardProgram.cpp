@@ -28,18 +28,18 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
   bool listsWorkTiles = limit && problem.getQLayout().isPacked(); // dense sequences are all long or all short
   if (listsWorkTiles)
     writeWorkTileLists(backward, program, generic, *limit, lists);
-  bool visits = hasTileLists(problem, dkdv);
-  if (visits)
+  bool listsTiles = hasTileLists(problem, dkdv);
+  if (listsTiles)
     writeTileLists(backward, program, generic, dkdv, /*ofKeys=*/true);
-  if (visits && !accumulates)
+  if (listsTiles && !accumulates)
     writeTileLists(backward, program, generic, kernels.getDq(), /*ofKeys=*/false);
-  bool alone = storesDqDirectly(problem, kernels);
+  bool hasSoleWriters = storesDqDirectly(problem, kernels);
   using program::Effect;
-  auto make = [&](StringRef suffix, ArrayRef<TensorUse> tensors, bool keys, bool boxes, ScheduleInterface schedule) {
+  auto make = [&](StringRef suffix, ArrayRef<TensorUse> tensors, bool keys, bool usesTma, ScheduleInterface schedule) {
     SmallVector<TensorUse> all(tensors);
     if (listsWorkTiles)
       all.push_back({workTileLists(true)[keys ? 1 : suffix == "_preprocess" ? 0 : 2].name});
-    auto arguments = KernelArguments::ofBackward(backward, all, boxes, [&](StringRef tensor) {
+    auto arguments = KernelArguments::ofBackward(backward, all, usesTma, [&](StringRef tensor) {
       return tensor == "k" || tensor == "v" ? schedule.getKvTile() : schedule.getQTile();
     });
     LayoutAttr layout = keys ? problem.getKLayout() : problem.getQLayout();
@@ -49,24 +49,25 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
       grid.longer = b.getDenseI64ArrayAttr({limit->queries, limit->keys});
     // Other kernels compute short sequences; dQ rows that a single KV tile sees are written by that tile's CTA.
     grid.part = limit ? 1 : 0, grid.parts = limit ? 2 : 1;
-    if (alone)
+    if (hasSoleWriters)
       grid.partOfDq = {grid.part + (keys ? 0 : 1), grid.parts + 1};
-    return arguments.makeKernel(program, b, loc, nameOf(suffix), boxes ? target.name : generic, grid, schedule);
+    return arguments.makeKernel(program, b, loc, nameOf(suffix), usesTma ? target.name : generic, grid, schedule);
   };
-  SmallVector<TensorUse> prepared = {
+  SmallVector<TensorUse> preprocessTensors = {
       {"o"}, {"lse"}, {"do"}, {"row_statistics", Effect::write}, {"row_statistics_head"}, {"row_statistics_kind"}};
   if (backward.getDlse())
-    prepared.push_back({"dlse"});
+    preprocessTensors.push_back({"dlse"});
   DqAccumulation order = kernels.getAccumulation();
   bool firstStores = accumulates && order != DqAccumulation::unordered; // the first CTA of a query tile stores dQ
   // The dV kernel clears the accumulator, if the grid covers all work tiles.
-  bool clears = accumulates && kernels.getDv() && !limit && !firstStores;
-  if (accumulates && !clears)
-    prepared.push_back({firstStores ? "dq_semaphore" : "dq_accumulator", Effect::write});
-  writePreprocess(problem,
-                  make("_preprocess", prepared, false, false,
-                       AuxiliaryAttr::get(b.getContext(), /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4)),
-                  exponentOfProbabilities(problem, target.name));
+  bool clearsAccumulator = accumulates && kernels.getDv() && !limit && !firstStores;
+  if (accumulates && !clearsAccumulator)
+    preprocessTensors.push_back({firstStores ? "dq_semaphore" : "dq_accumulator", Effect::write});
+  writePreprocess(
+      problem,
+      make("_preprocess", preprocessTensors, false, false,
+           AuxiliaryAttr::get(b.getContext(), /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*ctas_per_sm=*/4)),
+      exponentOfProbabilities(problem, target.name));
   auto gradients = [&](StringRef suffix, GradientResults results, ScheduleInterface schedule) {
     SmallVector<TensorUse> tensors = {
         {"q"}, {"k"}, {"do"}, {"row_statistics"}, {"row_statistics_head"}, {"row_statistics_kind"}};
@@ -75,33 +76,34 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
         tensors.push_back({tensor, effect});
     };
     add(results.dk || results.dq, "v", Effect::read);
-    add(results.dq || results.alone, "dq");
+    add(results.dq || results.hasSoleWriters, "dq");
     add(results.dk, "dk");
     add(results.dv, "dv");
-    add(results.sums(), "dq_accumulator",
-        firstStores ? Effect::write : Effect::update); // the first in order stores, the others add
-    add(results.clears, "dq_accumulator");
+    add(results.accumulatesDq(), "dq_accumulator",
+        firstStores ? Effect::write : Effect::update); // the first KV tile stores, the others add
+    add(results.clearsAccumulator, "dq_accumulator");
     add(results.firstCtaStores(), "dq_semaphore", Effect::update);
     bool ofKeys = !results.dq; // lists exist for one tile size only
-    if (visits && (!ofKeys || (schedule.getKvTile() == dkdv.getKvTile() && schedule.getQTile() == dkdv.getQTile())))
+    if (listsTiles && (!ofKeys || (schedule.getKvTile() == dkdv.getKvTile() && schedule.getQTile() == dkdv.getQTile())))
       tensors.push_back({tileLists(ofKeys).list});
     writeGradients(problem, make(suffix, tensors, /*keys=*/!results.dq, target.specializesWarps, schedule), results);
   };
   if (kernels.getDv()) {
-    gradients("_dv", {.dv = true, .clears = clears}, kernels.getDv());
+    gradients("_dv", {.dv = true, .clearsAccumulator = clearsAccumulator}, kernels.getDv());
     gradients("", {.dk = true, .order = order}, dkdv);
   } else {
-    gradients("", {.dk = true, .dv = true, .order = order, .alone = alone}, dkdv);
+    gradients("", {.dk = true, .dv = true, .order = order, .hasSoleWriters = hasSoleWriters}, dkdv);
   }
   if (accumulates) {
-    int64_t blocks = sumColumns(problem.getDimQk()) > 128 ? 3 : 4; // as many CTAs as registers allow
-    auto schedule = AuxiliaryAttr::get(b.getContext(), dqRows, 16, dqRows / 16, blocks);
+    int64_t ctas = accumulatorColumns(problem.getDimQk()) > 128 ? 3 : 4; // as many CTAs as registers allow
+    auto schedule = AuxiliaryAttr::get(b.getContext(), dqRows, 16, dqRows / 16, ctas);
     SmallVector<TensorUse> tensors = {{"dq", Effect::write}, {"dq_accumulator"}, {"row_statistics_head"}};
     if (firstStores)
       tensors.push_back({"dq_semaphore"});
-    RoundedSums sums = {sumFragmentColumns(problem, dkdv), addsFromRegisters(problem, dkdv, order, !kernels.getDv()),
-                        clears, alone};
-    writePostprocess(problem, make("_postprocess", tensors, false, false, schedule), sums);
+    PostprocessParameters parameters = {dqFragmentColumns(problem, dkdv),
+                                        addsFromRegisters(problem, dkdv, order, !kernels.getDv()), clearsAccumulator,
+                                        hasSoleWriters};
+    writePostprocess(problem, make("_postprocess", tensors, false, false, schedule), parameters);
   } else {
     gradients("_dq", {.dq = true}, kernels.getDq());
   }

@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-static_assert(rowsOfOrderCounter == 64, "as `tile.preprocess` clears their counters");
+static_assert(semaphoreRows == 64, "as `tile.preprocess` clears the semaphores");
 
 namespace {
 
@@ -21,21 +21,21 @@ public:
       : BackwardBody(problem, kernel), exponent(exponent) {}
 
   void build() {
-    Slot slot = slotOf(/*keys=*/false, statisticsTile, Order::Alike);
-    h = math.named(slot.head, "h");
+    WorkTile workTile = findWorkTile(/*keys=*/false, statisticsTile, Order::EqualCost);
+    h = math.named(workTile.head, "h");
     // NOTE: in a work tile of padding, `first` counts from the end of another sequence.
-    Value firstRow = mul(wide(slot.number), wide(statisticsTile));
-    Value statistics = statisticsPointer(firstRow, h, 0);
-    Value o = rowPointer("o", slot.row, batch, h), grad = rowPointer("do", slot.row, batch, h);
-    Value lse = statisticPointer("lse", slot.row, batch, h), gradLse;
+    Value firstRow = mul(wide(workTile.number), wide(statisticsTile));
+    Value statistics = rowStatisticsPointer(firstRow, h, 0);
+    Value o = rowPointer("o", workTile.row, batch, h), grad = rowPointer("do", workTile.row, batch, h);
+    Value lse = statisticPointer("lse", workTile.row, batch, h), gradLse;
     if (args.contains("dlse"))
-      gradLse = statisticPointer("dlse", slot.row, batch, h);
-    Index added = sumRow(slot.row, h);
-    Value sum = args.contains("dq_accumulator") ? sumPointer(added) : Value();
-    Value turns = args.contains("dq_semaphore") ? turnPointer(added, h) : Value();
+      gradLse = statisticPointer("dlse", workTile.row, batch, h);
+    Index added = dqAccumulatorRow(workTile.row, h);
+    Value sum = args.contains("dq_accumulator") ? dqAccumulatorPointer(added) : Value();
+    Value semaphore = args.contains("dq_semaphore") ? semaphorePointer(added, h) : Value();
     PreprocessOp::create(b, loc, statistics, statisticsPitch(), o, args["o_row"], grad, args["do_row"], lse, gradLse,
-                         math.value(slot.rows), problem.getDimV(), sum,
-                         sum ? b.getI64IntegerAttr(sumColumns(problem.getDimQk())) : IntegerAttr(), turns,
+                         math.value(workTile.rows), problem.getDimV(), sum,
+                         sum ? b.getI64IntegerAttr(accumulatorColumns(problem.getDimQk())) : IntegerAttr(), semaphore,
                          exponent ? b.getI64IntegerAttr(exponent) : IntegerAttr());
   }
 
@@ -46,52 +46,53 @@ private:
 /// Converts the dQ accumulator to dQ: one CTA for each query tile.
 class PostprocessKernel : BackwardBody {
 public:
-  PostprocessKernel(ProblemOp problem, KernelOp kernel, RoundedSums sums)
-      : BackwardBody(problem, kernel), schedule(kernel.getSchedule()), sums(sums),
-        mayLack(sums.clearedByKeys && !problem.getKLayout().isPacked()) {}
+  PostprocessKernel(ProblemOp problem, KernelOp kernel, PostprocessParameters parameters)
+      : BackwardBody(problem, kernel), schedule(kernel.getSchedule()), parameters(parameters),
+        mayLackKvTiles(parameters.clearedByKvTiles && !problem.getKLayout().isPacked()) {}
 
   void build() {
-    Slot slot = slotOf(/*keys=*/false, schedule.getQTile(), Order::LastFirst);
-    h = math.named(slot.head, "h");
+    WorkTile workTile = findWorkTile(/*keys=*/false, schedule.getQTile(), Order::Reversed);
+    h = math.named(workTile.head, "h");
     auto store = [&] {
       firstQuery = findFirstQuery();
-      Value dst = rowPointer("dq", slot.row, batch, h);
-      Index added = sumRow(slot.row, h);
-      Value turn = args.contains("dq_semaphore") ? turnPointer(added, h) : Value();
+      Value dst = rowPointer("dq", workTile.row, batch, h);
+      Index added = dqAccumulatorRow(workTile.row, h);
+      Value semaphore = args.contains("dq_semaphore") ? semaphorePointer(added, h) : Value();
       OpBuilder::InsertionGuard guard(b);
-      if (sums.mayBeDone)
-        leaveWhatIsDone(turn, slot);
-      Index rows = mayLack ? math.select(math.lt(0, arg("seqlen_kv")), slot.rows, 0) : slot.rows;
-      PostprocessOp::create(b, loc, dst, args["dq_row"], sumPointer(added), math.value(rows), math.value(slot.written),
-                            APFloat(problem.scaleOrDefault()), problem.getDimQk(), sums.columns, sums.held, turn);
+      if (parameters.mayBeStored)
+        skipStoredRows(semaphore, workTile);
+      Index rows = mayLackKvTiles ? math.select(math.lt(0, arg("seqlen_kv")), workTile.rows, 0) : workTile.rows;
+      PostprocessOp::create(b, loc, dst, args["dq_row"], dqAccumulatorPointer(added), math.value(rows),
+                            math.value(workTile.written), APFloat(problem.scaleOrDefault()), problem.getDimQk(),
+                            parameters.columns, parameters.fromRegisters, semaphore);
     };
     if (!problem.getQLayout().isPacked())
       return store();
     auto pad = [&] {
-      StorePaddingOp::create(b, loc, rowPointer("dq", slot.row, batch, h), args["dq_row"], math.value(slot.written),
-                             problem.getDimQk());
+      StorePaddingOp::create(b, loc, rowPointer("dq", workTile.row, batch, h), args["dq_row"],
+                             math.value(workTile.written), problem.getDimQk());
     };
-    writeApart(slot.rows, pad, store);
+    branchOnPadding(workTile.rows, pad, store);
   }
 
 private:
-  /// Emits code for rows that the sole writer has stored already: only their padding is written. What follows handles
-  /// the accumulator.
-  void leaveWhatIsDone(Value turn, const Slot &slot) {
+  /// Emits a branch for query tiles whose rows the sole writer has stored already: only their padding is written. Code
+  /// emitted afterwards is in the other branch and reads the accumulator.
+  void skipStoredRows(Value semaphore, const WorkTile &workTile) {
     Value none = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(0));
-    Index last = Value(LoadOp::create(b, loc, b.getI32Type(), turn, none, /*uniform=*/true));
+    Index last = Value(LoadOp::create(b, loc, b.getI32Type(), semaphore, none, /*uniform=*/true));
     bool padded = problem.getQLayout().isPacked();
-    auto done = scf::IfOp::create(b, loc, math.value(math.lt(last, 0)), /*withElseRegion=*/true);
-    b.setInsertionPointToStart(done.thenBlock());
+    auto isStored = scf::IfOp::create(b, loc, math.value(math.lt(last, 0)), /*withElseRegion=*/true);
+    b.setInsertionPointToStart(isStored.thenBlock());
     if (padded)
-      StorePaddingOp::create(b, loc, rowPointer("dq", math.add(slot.row, slot.rows), batch, h), args["dq_row"],
-                             math.value(math.sub(slot.written, slot.rows)), problem.getDimQk());
-    b.setInsertionPointToStart(done.elseBlock());
+      StorePaddingOp::create(b, loc, rowPointer("dq", math.add(workTile.row, workTile.rows), batch, h), args["dq_row"],
+                             math.value(math.sub(workTile.written, workTile.rows)), problem.getDimQk());
+    b.setInsertionPointToStart(isStored.elseBlock());
   }
 
   ScheduleInterface schedule;
-  RoundedSums sums;
-  bool mayLack;
+  PostprocessParameters parameters;
+  bool mayLackKvTiles;
 };
 
 } // namespace
@@ -100,6 +101,6 @@ void attn::writePreprocess(ProblemOp problem, KernelOp kernel, int64_t exponent)
   PreprocessKernel(problem, kernel, exponent).build();
 }
 
-void attn::writePostprocess(ProblemOp problem, KernelOp kernel, RoundedSums sums) {
-  PostprocessKernel(problem, kernel, sums).build();
+void attn::writePostprocess(ProblemOp problem, KernelOp kernel, PostprocessParameters parameters) {
+  PostprocessKernel(problem, kernel, parameters).build();
 }

@@ -9,7 +9,7 @@ using namespace attn::tile;
 BackwardWalk::BackwardWalk(ProblemOp problem, KernelOp kernel, GradientResults results)
     : BackwardBody(problem, kernel), schedule(kernel.getSchedule()), results(results), ofKeys(kernel.getKeys()),
       hasDqMma(kernel.isPersistent() && kernel.getRoles().getDqColumns()),
-      lists(kernel.getArg(tileLists(kernel.getKeys()).list)) {}
+      hasTileLists(kernel.getArg(tileLists(kernel.getKeys()).list)) {}
 
 bool BackwardWalk::onlyModifierHasSmall() {
   SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
@@ -25,23 +25,23 @@ void BackwardWalk::findWalk() {
 SmallVector<KeyRun> BackwardWalk::findRuns(Index first, Index rows, int64_t most) {
   Interval own = {first, math.add(first, rows)};
   SmallVector<KeyRun> runs;
-  if (lists) {
+  if (hasTileLists) {
     int64_t tileRows = ofKeys ? schedule.getKvTile() : schedule.getQTile();
-    ListedWalk listed =
-        listedWalk(*walk, ofKeys, kernelIsPacked() ? slot.number : math.floorDiv(slot.first, tileRows), tileRows);
+    ListedWalk listed = listedWalk(
+        *walk, ofKeys, kernelIsPacked() ? workTile.number : math.floorDiv(workTile.first, tileRows), tileRows);
     runs = listed.runs, tileAt = listed.tileAt;
   } else {
     runs = ofKeys ? walk->queryRuns(math, own, schedule.getQTile()) : walk->runs(math, own, schedule.getKvTile());
   }
-  // Query tiles run in descending order: where later keys see later queries, each KV tile so comes to its first query
-  // tile when the previous KV tile is two or more tiles further.
+  // Query tiles are visited in descending order. With a causal mask or the like, a KV tile then reaches its first query
+  // tile when the preceding KV tile is two or more query tiles ahead, and need not wait for it.
   if (results.firstCtaStores()) {
-    assert(!lists && "lists of tiles have an order of their own (BackwardKernelsSchedule)");
+    assert(!hasTileLists && "lists of tiles have an order of their own (BackwardKernelsSchedule)");
     Index tiles = math.named(math.ceilDiv(lenQ, schedule.getQTile()), "query_tiles");
     runs = mirrored(math, runs, tiles);
     tileAt = [=, this](Index j) { return math.sub(math.sub(tiles, 1), j); };
   }
-  if (results.sums()) // keys beyond the last would contribute to dQ
+  if (results.accumulatesDq()) // keys beyond the sequence's last must not contribute to dQ
     testAll(runs, math.lt(rows, most));
   return runs;
 }
@@ -53,12 +53,12 @@ SmallVector<Value> BackwardWalk::findOwnBounds(ArrayRef<KeyRun> runs) {
   // positions of scores get slower.
   bool modified = !problem.getModifiers().empty() &&
                   (kernelIsPacked() || results.order == DqAccumulation::ordered || !onlyModifierHasSmall());
-  if (!hasDqMma || !narrow || modified || !sparesRegisters() || lists || runs.size() != 1 || !walk->hidesKeys() ||
-      !walk->hasOneRun())
+  if (!hasDqMma || !narrow || modified || !sparesRegisters() || hasTileLists || runs.size() != 1 ||
+      !walk->hidesKeys() || !walk->hasOneRun())
     return {};
   Index before = math.mul(Index(Value(IndexOp::create(b, loc, IndexKind::warpgroup))), rows),
-        count = math.sub(slot.rows, before);
-  SmallVector<KeyRun> own = findRuns(math.add(slot.first, before), math.min(count, rows), rows);
+        count = math.sub(workTile.rows, before);
+  SmallVector<KeyRun> own = findRuns(math.add(workTile.first, before), math.min(count, rows), rows);
   const KeyRun &all = runs.front();
   if (own.size() != 1 || own.front().tests != all.tests)
     return {};
@@ -98,8 +98,8 @@ Cond BackwardWalk::adds(Index other, Index tile) {
 Cond BackwardWalk::seesFirstKeyTileOnly(Index tile, Index q0) {
   Interval queries = {q0, math.min(math.add(q0, schedule.getQTile()), lenQ)};
   SmallVector<KeyRun> runs = walk->runs(math, queries, schedule.getKvTile());
-  Cond alone = adds(0, tile);
+  Cond isOnlyTile = adds(0, tile);
   for (const KeyRun &run : runs)
-    alone = math.logicalAnd(math.le(run.bounds.back(), 1), alone);
-  return alone;
+    isOnlyTile = math.logicalAnd(math.le(run.bounds.back(), 1), isOnlyTile);
+  return isOnlyTile;
 }

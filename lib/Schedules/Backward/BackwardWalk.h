@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For a gradients kernel with a stationary tile: which tiles of the other side are streamed, in which order, and which
-// mask tests each of them needs.
+// For a gradients kernel with a stationary tile: which tiles (of keys for a stationary Q tile, else of queries) are
+// streamed, in which order, and which mask tests each of them needs.
 //
 #ifndef ATTN_LIB_SCHEDULES_BACKWARD_BACKWARDWALK_H
 #define ATTN_LIB_SCHEDULES_BACKWARD_BACKWARDWALK_H
@@ -17,8 +17,8 @@ protected:
   BackwardWalk(ProblemOp problem, tile::KernelOp kernel, GradientResults results);
 
   bool kernelIsPacked() { return layoutOf(ofKeys).isPacked(); }
-  /// Beside a dQ MMA warpgroup, do threads have registers for code that shortens the prologue and epilogue of a work
-  /// tile? A loop over heads and dropout leave none.
+  /// Do threads beside a dQ MMA warpgroup have registers for code that shortens the prologue and epilogue of a work
+  /// tile? A loop over heads leaves none, nor does dropout.
   bool sparesRegisters() { return problem.getHeads() == problem.getKvHeads() && !dropout; }
   /// Is there exactly one modifier, with formulas for small scores, such as softcap?
   bool onlyModifierHasSmall();
@@ -26,7 +26,7 @@ protected:
   /// Evaluates the mask for the current head.
   void findWalk();
   /// Runs of tiles that the work tile's rows see.
-  llvm::SmallVector<KeyRun> findRuns() { return findRuns(slot.first, slot.rows, schedule.getKvTile()); }
+  llvm::SmallVector<KeyRun> findRuns() { return findRuns(workTile.first, workTile.rows, schedule.getKvTile()); }
   /// Loop bounds for the rows of a warpgroup, if the loop is a single run; else empty.
   llvm::SmallVector<mlir::Value> findOwnBounds(llvm::ArrayRef<KeyRun> runs);
   /// Does KV tile `other` add to query tile `tile`?
@@ -38,9 +38,9 @@ protected:
   GradientResults results;
   bool ofKeys;                          ///< KV tiles are stationary, query tiles streamed
   bool hasDqMma;                        ///< a dQ MMA warpgroup computes dQ
-  bool lists;                           ///< lists of the streamed tiles exist
+  bool hasTileLists;                    ///< lists of the streamed tiles exist
   std::function<Index(Index j)> tileAt; ///< the tile of the loop's index j; null: j itself
-  Slot slot;
+  WorkTile workTile;
   std::optional<KeyWalk> walk;
 
 private:

@@ -15,9 +15,10 @@ Value SequenceBody::findDropoutState(bool packs) {
   return DropoutStateOp::create(b, named, args[dropout->seed], math.value(batch), packs ? Value() : math.value(h));
 }
 
-void SequenceBody::drop(Value place, Value row0, Value col0, Value draws, bool scaled, bool transposed, bool marks) {
+void SequenceBody::drop(Value place, Value row0, Value col0, Value dropoutState, bool scaled, bool transposed,
+                        bool marks) {
   if (dropout)
-    DropoutOp::create(b, loc, place, row0, col0, draws, dropout->below,
+    DropoutOp::create(b, loc, place, row0, col0, dropoutState, dropout->below,
                       scaled ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), transposed, marks);
 }
 

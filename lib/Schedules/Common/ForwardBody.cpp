@@ -56,7 +56,27 @@ void ForwardBody::writeSink(Region &region) {
   YieldOp::create(inside, loc, score);
 }
 
-double ForwardBody::modifyScores(Operation *loop, Index k0) {
+void ForwardBody::emitProbabilities(const Step &step) {
+  auto product = MmaAbtOp::create(b, loc, step.scores, step.q, step.k, step.negated, /*recomputed=*/false);
+  WaitOp::create(b, loc, product.getToken());
+  double scale = modifyScores(step.scores, step.loop ? step.loop : product.getOperation(), step.k0);
+  maskScores(step.walk, step.scores, origin, firstColumn(step), /*transposed=*/false, step.tested);
+  if (step.beforeSoftmax)
+    step.beforeSoftmax();
+  auto flag = [&](bool on) { return on ? b.getUnitAttr() : UnitAttr(); };
+  OnlineSoftmaxOp::create(b, loc, step.scores, step.row, step.acc, b.getF64FloatAttr(scale), flag(step.rising),
+                          flag(step.recomputed));
+}
+
+void ForwardBody::dropProbabilities(const Step &step) {
+  drop(step.scores, origin, firstColumn(step), dropoutState, /*scaled=*/false);
+}
+
+void ForwardBody::accumulateValues(Value acc, Value p, Value v, bool guarded) {
+  WaitOp::create(b, loc, MmaAbOp::create(b, loc, acc, p, v, guarded, Value()).getToken());
+}
+
+double ForwardBody::modifyScores(Value scores, Operation *loop, Index k0) {
   double factor = scaleOfProducts();
   OpBuilder before(loop);
   SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
@@ -65,7 +85,7 @@ double ForwardBody::modifyScores(Operation *loop, Index k0) {
     bool hasSmall = !problem.getDtype().isF32();
     double within = hasSmall ? modifier.smallBelow(factor, /*error=*/0) : 0;
     auto some = [&](double number) { return number > 0 ? b.getF64FloatAttr(number) : FloatAttr(); };
-    auto op = ModifyOp::create(b, loc, s, origin, math.value(k0), some(within),
+    auto op = ModifyOp::create(b, loc, scores, origin, math.value(k0), some(within),
                                some(hasSmall ? modifier.smallBecomes(factor) : 0));
     auto write = [&, first = i == 0](Region &region, llvm::function_ref<Score(ScoreScope &, Score)> emit) {
       return writeScore(region, before, factor, [&](ScoreScope &scope, Score score) {

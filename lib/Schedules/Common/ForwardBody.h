@@ -32,9 +32,28 @@ protected:
   /// Finds the kv head, its keys and their number.
   void findKeys();
 
-  /// Emits an op for each score modifier, on the KV tile from `k0` on, and before `loop` what does not depend on keys.
-  /// Returns the factor still to be applied to scores.
-  double modifyScores(mlir::Operation *loop, Index k0);
+  /// One step: the scores of a query tile and a KV tile become probabilities.
+  struct Step {
+    KeyWalk &walk;
+    mlir::Value q, k, scores;            ///< operands and result of the first product
+    mlir::Value row;                     ///< softmax state
+    mlir::Value acc;                     ///< rescaled where a row's maximum rises; null in a single pass over all keys
+    Index k0 = 0;                        ///< the tile's first key
+    int64_t kvHeads = 1;                 ///< packed in a tile; columns are pairs of a key and a kv head
+    bool negated = false;                ///< the product is negated, since the scale is negative
+    bool rising = false;                 ///< scores rise along the loop
+    bool recomputed = false;             ///< rows with large scores are recomputed after the loop
+    mlir::Operation *loop = nullptr;     ///< what depends on no key is computed before it
+    std::optional<Cond> tested;          ///< the mask is applied only if it holds
+    std::function<void()> beforeSoftmax; ///< emits ops between mask and softmax
+  };
+  /// Emits the product of Q and K, score modifiers, mask and softmax of a step.
+  void emitProbabilities(const Step &step);
+  /// Emits dropout of the step's probabilities.
+  void dropProbabilities(const Step &step);
+  /// acc += P V
+  void accumulateValues(mlir::Value acc, mlir::Value p, mlir::Value v, bool guarded);
+
   /// Fills the region of a score with what `emit` makes of the product, which still lacks `factor`. Returns the factor
   /// that the result lacks.
   double writeScore(mlir::Region &region, mlir::OpBuilder &before, double factor,
@@ -53,6 +72,15 @@ protected:
   mlir::Value sink;         ///< the sink's score, for rows of one head
   mlir::Value dropoutState; ///< null without dropout
   std::optional<Cond> sinkCounts;
+
+private:
+  mlir::Value firstColumn(const Step &step) {
+    mlir::Value k0 = math.value(step.k0);
+    return step.kvHeads == 1 ? k0 : pairs(step.kvHeads, k0, math.value(0));
+  }
+  /// Emits an op for each score modifier, on the KV tile from `k0` on, and before `loop` what does not depend on keys.
+  /// Returns the factor still to be applied to scores.
+  double modifyScores(mlir::Value scores, mlir::Operation *loop, Index k0);
 };
 
 } // namespace attn

@@ -8,28 +8,28 @@ using program::ArgumentAttr;
 using program::ArgumentKind;
 using program::Effect;
 
-KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ScheduleInterface schedule, bool boxes, bool lists,
-                                           bool slots, ArrayRef<MaskOperand> whole) {
+KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ScheduleInterface schedule, bool usesTma,
+                                           bool hasTileLists, bool hasWorkTileList, ArrayRef<MaskOperand> mapsAsLists) {
   KernelArguments arguments(problem.getContext());
   std::vector<ProblemTensor> tensors = tensorsOf(problem);
-  bool isSplit = llvm::isa<tile::SplitKvAttr>(schedule);
+  bool isSplit = schedule.splitsKv();
   if (isSplit)
     llvm::erase_if(tensors, [](const ProblemTensor &tensor) { return tensor.role == ProblemTensor::Result; });
 
   arguments.addPointers(problem, tensors);
-  arguments.addMade(problem, whole);
+  arguments.addDerivedArrays(problem, mapsAsLists);
   if (isSplit)
     arguments.addPartial(Effect::write);
-  if (lists)
+  if (hasTileLists)
     arguments.addLists(problem, /*ofKeys=*/false);
-  if (slots)
+  if (hasWorkTileList)
     arguments.addIntegers({{workTileLists(false)[0].name}, {workTileLists(false)[0].count}});
-  arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/lists);
+  arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/hasTileLists);
   if (isSplit)
     arguments.addSize("splits");
   arguments.addStrides(problem, tensors);
 
-  if (!boxes)
+  if (!usesTma)
     return arguments;
   auto map = [&](int64_t rows, int64_t heads, LayoutAttr layout) {
     return tile::TensorMapType::get(problem.getContext(), rows, heads, problem.getDtype(), layout.isPacked());
@@ -73,10 +73,10 @@ static std::vector<ProblemTensor> integerArraysOf(ProblemOp problem) {
 }
 
 KernelArguments KernelArguments::ofTileLists(ProblemOp problem, ArrayRef<TensorUse> results,
-                                             ArrayRef<MaskOperand> whole) {
+                                             ArrayRef<MaskOperand> mapsAsLists) {
   KernelArguments arguments(problem.getContext());
   arguments.addPointers(problem, integerArraysOf(problem));
-  arguments.addMade(problem, whole);
+  arguments.addDerivedArrays(problem, mapsAsLists);
   arguments.addIntegers(results);
   for (bool ofKeys : {false, true})
     if (llvm::any_of(results, [&](const TensorUse &use) { return use.name == tileLists(ofKeys).list; }))
@@ -85,7 +85,7 @@ KernelArguments KernelArguments::ofTileLists(ProblemOp problem, ArrayRef<TensorU
   return arguments;
 }
 
-KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<TensorUse> uses, bool boxes,
+KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<TensorUse> uses, bool usesTma,
                                             llvm::function_ref<int64_t(StringRef)> rows) {
   ProblemOp problem = backward.getProblemOp();
   KernelArguments arguments(backward.getContext());
@@ -97,13 +97,13 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<Tensor
   std::vector<ProblemTensor> plain, boxed;
   for (ProblemTensor &tensor : tensorsOf(backward)) {
     bool isCopied = tensor.role == ProblemTensor::Operand && tensor.element == ProblemTensor::Data;
-    if (boxes && has(tensor.name) && isCopied && rows(tensor.name) > 0)
+    if (usesTma && has(tensor.name) && isCopied && rows(tensor.name) > 0)
       boxed.push_back(std::move(tensor));
     else if (tensor.role == ProblemTensor::Array || has(tensor.name))
       plain.push_back(std::move(tensor));
   }
   arguments.addPointers(problem, plain, effectOf);
-  arguments.addMade(problem);
+  arguments.addDerivedArrays(problem);
   // Lists are added below, with their lengths.
   for (const WorkspaceBuffer &buffer : workspaceOf(backward))
     if (bool isFloat = buffer.element == ProblemTensor::Float32;
@@ -127,7 +127,7 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<Tensor
     auto map = tile::TensorMapType::get(arguments.context, rows(tensor.name), 1, problem.getDtype(), packed);
     arguments.addMap(tensor.name, map, tensor);
   }
-  if (boxes) {
+  if (usesTma) {
     arguments.addBlocks();
     arguments.addCounter();
   }
@@ -252,9 +252,9 @@ void KernelArguments::addPointers(ProblemOp problem, ArrayRef<ProblemTensor> ten
   }
 }
 
-void KernelArguments::addMade(ProblemOp problem, ArrayRef<MaskOperand> whole, StringRef parents) {
+void KernelArguments::addDerivedArrays(ProblemOp problem, ArrayRef<MaskOperand> mapsAsLists, StringRef parents) {
   for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
-    if (llvm::is_contained(whole, operand)) {
+    if (llvm::is_contained(mapsAsLists, operand)) {
       for (const std::string &list : {operand.name, operand.lists->columns}) {
         addIntegers({{list}});
         addExtent(list, "entries", 1);
@@ -284,15 +284,15 @@ KernelArguments KernelArguments::ofBlockMap(ProblemOp problem, const MaskOperand
   return arguments;
 }
 
-KernelArguments KernelArguments::ofTree(ProblemOp problem, StringRef parents, bool teams) {
+KernelArguments KernelArguments::ofTree(ProblemOp problem, StringRef parents, bool cooperative) {
   KernelArguments arguments(problem.getContext());
   SmallVector<MaskOperand> maps = distinctOperands(problem.getMask()); // whose bits the kernel does not need
   llvm::erase_if(maps, [](const MaskOperand &operand) { return !operand.lists; });
   arguments.addPointers(problem, integerArraysOf(problem));
-  arguments.addMade(problem, maps, parents);
+  arguments.addDerivedArrays(problem, maps, parents);
   arguments.addIntegers({{numberingOf(parents), Effect::scratch}});
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
-  if (teams)
+  if (cooperative)
     arguments.addCounter();
   return arguments;
 }
@@ -309,7 +309,7 @@ void KernelArguments::addIntegers(ArrayRef<TensorUse> uses) {
 
 void KernelArguments::addLists(ProblemOp problem, bool ofKeys) {
   const TileLists &lists = tileLists(ofKeys);
-  addIntegers({{lists.list}, {lists.visits}, {lists.taken}});
+  addIntegers({{lists.list}, {lists.positions}, {lists.used}});
 }
 
 void KernelArguments::addSizes(ProblemOp problem, bool keys, bool totalKeys) {

@@ -34,11 +34,12 @@ struct KernelGrid {
   int64_t heads = 1;
   bool keys = false;              ///< tiles are of keys, heads are kv heads
   mlir::IntegerAttr tiles;        ///< CTAs or warps for each sequence; null for grids of tiles
-  mlir::IntegerAttr cluster;      ///< CTAs of a cluster; null except for kernels on rows of ids or of the whole batch
+  mlir::IntegerAttr cluster;      ///< CTAs of a cluster; null except in kernels for rows of ids or for the whole batch
   bool ofIds = false;             ///< one cluster for each row of ids; else a single one
   mlir::DenseI64ArrayAttr longer; ///< lengths beyond which sequences are computed; null: all
   int64_t most = 0;               ///< CTAs that loop over the work; 0: one for each unit of work
-  /// The class of result rows that the kernel writes, of how many.
+  /// `parts` kernels share the result rows by classes, such as those of short and of long sequences. This kernel writes
+  /// class `part`.
   int64_t part = 0, parts = 1;
   /// The same for dq, if it differs.
   std::optional<std::pair<int64_t, int64_t>> partOfDq;
@@ -50,34 +51,35 @@ struct KernelGrid {
 /// Sizes (i32): `batch`; `total_q` (tokens) if q is packed, else `seqlen_q`;
 /// `seqlen_kv` if keys are dense, `total_kv` if they are packed and the mask has arrays for
 /// each of them and heads. Strides in elements (i64): `<tensor>_batch`
-/// (dense only), `<tensor>_row`, `<tensor>_head`; the row stride of lse is 1. Of a
-/// persistent kernel with tiles of `boxes` also `q_map`, `k_map`, `v_map`, the
-/// number of `blocks` (i32) that the grid would have, and the `queue`.
+/// (dense only), `<tensor>_row`, `<tensor>_head`; the row stride of lse is 1. A
+/// persistent kernel, whose tiles are loaded by TMA, also has `q_map`, `k_map`, `v_map`, the number of `blocks` (i32)
+/// that the grid would have, and the `queue`.
 ///
 /// With split-KV, the attention kernel has `partial_o`, `partial_max` and `partial_sum` (pointers to float32 in the
 /// workspace) instead of the problem's results, and the number of `splits` (i32); the combine kernel has these, the
 /// problem's results and q's sizes.
 struct KernelArguments {
-  /// `lists`: with KV-tile lists, and `total_kv` of packed keys. `slots`: with a work-tile list. `whole`: block maps
-  /// that are passed as lists instead of bits.
-  static KernelArguments ofForward(ProblemOp problem, tile::ScheduleInterface schedule, bool boxes, bool lists = false,
-                                   bool slots = false, llvm::ArrayRef<MaskOperand> whole = {});
+  /// `usesTma`: with tensor maps. `hasTileLists`: with KV-tile lists, and `total_kv` of packed keys. `mapsAsLists`:
+  /// block maps that are passed as lists instead of bits.
+  static KernelArguments ofForward(ProblemOp problem, tile::ScheduleInterface schedule, bool usesTma,
+                                   bool hasTileLists = false, bool hasWorkTileList = false,
+                                   llvm::ArrayRef<MaskOperand> mapsAsLists = {});
   static KernelArguments ofCombine(ProblemOp problem);
   /// For kernels that list tiles: all arrays, `results`, the capacity of lists, the sizes of both sides.
   static KernelArguments ofTileLists(ProblemOp problem, llvm::ArrayRef<TensorUse> results,
-                                     llvm::ArrayRef<MaskOperand> whole = {});
+                                     llvm::ArrayRef<MaskOperand> mapsAsLists = {});
   /// For the kernel that computes the bits of a block map: `<offsets>`, `<columns>`, `<columns>_entries`,
   /// `<offsets>_bits`, `<offsets>_bits_rows`, `<offsets>_bits_words`, `batch`, the number of `blocks`. Kernels that
-  /// test blocks have the bits and their extents instead of the lists, or the lists (`wholeMaps`) with
+  /// test blocks have the bits and their extents instead of the lists, or the lists (`mapsReadAsLists`) with
   /// `<offsets>_entries` and `<columns>_entries`.
   static KernelArguments ofBlockMap(ProblemOp problem, const MaskOperand &lists);
-  /// For the kernel that numbers a tree: all arrays, its scratch buffer, the sizes of both sides; `teams`: for
+  /// For the kernel that numbers a tree: all arrays, its scratch buffer, the sizes of both sides; `cooperative`: for
   /// cooperative CTAs, with the `queue`.
-  static KernelArguments ofTree(ProblemOp problem, llvm::StringRef parents, bool teams);
+  static KernelArguments ofTree(ProblemOp problem, llvm::StringRef parents, bool cooperative);
   /// For a backward kernel with these tensors, in the order of `tensorsOf` and `workspaceOf`, with all arrays and the
-  /// sizes of both sides. With `boxes`, read-only tensors are passed as `<tensor>_map` with boxes of `rows(tensor)`
-  /// rows.
-  static KernelArguments ofBackward(BackwardOp backward, llvm::ArrayRef<TensorUse> tensors, bool boxes,
+  /// sizes of both sides. With `usesTma`, read-only tensors are passed as `<tensor>_map` with TMA boxes of
+  /// `rows(tensor)` rows.
+  static KernelArguments ofBackward(BackwardOp backward, llvm::ArrayRef<TensorUse> tensors, bool usesTma,
                                     llvm::function_ref<int64_t(llvm::StringRef)> rows);
   /// For the segments kernel: tensors (int32), `id_rows`, `tokens_q`, `tokens_kv`, with positions `position_rows_q` and
   /// `position_rows_kv`, the `queue`. `problem`: the problem it is expanded for (`expandSegments`), null if its results
@@ -100,9 +102,9 @@ private:
   /// `effect`: the effect on results and buffers; other tensors are read.
   void addPointers(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors,
                    llvm::function_ref<program::Effect(llvm::StringRef)> effect = {});
-  /// Arrays that preceding kernels derive from the mask's, except for `whole` block maps. This kernel itself writes
-  /// those of trees with these parents.
-  void addMade(ProblemOp problem, llvm::ArrayRef<MaskOperand> whole = {}, llvm::StringRef parents = "");
+  /// Arrays that preceding kernels derive from the mask's; the block maps `mapsAsLists` are passed themselves. This
+  /// kernel itself writes the arrays of trees with these parents.
+  void addDerivedArrays(ProblemOp problem, llvm::ArrayRef<MaskOperand> mapsAsLists = {}, llvm::StringRef parents = "");
   void addPartial(program::Effect effect);
   /// Pointers to integers.
   void addIntegers(llvm::ArrayRef<TensorUse> uses);

@@ -47,10 +47,10 @@ protected:
 
   /// Opens a loop for (i = from; i < end; i += step), in which all code built afterwards is; returns i.
   Index enterLoop(llvm::StringRef name, Index from, Index end, Index step) {
-    auto turns = mlir::scf::ForOp::create(b, loc, math.value(from), math.value(end), math.value(step));
-    turns.getInductionVar().setLoc(mlir::NameLoc::get(b.getStringAttr(name), loc));
-    b.setInsertionPointToStart(turns.getBody());
-    return mlir::Value(turns.getInductionVar());
+    auto forLoop = mlir::scf::ForOp::create(b, loc, math.value(from), math.value(end), math.value(step));
+    forLoop.getInductionVar().setLoc(mlir::NameLoc::get(b.getStringAttr(name), loc));
+    b.setInsertionPointToStart(forLoop.getBody());
+    return mlir::Value(forLoop.getInductionVar());
   }
   /// A loop around what `body` emits.
   void loop(llvm::StringRef name, Index from, Index end, Index step, llvm::function_ref<void(Index)> body) {
@@ -76,11 +76,11 @@ protected:
   ProblemBody(ProblemOp problem, tile::KernelOp kernel) : KernelBody(kernel), problem(problem) {}
 
   LayoutAttr layoutOf(bool keys) { return keys ? problem.getKLayout() : problem.getQLayout(); }
-  /// The offsets of sequences of a packed side.
+  /// The offsets of packed sequences of queries or keys.
   mlir::Value startsOf(bool keys) {
     return args[std::string(layoutOf(keys).getPadded() ? "padded_offsets_" : "cu_seqlens_") + (keys ? "kv" : "q")];
   }
-  /// Tokens of a packed side, or the length of a dense side.
+  /// The number of tokens of queries or keys if these are packed, else the length of a sequence.
   Index extentOf(bool keys) {
     if (layoutOf(keys).isPacked())
       return arg(keys ? "total_kv" : "total_q");
@@ -91,7 +91,7 @@ protected:
     return layoutOf(keys).isPacked() ? workTileCount(extentOf(keys), rows) : math.ceilDiv(extentOf(keys), rows);
   }
   /// Work tiles of `rows` rows in the grid of a packed problem (tilesOfRows).
-  Index slots(int64_t rows) { return workTileCount(arg("total_q"), rows); }
+  Index workTileCount(int64_t rows) { return workTileCount(arg("total_q"), rows); }
   Index workTileCount(Index total, int64_t rows) {
     return math.add(math.add(math.floorDiv(total, rows), arg("batch")), 2);
   }
@@ -115,7 +115,7 @@ protected:
     return tile::AdvanceOp::create(b, named, args[tensor], offset);
   }
 
-  /// The same for lse or its gradient.
+  /// The pointer to row `row` of a head in lse or its gradient.
   mlir::Value statisticPointer(llvm::StringRef tensor, Index row, Index batch, Index head) {
     mlir::Value offset = add(mul(wide(head), args[(tensor + "_head").str()]), wide(row));
     if (mlir::Value stride = args.lookup((tensor + "_batch").str()))
@@ -128,12 +128,12 @@ protected:
   /// each head.
   Index rowsInAll() { return problem.getQLayout().isPacked() ? arg("total_q") : times(arg("batch"), arg("seqlen_q")); }
 
-  /// The index of a row (of the sequence, or of all tokens if packed) among these.
+  /// The index of a row (of the sequence, or of all tokens if packed) among the rows of all sequences.
   Index rowInAll(Index row, Index batch) {
     return problem.getQLayout().isPacked() ? row : math.add(times(batch, arg("seqlen_q")), row);
   }
 
-  /// The same row of a split's results: a contiguous [splits, heads, rows, width].
+  /// The pointer to a row in the results of a split, a contiguous [splits, heads, rows, width].
   mlir::Value partialPointer(llvm::StringRef tensor, int64_t width, Index split, Index row, Index batch, Index head) {
     mlir::Value heads = add(mul(wide(split), wide(int64_t(problem.getHeads()))), wide(head));
     mlir::Value offset = add(mul(heads, wide(rowsInAll())), wide(rowInAll(row, batch)));

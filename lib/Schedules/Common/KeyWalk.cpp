@@ -10,8 +10,8 @@ bool attn::mayListTiles(ProblemOp problem) {
 }
 
 bool attn::hasTileLists(ProblemOp problem, tile::ScheduleInterface schedule) {
-  return !llvm::isa<tile::SimtRowsAttr, tile::SplitKvAttr>(schedule) && schedule.getQueries() % 16 == 0 &&
-         mayListTiles(problem);
+  return schedule.getUnit() != tile::WorkUnit::warp_per_sequence && !schedule.splitsKv() &&
+         schedule.getQueries() % 16 == 0 && mayListTiles(problem);
 }
 
 KeyWalk::KeyWalk(MaskInterface mask, MaskScope scope) : mask(mask), scope(scope) {
@@ -150,7 +150,7 @@ llvm::SmallVector<KeyRun> KeyWalk::queryRuns(IndexMath &math, Interval keys, int
 }
 
 llvm::SmallVector<KeyRun> KeyWalk::runsOf(IndexMath &math, const TileRanges &ranges, int64_t tile, const Tests &last,
-                                          std::optional<Index> whole) {
+                                          std::optional<Index> openEnd) {
   const Tests every = numbers(/*withLower=*/true);
 
   // Each run has at most one segment of full tiles: the interval of `all` at the same position, counted from the end.
@@ -163,8 +163,8 @@ llvm::SmallVector<KeyRun> KeyWalk::runsOf(IndexMath &math, const TileRanges &ran
     Index begin = math.floorDiv(some.lo, tile), end = math.ceilDiv(some.hi, tile);
     if (!runs.empty())
       begin = math.max(begin, cursor);
-    Cond live = some.lo.is(0) ? Cond::of(true) : math.lt(some.lo, some.hi);
-    end = math.select(live, end, begin); // an empty interval visits no tile
+    Cond isNonEmpty = some.lo.is(0) ? Cond::of(true) : math.lt(some.lo, some.hi);
+    end = math.select(isNonEmpty, end, begin); // an empty interval visits no tile
     if (!runs.empty())
       end = math.max(begin, end);
     begin = math.named(begin, "begin");
@@ -181,7 +181,7 @@ llvm::SmallVector<KeyRun> KeyWalk::runsOf(IndexMath &math, const TileRanges &ran
     bool hasFull = i >= skipped && !ranges.all.empty();
     if (hasFull) {
       const Interval &all = ranges.all[ranges.all.size() - (ranges.some.size() - i)];
-      bool open = whole && all.hi == *whole && some.hi == *whole;
+      bool open = openEnd && all.hi == *openEnd && some.hi == *openEnd;
       Index from = math.ceilDiv(all.lo, tile), to = open ? end : math.floorDiv(all.hi, tile);
       if (!(from == begin))
         from = math.min(math.max(from, begin), end);
@@ -195,7 +195,7 @@ llvm::SmallVector<KeyRun> KeyWalk::runsOf(IndexMath &math, const TileRanges &ran
       continue;
     // NOTE: empty intervals may be anywhere, so they do not move the cursor.
     if (i + 1 < ranges.some.size())
-      cursor = math.select(live, end, cursor);
+      cursor = math.select(isNonEmpty, end, cursor);
     runs.push_back(std::move(run));
   }
   return runs;

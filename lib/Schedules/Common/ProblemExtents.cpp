@@ -7,8 +7,6 @@ using namespace attn;
 using rt::Extent;
 using Axis = ProblemTensor::Axis;
 
-static Extent sizeNamed(llvm::StringRef name) { return Extent::symbol(std::string_view(name)); }
-
 Extent ProblemExtents::rows(bool keys) const {
   bool packed = keys ? fixed.packedKv : fixed.packedQ;
   return sizeNamed(keys ? (packed ? "total_kv" : "seqlen_kv") : (packed ? "total_q" : "seqlen_q"));

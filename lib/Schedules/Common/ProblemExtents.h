@@ -11,6 +11,8 @@
 
 namespace attn {
 
+inline rt::Extent sizeNamed(llvm::StringRef name) { return rt::Extent::symbol(std::string_view(name)); }
+
 /// Tiles of `tile` rows in a launch: packed sequences have work tiles, with one for padding before the first sequence
 /// and one after the last.
 rt::Extent tilesOfRows(bool packed, const rt::Extent &batch, const rt::Extent &rows, int64_t tile);

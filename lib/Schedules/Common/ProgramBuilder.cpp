@@ -11,8 +11,6 @@ using namespace attn;
 using namespace attn::program;
 using rt::Extent;
 
-static Extent sizeNamed(StringRef name) { return Extent::symbol(std::string_view(name)); }
-
 ProgramBuilder::ProgramBuilder(Operation *op, StringRef name, StringRef target)
     : b(op), loc(op->getLoc()), isHost(target == "cpu") {
   def = DefOp::create(b, loc, freeSymbol(op->getParentOp(), (name + "_program").str()));
@@ -61,8 +59,8 @@ void ProgramBuilder::addSignature(const rt::Program &signature) {
     addSize(size.name, size.value);
   for (const rt::Program::Tensor &tensor : signature.tensors)
     values[tensor.name] =
-        TensorOp::create(b, loc, ValueType::get(context()), tensor.name, Role(tensor.role), elementOf(tensor.dtype, b),
-                         Lead(tensor.lead), arrayOf(context(), tensor.extents),
+        TensorOp::create(b, loc, ValueType::get(context()), tensor.name, program::Role(tensor.role),
+                         elementOf(tensor.dtype, b), Lead(tensor.lead), arrayOf(context(), tensor.extents),
                          SmallVector<int64_t>(tensor.strided.begin(), tensor.strided.end()));
 }
 
@@ -82,7 +80,7 @@ Value ProgramBuilder::tensor(StringRef name) {
 //===--------------------------------------------------------------------===//
 
 /// The number of CTAs of work in a launch; `most`: CTAs if they loop over the work.
-Extent ProgramBuilder::blocksOf(tile::KernelOp kernel, const KernelGrid &grid, int64_t most) const {
+Extent ProgramBuilder::ctasOf(tile::KernelOp kernel, const KernelGrid &grid, int64_t most) const {
   if (grid.cluster) // one cluster for each row of ids, or one for the whole batch
     return grid.ofIds ? sizeNamed("id_rows") : Extent(1);
   Extent batch = sizeNamed("batch");
@@ -95,18 +93,18 @@ Extent ProgramBuilder::blocksOf(tile::KernelOp kernel, const KernelGrid &grid, i
     // A packed batch of 0 sequences has padding to store, like one of 1.
     Extent units = Extent(grid.heads) * (grid.packed ? max(batch, 1) : batch) * Extent(grid.tiles.getInt());
     tile::ScheduleInterface schedule = kernel.getSchedule();
-    return ceilDiv(units, llvm::isa<tile::SimtRowsAttr>(schedule) ? schedule.getWarps() : 1);
+    return ceilDiv(units, schedule.getUnit() == tile::WorkUnit::warp_per_sequence ? schedule.getWarps() : 1);
   }
   int64_t tile = grid.keys ? kernel.getSchedule().getKvTile() : kernel.getSchedule().getQueries();
-  Extent blocks = Extent(grid.heads) * tilesOfRows(grid.packed, batch, extents.rows(grid.keys), tile);
-  if (llvm::isa<tile::SplitKvAttr>(kernel.getSchedule()))
-    blocks = blocks * sizeNamed("splits");
-  return most ? min(blocks, most) : blocks;
+  Extent ctas = Extent(grid.heads) * tilesOfRows(grid.packed, batch, extents.rows(grid.keys), tile);
+  if (kernel.getSchedule().splitsKv())
+    ctas = ctas * sizeNamed("splits");
+  return most ? min(ctas, most) : ctas;
 }
 
 /// The size `splits` of a launch: fixed by the schedule, or chosen at launch.
 void ProgramBuilder::addSplits(tile::KernelOp kernel, const KernelGrid &grid) {
-  if (int64_t given = llvm::cast<tile::SplitKvAttr>(kernel.getSchedule()).getSplits())
+  if (int64_t given = kernel.getSchedule().getKvSplits().value_or(0))
     return addSize("splits", given);
   int64_t tile = kernel.getSchedule().getQueries();
   Extent batch = sizeNamed("batch");
@@ -114,7 +112,7 @@ void ProgramBuilder::addSplits(tile::KernelOp kernel, const KernelGrid &grid) {
   Extent tiles = Extent(grid.heads) * (grid.packed ? floorDiv(extents.rows(false), tile) + batch
                                                    : batch * ceilDiv(extents.rows(false), tile));
   Extent keys = extents.fixed.packedKv ? floorDiv(extents.rows(true), max(batch, 1)) : extents.rows(true);
-  Extent atOnce = sizeNamed("multiprocessors") * (isHost ? Extent(1) : Extent(kernel.getSchedule().getBlocks()));
+  Extent atOnce = sizeNamed("multiprocessors") * (isHost ? Extent(1) : Extent(kernel.getSchedule().getCtasPerSm()));
   addSize("splits", Extent::of(Extent::Op::Splits, {tiles, keys, atOnce}));
 }
 
@@ -126,7 +124,7 @@ static GridUnit unitOf(const KernelGrid &grid) {
 }
 
 void ProgramBuilder::launch(tile::KernelOp kernel, const KernelArguments &arguments, const KernelGrid &grid) {
-  if (llvm::isa<tile::SplitKvAttr>(kernel.getSchedule()))
+  if (kernel.getSchedule().splitsKv())
     addSplits(kernel, grid);
   SmallVector<Value> tensors;
   SmallVector<Attribute> list;
@@ -141,18 +139,19 @@ void ProgramBuilder::launch(tile::KernelOp kernel, const KernelArguments &argume
     ArgumentAttr launched = argument.launched;
     if (!argument.tensor.empty()) {
       tensors.push_back(tensor(argument.tensor));
-      bool isResult = TensorInfo::of(tensors.back()).role == Role::result;
+      bool isResult = TensorInfo::of(tensors.back()).role == program::Role::result;
       auto [part, parts] = argument.tensor == "dq" && grid.partOfDq ? *grid.partOfDq : std::pair(grid.part, grid.parts);
       if (isResult && launched.getEffect() == Effect::write && parts != 1)
         launched = ArgumentAttr::get(b.getContext(), launched.getKind(), Effect::write, part, parts, false, {}, {});
-      listed |= grid.longer && llvm::any_of(workTileLists(true),
-                                            [&](const WorkTileList &slots) { return argument.tensor == slots.name; });
+      listed |= grid.longer && llvm::any_of(workTileLists(true), [&](const WorkTileList &workTiles) {
+                  return argument.tensor == workTiles.name;
+                });
     }
     list.push_back(launched);
   }
   int64_t most = listed && !kernel.isPersistent() ? ctasOfListedWorkTiles : grid.most;
   LaunchOp::create(b, kernel.getLoc(), kernel.getSymName(), unitOf(grid),
-                   ExtentAttr::get(b.getContext(), blocksOf(kernel, grid, most)), tensors, b.getArrayAttr(list));
+                   ExtentAttr::get(b.getContext(), ctasOf(kernel, grid, most)), tensors, b.getArrayAttr(list));
 }
 
 void ProgramBuilder::finish(Operation *before) {

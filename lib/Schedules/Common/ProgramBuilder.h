@@ -38,7 +38,7 @@ private:
   ProgramBuilder(mlir::Operation *op, llvm::StringRef name, llvm::StringRef target);
   void addSignature(const rt::Program &signature);
   mlir::Value tensor(llvm::StringRef name);
-  rt::Extent blocksOf(tile::KernelOp kernel, const KernelGrid &grid, int64_t most) const;
+  rt::Extent ctasOf(tile::KernelOp kernel, const KernelGrid &grid, int64_t most) const;
   void addSplits(tile::KernelOp kernel, const KernelGrid &grid);
   void addSize(llvm::StringRef name, const rt::Extent &value);
   mlir::MLIRContext *context() const { return loc.getContext(); }

@@ -57,7 +57,7 @@ bool attn::fillsTiles(ProblemOp problem, int64_t least) {
   return rows > 4 || (rows >= least && kvHeadsToPack(problem, rows, keys) * std::max(rows, keys) > 8);
 }
 
-int64_t attn::blocksOf(int64_t warps, int64_t registers, int64_t bytes) {
+int64_t attn::ctasPerMultiprocessor(int64_t warps, int64_t registers, int64_t bytes) {
   int64_t allWarps = 65536 / (32 * registers) / 4 * 4, most = bytes ? 228 * 1024 / (bytes + 1024) : 32;
   return std::clamp<int64_t>(allWarps / warps, 1, std::clamp<int64_t>(most, 1, 32));
 }
@@ -96,30 +96,15 @@ bool attn::mayBeLonger(ProblemOp problem) {
          problem.getKLayout().isPacked() && widthOf(problem) <= widestOfTiles;
 }
 
-mlir::Attribute attn::chooseForShort(ProblemOp problem, const TargetInfo &target, std::string &why) {
-  auto simt = [&](const char *reason) {
-    why = reason;
-    return simtRowsFor(problem, target);
-  };
-  if (widthOf(problem) > widestOfTiles)
-    return simt(""); // keeps the reason why sequences are short
-  if (problem.expectedKeys().value_or(1) > 128)
-    return simt("too many keys for one CTA per sequence");
-  if (!fillsTiles(problem, 3))
-    return simt(fewRows);
-  why = enoughRows;
-  return ctaPerSequenceFor(problem, target);
-}
-
 std::optional<int64_t> attn::tilesOfEachSequence(ProblemOp problem, ScheduleInterface schedule) {
   constexpr int64_t most = 2;
-  if (!problem.getQLayout().isPacked() || !problem.getMaxSeqlenQ() || problem.getTiles() || isPerSequence(schedule) ||
-      llvm::isa<SplitKvAttr>(schedule) || schedule.getPackHeads() != 1 || hasTileLists(problem, schedule))
+  if (!problem.getQLayout().isPacked() || !problem.getMaxSeqlenQ() || problem.getTiles() || schedule.isPerSequence() ||
+      schedule.splitsKv() || schedule.getPackHeads() != 1 || hasTileLists(problem, schedule))
     return std::nullopt;
   int64_t tiles = llvm::divideCeil(std::max<int64_t>(*problem.getMaxSeqlenQ(), 1), schedule.getQueries());
   if (tiles > most)
     return std::nullopt;
-  return llvm::isa<SinglePassAttr>(schedule) ? 1 : tiles;
+  return schedule.hasWholeSequence() ? 1 : tiles;
 }
 
 bool attn::mayHaveSinglePass(ProblemOp problem) {
@@ -173,7 +158,7 @@ std::string attn::describeTiles(ProblemOp problem, ScheduleInterface schedule) {
   std::string text = warpSpecializationOf(schedule) ? "warp-specialized tiles" : "tiles";
   if (problem.getQLayout().isPacked() || problem.getKLayout().isPacked())
     text += tilesOfEachSequence(problem, schedule) ? " of each sequence" : " of packed rows";
-  if (llvm::isa<SplitKvAttr>(schedule))
+  if (schedule.splitsKv())
     text += ", split-KV";
   if (schedule.getPackHeads() > 1)
     text += ", " + std::to_string(schedule.getPackHeads()) + " query heads packed";

@@ -6,7 +6,7 @@
 #define ATTN_LIB_SCHEDULES_COMMON_RULES_H
 
 #include "KernelArguments.h"
-#include "SizeClasses.h"
+#include "LongWorkTiles.h"
 #include "attn/Schedules/Schedule.h"
 
 namespace attn {
@@ -46,7 +46,7 @@ int64_t kvHeadsToPack(ProblemOp problem, int64_t rows, int64_t keys);
 /// more than half full.
 bool fillsTiles(ProblemOp problem, int64_t least);
 /// Co-resident CTAs of a multiprocessor with these warps, registers and bytes of shared memory.
-int64_t blocksOf(int64_t warps, int64_t registers, int64_t bytes);
+int64_t ctasPerMultiprocessor(int64_t warps, int64_t registers, int64_t bytes);
 
 //===----------------------------------------------------------------------===//
 // Short sequences
@@ -54,43 +54,9 @@ int64_t blocksOf(int64_t warps, int64_t registers, int64_t bytes);
 
 /// Are sequences so short, by their maximum or expected lengths, that the kernel is bound by reading them?
 bool areSequencesShort(ProblemOp problem, std::string &why);
-/// Are tiles of a grid that they fill faster even so?
-bool fillTilesOfGrid(ProblemOp problem, const TargetInfo &target, std::string &why);
 /// Do short and long sequences of a batch have separate schedules? Yes if they are expected to be short, but no maximum
 /// guarantees it.
 bool mayBeLonger(ProblemOp problem);
-/// The faster schedule with a CTA or a warp for each sequence, with the reason.
-mlir::Attribute chooseForShort(ProblemOp problem, const TargetInfo &target, std::string &why);
-/// Forward schedules on tiles of a grid.
-mlir::Attribute chooseTiles(ProblemOp problem, const TargetInfo &target);
-
-/// Sizes for one schedule each; they accept every problem that the schedule can compute.
-tile::SimtRowsAttr simtRowsFor(ProblemOp problem, const TargetInfo &target);
-tile::CtaPerSequenceAttr ctaPerSequenceFor(ProblemOp problem, const TargetInfo &target);
-tile::SimtRowsAttr simtRowsFor(BackwardOp backward, const TargetInfo &target);
-/// Null if the tile exceeds shared memory.
-tile::CtaPerSequenceAttr ctaPerSequenceFor(BackwardOp backward, const TargetInfo &target);
-/// `single_pass_backward` or `stationary_q_backward`, for sequences of up to 256 rows and keys; null where other
-/// kernels are faster, or these are not known to fit their registers.
-tile::ScheduleInterface chooseShortOnHopper(BackwardOp backward, const TargetInfo &target);
-/// The backward schedule with a CTA or a warp for each sequence; null if there is none, with the reason.
-tile::ScheduleInterface chooseForShort(BackwardOp backward, const TargetInfo &target, std::string &why);
-/// The kernels of a backward pass on tiles. `index`: which of the alternatives; beyond the end the last.
-struct BackwardChoice {
-  tile::BackwardKernelsAttr kernels;
-  std::string whySeparate; ///< the reason for a dQ kernel of its own; empty without one
-  bool hasFallback = false, isDoubtful = false;
-};
-BackwardChoice chooseBackwardKernels(BackwardOp backward, const TargetInfo &target, int64_t index);
-/// The same with a given schedule of dK and dV.
-BackwardChoice backwardKernelsWith(BackwardOp backward, const TargetInfo &target, tile::ScheduleInterface dkdv);
-
-/// The schedule for all sequences where they are short and none may be longer; null otherwise, with the reason.
-mlir::Attribute chooseShort(ProblemOp problem, const TargetInfo &target, std::string &why);
-/// Common `refusal` of backward schedules with a CTA or a warp for each sequence.
-std::optional<std::string> refusalOfSequences(BackwardOp backward, mlir::Attribute schedule);
-/// The same for schedules with one mask for all rows that share keys.
-std::optional<std::string> refusalOfHeads(BackwardOp backward, mlir::Attribute schedule);
 
 /// The attribute if it is of this kind, or null.
 template <typename ScheduleAttr> mlir::Attribute onlyIf(mlir::Attribute schedule) {
@@ -126,8 +92,8 @@ std::string describeTiles(ProblemOp problem, tile::ScheduleInterface schedule);
 template <typename ScheduleAttr> ScheduleAttr narrower(ScheduleAttr schedule) {
   if (schedule.getSingleLoop() && schedule.getKvTile() <= 16)
     return {};
-  if (schedule.getSingleLoop() && schedule.getBlocks() == 3) // two CTAs have 216 registers a thread instead of 128
-    return schedule.withBlocks(2);
+  if (schedule.getSingleLoop() && schedule.getCtasPerSm() == 3) // two CTAs have 216 registers a thread instead of 128
+    return schedule.withCtasPerSm(2);
   int64_t less = !schedule.getSingleLoop() ? 0 : schedule.getKvTile() >= 64 && schedule.getKvTile() % 32 == 0 ? 32 : 16;
   return schedule.withKvTile(schedule.getKvTile() - less).withSingleLoop(true);
 }

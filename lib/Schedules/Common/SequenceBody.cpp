@@ -24,17 +24,18 @@ Index SequenceBody::listedWorkTile(Index at) {
   return math.named(load(args[findWorkTileList(args)->name], at), "work_tile");
 }
 
-Index SequenceBody::listedBlock(Index listed) {
+Index SequenceBody::listedCta(Index listed) {
   auto kernel = cast<KernelOp>(b.getBlock()->getParentOp());
   if (!kernel.getLonger() || kernel.isPersistent())
     return Value(IndexOp::block(b, loc, math.value(listed)));
   Value first = IndexOp::block(b, loc);
-  Index block = enterLoop("block", first, listed, ctasOfListedWorkTiles);
+  Index cta = enterLoop("block", first, listed, ctasOfListedWorkTiles);
   BarrierOp::create(b, loc, /*warp=*/false); // shared memory is reused from another tile
-  return block;
+  return cta;
 }
 
-void SequenceBody::writeApart(Index rows, llvm::function_ref<void()> padding, llvm::function_ref<void()> computing) {
+void SequenceBody::branchOnPadding(Index rows, llvm::function_ref<void()> padding,
+                                   llvm::function_ref<void()> computing) {
   auto pads = scf::IfOp::create(b, loc, math.value(math.le(rows, 0)));
   auto computes = scf::IfOp::create(b, loc, math.value(math.lt(0, rows)));
   for (auto [branch, write] : {std::pair(pads, padding), std::pair(computes, computing)}) {
@@ -44,12 +45,12 @@ void SequenceBody::writeApart(Index rows, llvm::function_ref<void()> padding, ll
   }
 }
 
-void SequenceBody::sharePadding(StringRef name, Index begin, Index end, int64_t tiles, Index number, int64_t rows,
-                                llvm::function_ref<void(Index, Index)> pad) {
+void SequenceBody::distributePadding(StringRef name, Index begin, Index end, int64_t tiles, Index number, int64_t rows,
+                                     llvm::function_ref<void(Index, Index)> pad) {
   constexpr int64_t enough = 4096; // sequences: with more, the stride might exceed 32 bits
-  Index sharing = math.min(math.max(arg("batch"), 1), enough);
+  Index sharingSequences = math.min(math.max(arg("batch"), 1), enough);
   Index share = math.mul(math.add(math.mul(math.min(batch, enough), tiles), number), rows);
-  Index shares = math.mul(sharing, tiles * rows);
+  Index shares = math.mul(sharingSequences, tiles * rows);
   Index own = math.add(begin, share),
         count = math.named(math.select(math.lt(batch, enough), math.sub(end, own), 0), name);
   loop("i", 0, count, shares, [&](Index i) { pad(math.add(own, i), math.min(math.sub(count, i), rows)); });
@@ -120,10 +121,10 @@ SequenceBody::ListOfRow SequenceBody::listOfRow(const MaskOperand &map, Index ro
 
 Cond SequenceBody::isOnList(const MaskOperand &map, Index column) {
   OpBuilder::InsertionGuard guard(b);
-  if (auto keep =
+  if (auto mask =
           dyn_cast_or_null<ApplyMaskOp>(b.getInsertionBlock()->getParentOp())) { // once for all scores of the tile
-    b.setInsertionPoint(keep);
-    column = math.floorDiv(Index(keep.getK0()), map.lists->kv);
+    b.setInsertionPoint(mask);
+    column = math.floorDiv(Index(mask.getK0()), map.lists->kv);
   }
   ListOfRow list = listOfRow(map, math.floorDiv(firstOfTile, map.lists->q));
   return Cond::of(
@@ -132,13 +133,13 @@ Cond SequenceBody::isOnList(const MaskOperand &map, Index column) {
 }
 
 Value SequenceBody::firstColumn(int64_t keys) {
-  auto keep = dyn_cast_or_null<ApplyMaskOp>(b.getInsertionBlock()->getParentOp());
-  if (!keep || keep.getTransposed() || !keep.getK0().getType().isInteger(32) ||
-      (keep->getParentOfType<KernelOp>().getSchedule().getKvTile() - 1) / keys + 1 > 31)
+  auto mask = dyn_cast_or_null<ApplyMaskOp>(b.getInsertionBlock()->getParentOp());
+  if (!mask || mask.getTransposed() || !mask.getK0().getType().isInteger(32) ||
+      (mask->getParentOfType<KernelOp>().getSchedule().getKvTile() - 1) / keys + 1 > 31)
     return {};
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(keep);
-  return math.value(math.floorDiv(Index(keep.getK0()), keys));
+  b.setInsertionPoint(mask);
+  return math.value(math.floorDiv(Index(mask.getK0()), keys));
 }
 
 Value SequenceBody::startOf(const MaskOperand &array) {
@@ -177,13 +178,13 @@ Value SequenceBody::listRow(bool ofKeys, Index tile, int64_t rows) {
 SequenceBody::ListedWalk SequenceBody::listedWalk(KeyWalk &walk, bool ofKeys, Index tile, int64_t rows) {
   const TileLists &names = tileLists(ofKeys);
   Value list = args[names.list];
-  Value visits = AdvanceOp::create(b, loc, args[names.visits], mul(listRow(ofKeys, tile, rows), wide(int64_t(8))));
-  // A tile without room for its list visits all tiles from its first to its last.
-  Cond whole = math.logicalAnd(math.lt(0, load(visits, 6)), math.lt(0, load(args[names.taken], 2)));
-  tileListsHull = whole;
-  Index fullAt = load(visits, 0), full = math.named(math.select(whole, 0, load(visits, 1)), "full");
-  Index partialAt = math.named(math.select(whole, load(visits, 4), load(visits, 2)), "partial_at");
-  Index end = math.named(math.select(whole, load(visits, 5), load(visits, 3)), "end");
+  Value position = AdvanceOp::create(b, loc, args[names.positions], mul(listRow(ofKeys, tile, rows), wide(int64_t(8))));
+  // A tile without room for its list loops over all tiles from its first to its last.
+  Cond loopsOverHull = math.logicalAnd(math.lt(0, load(position, 6)), math.lt(0, load(args[names.used], 2)));
+  tileListsHull = loopsOverHull;
+  Index fullAt = load(position, 0), full = math.named(math.select(loopsOverHull, 0, load(position, 1)), "full");
+  Index partialAt = math.named(math.select(loopsOverHull, load(position, 4), load(position, 2)), "partial_at");
+  Index end = math.named(math.select(loopsOverHull, load(position, 5), load(position, 3)), "end");
   auto tileAt = [this, list, fullAt, full, partialAt](Index j) {
     return load(list, math.add(math.select(math.lt(j, full), fullAt, partialAt), j));
   };
@@ -199,6 +200,17 @@ void SequenceBody::buildTests(KeyWalk &walk, Region &region, bool transposed) {
   for (Cond cond : walk.tests(math, Index(test.getArgument(transposed)), Index(test.getArgument(!transposed))))
     kept.push_back(math.value(cond));
   YieldOp::create(b, loc, kept);
+}
+
+void SequenceBody::maskScores(KeyWalk &walk, Value scores, Value row0, Value col0, bool transposed,
+                              std::optional<Cond> tested) {
+  auto apply = [&] {
+    buildTests(walk, ApplyMaskOp::create(b, loc, scores, row0, col0, transposed).getBody(), transposed);
+  };
+  if (tested && !tested->isConstant())
+    onlyIf(*tested, apply);
+  else
+    apply();
 }
 
 ScoreScope SequenceBody::scoreScope(const MaskScope &sequence, OpBuilder &once, OpBuilder &inside, Index q, Index k,
@@ -330,6 +342,23 @@ bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool tran
   return sloping;
 }
 
+ProbabilitiesOp SequenceBody::emitProbabilities(const ProbabilityStep &step) {
+  maskScores(step.walk, step.scores, step.row0, step.col0, step.transposed, step.tested);
+  // Packed kv heads have no modifiers, which alone use the column.
+  Value column = isa<PairsType>(step.col0.getType()) ? math.value(0) : step.col0;
+  auto op = ProbabilitiesOp::create(b, loc, step.scores, step.statistics, step.row0, column, /*weighted=*/Value(),
+                                    b.getF64FloatAttr(scaleOfProducts()),
+                                    step.transposed ? b.getUnitAttr() : UnitAttr(), /*within=*/FloatAttr(),
+                                    /*slopes=*/DenseF64ArrayAttr());
+  if (step.separateSlopes)
+    op.setSlopes(ArrayRef<double>{});
+  OpBuilder before(step.loop ? step.loop : op.getOperation());
+  bool packs = isa<PairsType>(step.row0.getType());
+  if (writeModified(op, before, step.transposed, packs, step.wantsSlope, step.hasSmall, step.by))
+    op.getWeightedMutable().assign(step.product(op));
+  return op;
+}
+
 double SequenceBody::scaleOfProducts() {
   double scale = std::abs(problem.scaleOrDefault());
   // Without modifiers, hidden scores of -inf have to stay -inf: a tiny scale, but a normal number, since threads with
@@ -360,8 +389,8 @@ KvLoopOp SequenceBody::createLoop(ArrayRef<KeyRun> runs) {
   return loop;
 }
 
-Value SequenceBody::copyBox(Value place, StringRef tensor, Index row, Index head, Index left,
-                            std::optional<int64_t> boxes) {
+Value SequenceBody::copyTma(Value place, StringRef tensor, Index row, Index head, Index left,
+                            std::optional<int64_t> boxCount) {
   LayoutAttr layout = tensor == "q"   ? problem.getQLayout()
                       : tensor == "k" ? problem.getKLayout()
                       : tensor == "v" ? problem.getVLayout()
@@ -369,5 +398,5 @@ Value SequenceBody::copyBox(Value place, StringRef tensor, Index row, Index head
   bool packed = layout.isPacked();
   return CopyTmaOp::create(b, loc, place, args[(tensor + "_map").str()], math.value(row), math.value(head),
                            packed ? Value() : math.value(batch), packed ? math.value(left) : Value(),
-                           boxes ? b.getI64IntegerAttr(*boxes) : IntegerAttr());
+                           boxCount ? b.getI64IntegerAttr(*boxCount) : IntegerAttr());
 }

@@ -29,19 +29,19 @@ protected:
     copy.setOnce(true);
     return copy.getToken();
   }
-  /// A part of `rows` rows and `cols` columns of a tile, from column `first` on; null: from the first.
-  mlir::Value partOf(mlir::Value tile, int64_t rows, int64_t cols, mlir::Value first) {
+  /// A subtile of `rows` rows and `cols` columns, from column `first` on; null: from the first column.
+  mlir::Value subtileOf(mlir::Value tile, int64_t rows, int64_t cols, mlir::Value first) {
     auto type = mlir::cast<tile::SharedType>(tile.getType());
     auto part = tile::SharedType::get(b.getContext(), rows, cols, type.getElement(), type.getPitch());
     return tile::SubtileOp::create(b, loc, part, tile, first);
   }
 
-  mlir::Value place(const char *name, mlir::Type type) { return tile::AllocOp::create(b, loc, type, name); }
+  mlir::Value alloc(const char *name, mlir::Type type) { return tile::AllocOp::create(b, loc, type, name); }
   /// A tile of operands in shared memory. The pitch is one 16-byte unit more than the columns, an odd number of units,
   /// so eight consecutive rows start in different bank groups. Tiles that TMA fills are swizzled instead.
-  mlir::Value shared(const char *name, int64_t rows, int64_t cols, bool isBox = false) {
-    int64_t pitch = isBox ? tile::SharedType::swizzled : cols + 8;
-    return place(name, tile::SharedType::get(b.getContext(), rows, cols, problem.getDtype(), pitch));
+  mlir::Value shared(const char *name, int64_t rows, int64_t cols, bool usesTma = false) {
+    int64_t pitch = usesTma ? tile::SharedType::swizzled : cols + 8;
+    return alloc(name, tile::SharedType::get(b.getContext(), rows, cols, problem.getDtype(), pitch));
   }
 
   /// Do later rows see more keys than earlier ones?
@@ -53,39 +53,43 @@ protected:
   /// head are contiguous.
   int64_t headsInLines(int64_t heads, LayoutAttr layout);
 
-  /// The order of tiles in the grid. Concurrent CTAs should read the same rows. `Alike`, if all tiles cost the same:
-  /// tiles of a head (or of heads that share cache lines) are consecutive. `FirstIsLongest`, `LastIsLongest`: the
-  /// longest come first, so that no CTA is left running alone, in groups of heads that share the L2 cache; packed work
-  /// tiles in order across all heads. `InterleavedHeads`, `InterleavedManyHeads`, for ordered dQ accumulation: several
-  /// heads alternate, more with `InterleavedManyHeads`, where waiting costs more. `LastFirst`: starts with the last
-  /// tile, which caches still hold from the preceding kernel.
-  enum class Order { Alike, FirstIsLongest, LastIsLongest, InterleavedHeads, InterleavedManyHeads, LastFirst };
+  /// The order in which the grid computes tiles. Concurrent CTAs should read the same rows.
+  ///
+  /// - `EqualCost`: all tiles cost the same, and tiles of a head (or of heads that share cache lines) are consecutive.
+  /// - `LptAscending`, `LptDescending`: longest processing time first (LPT), so that no long tile ends alone. The
+  ///   longest tile of a sequence is its first (ascending) or its last one (descending). Tiles are ordered within
+  ///   groups of heads that share the L2 cache; packed work tiles are ordered across all heads.
+  /// - `InterleavedHeads`, `InterleavedManyHeads`: for ordered dQ accumulation, several heads alternate, so that a CTA
+  ///   seldom waits for the preceding KV tile; with `InterleavedManyHeads` more heads, where waiting costs more.
+  /// - `Reversed`: as `EqualCost`, but starts with the last tile, whose rows the preceding kernel left in caches.
+  enum class Order { EqualCost, LptAscending, LptDescending, InterleavedHeads, InterleavedManyHeads, Reversed };
   /// A tile and a head; for dense layouts heads are numbered through all sequences.
-  struct Deal {
+  struct TileAndHead {
     Index tile = 0, head = 0;
   };
-  Deal deal(Index block, Index tiles, int64_t heads, LayoutAttr layout, Order order);
+  /// The tile of a CTA, given its index in the grid, the tiles of a head, and the heads of a sequence.
+  TileAndHead assignTile(Index cta, Index tiles, int64_t heads, LayoutAttr layout, Order order);
 
   /// The number of listed work tiles of `rows` rows, of `total` rows in all; none if the kernel has no work-tile list.
   std::optional<Index> listedWorkTiles(Index total, int64_t rows);
   Index listedWorkTile(Index at);
-  /// This CTA's index among `listed` ones. The launch does not know how few long sequences there are, so CTAs of a
+  /// This CTA's index among `listed` ones. The number of long sequences is not known at launch, so CTAs of a
   /// kernel that is not persistent loop over the list in grid-stride order; code built afterwards is in that loop.
-  Index listedBlock(Index listed);
+  Index listedCta(Index listed);
 
-  /// Emits `computing` for work tiles with rows, and `padding` for those of padding. The padding branch precedes
-  /// instead of being the else branch: otherwise the GPU compiler loses track of uniform values in the loops of
-  /// `computing`.
-  void writeApart(Index rows, llvm::function_ref<void()> padding, llvm::function_ref<void()> computing);
+  /// Emits a branch with `padding` for work tiles without rows, and then one with `computing` for the others. With a
+  /// single branch and an else, ptxas loses track of uniform values in the loops of `computing`.
+  void branchOnPadding(Index rows, llvm::function_ref<void()> padding, llvm::function_ref<void()> computing);
 
-  /// Distributes padding rows [begin, end) of a packed side over the CTAs of a grid with `tiles` tiles of `rows` rows
-  /// for each sequence, this CTA being `number`. Calls `pad` with the first row and the count, at most `rows`.
-  void sharePadding(llvm::StringRef name, Index begin, Index end, int64_t tiles, Index number, int64_t rows,
-                    llvm::function_ref<void(Index, Index)> pad);
+  /// Distributes padding rows [begin, end) of packed queries or keys over the CTAs of a grid with `tiles` tiles of
+  /// `rows` rows for each sequence, this CTA being `number`. Calls `pad` with the first row and the count, at most
+  /// `rows`.
+  void distributePadding(llvm::StringRef name, Index begin, Index end, int64_t tiles, Index number, int64_t rows,
+                         llvm::function_ref<void(Index, Index)> pad);
 
   /// Finds the sequence's first key and its lengths.
   void findLengths();
-  /// Finds everything that masks need of the sequence `batch`.
+  /// Finds the lengths and first rows of the sequence `batch`, which masks need.
   void findSequence();
   /// Finds the run-time arrays that masks read.
   void findArrays();
@@ -98,6 +102,10 @@ protected:
   /// the key.
   void buildTests(KeyWalk &walk, mlir::Region &region, bool transposed = false);
 
+  /// Applies the mask to the scores of a tile: rows from `row0` and columns from `col0` on. `tested`: only if it holds.
+  void maskScores(KeyWalk &walk, mlir::Value scores, mlir::Value row0, mlir::Value col0, bool transposed = false,
+                  std::optional<Cond> tested = std::nullopt);
+
   /// What a modifier may use for the score that `inside` computes.
   ScoreScope scoreScope(const MaskScope &sequence, mlir::OpBuilder &once, mlir::OpBuilder &inside, Index q, Index k,
                         Index from, Index base, mlir::Value ahead);
@@ -107,18 +115,29 @@ protected:
   Score modified(ScoreScope &of, Score score, llvm::ArrayRef<ScoreModifierInterface> modifiers, mlir::Value &slope,
                  const ScoreOperand *by);
 
-  /// Fills the region in which `op` computes scores from products, and sets its scale. `before`: for values that depend
-  /// on no score. `transposed`: columns are queries; `packs`: rows are pairs of a query and a head. Returns whether the
-  /// region yields a slope, if one is wanted; with `by` it always does. `hasSmall`: also fills the region for small
-  /// scores, if there is a formula. Slopes are yielded separately if the op has an attribute for them.
-  bool writeModified(tile::ProbabilitiesOp op, mlir::OpBuilder before, bool transposed, bool packs, bool wantsSlope,
-                     bool hasSmall = false, const ScoreOperand *by = nullptr);
+  /// One step of a backward pass: scores of a tile become probabilities P = exp(S - LSE).
+  struct ProbabilityStep {
+    KeyWalk &walk;
+    mlir::Value scores, statistics;
+    mlir::Value row0, col0;           ///< of the tile; pairs with packed heads
+    bool transposed = false;          ///< rows are keys
+    std::optional<Cond> tested = {};  ///< the mask is applied only if it holds
+    bool wantsSlope = true;           ///< is P times the slope of score modifiers needed, for dS?
+    bool hasSmall = false;            ///< also emit the modifiers' formula for small scores, if there is one
+    bool separateSlopes = false;      ///< store slopes apart from P
+    const ScoreOperand *by = nullptr; ///< slopes are derivatives by entries of this array
+    mlir::Operation *loop = nullptr;  ///< what depends on no score is computed before it
+    llvm::function_ref<mlir::Value(tile::ProbabilitiesOp)>
+        product; ///< where P times slopes is stored, if there are any
+  };
+  /// Emits mask, score modifiers and exponentials of a step. Where the op has `weighted`, that is P times the slopes.
+  tile::ProbabilitiesOp emitProbabilities(const ProbabilityStep &step);
 
   /// The dropout state of this sequence, for the current head or, with packed heads, all; null without dropout.
   mlir::Value findDropoutState(bool packs = false);
   /// Zeroes the elements of dropped scores of the tile at (`row0`, `col0`); nothing without dropout. `scaled`: kept
   /// elements are multiplied by the factor. `marks`: dropped elements become negative instead.
-  void drop(mlir::Value place, mlir::Value row0, mlir::Value col0, mlir::Value draws, bool scaled,
+  void drop(mlir::Value place, mlir::Value row0, mlir::Value col0, mlir::Value dropoutState, bool scaled,
             bool transposed = false, bool marks = false);
   /// Multiplies an accumulator by the dropout factor.
   void scaleKept(mlir::Value acc);
@@ -141,9 +160,9 @@ protected:
   //===------------------------------------------------------------------===//
 
   /// Copies rows of a head from `row` (of the sequence, or of all tokens if packed) on by TMA; rows beyond the `left`
-  /// ones of the sequence become zeros. `boxes`: the number of boxes, if the tile has room for several.
-  mlir::Value copyBox(mlir::Value place, llvm::StringRef tensor, Index row, Index head, Index left,
-                      std::optional<int64_t> boxes = std::nullopt);
+  /// ones of the sequence become zeros. `boxCount`: the number of TMA boxes, if the tile has room for several.
+  mlir::Value copyTma(mlir::Value place, llvm::StringRef tensor, Index row, Index head, Index left,
+                      std::optional<int64_t> boxCount = std::nullopt);
   Index load(mlir::Value array, Index at) {
     return mlir::Value(tile::LoadOp::create(b, loc, array, math.value(at), /*uniform=*/true));
   }
@@ -169,7 +188,7 @@ protected:
                         [&](const MaskOperand &map) { return map.lists && args.contains(map.name); });
   }
 
-  /// The row of `visits` (`tileLists`) of a tile, given its work tile or its index in the sequence.
+  /// The row of `positions` (`tileLists`) of a tile, given its work tile or its index in the sequence.
   mlir::Value listRow(bool ofKeys, Index tile, int64_t rows);
   /// The loop along the list of a tile: its runs, and the tile at index j.
   struct ListedWalk {
@@ -192,8 +211,14 @@ protected:
   std::optional<Dropout> dropout = problem.dropoutInForce();
 
 private:
-  /// Is the block at `column` on the list of the stationary tile's rows? Blocks are whole tiles, so visited tiles are
-  /// listed, except in a hull.
+  /// Fills the region in which `op` computes scores from products, and sets its scale. `before`: for values that depend
+  /// on no score. `transposed`: columns are queries; `packs`: rows are pairs of a query and a head. Returns whether the
+  /// region yields a slope, if one is wanted; with `by` it always does. `hasSmall`: also fills the region for small
+  /// scores, if there is a formula. Slopes are yielded separately if the op has an attribute for them.
+  bool writeModified(tile::ProbabilitiesOp op, mlir::OpBuilder before, bool transposed, bool packs, bool wantsSlope,
+                     bool hasSmall, const ScoreOperand *by);
+  /// Is the block at `column` on the list of the stationary tile's rows? Blocks are whole tiles, so each
+  /// visited tile is listed, unless the loop runs over all tiles from the first listed one to the last.
   Cond isOnList(const MaskOperand &map, Index column);
   /// The entry of a modifier's array for the score of q and k.
   mlir::Value loadEntry(const ScoreOperand &operand, mlir::OpBuilder &at, const MaskScope &sequence, Index q, Index k,

@@ -20,37 +20,38 @@ int64_t SequenceBody::headsInLines(int64_t heads, LayoutAttr layout) {
   return row % 256 == 0 ? 1 : std::gcd<int64_t>(heads, row % 128 == 0 ? 2 : 8);
 }
 
-SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, LayoutAttr layout, Order order) {
-  Deal dealt;
+SequenceBody::TileAndHead SequenceBody::assignTile(Index cta, Index tiles, int64_t heads, LayoutAttr layout,
+                                                   Order order) {
+  TileAndHead assigned;
   bool packed = layout.isPacked();
   if ((order == Order::InterleavedHeads || order == Order::InterleavedManyHeads) && !packed) {
     // Heads in a group: enough that the previous tile's addition is over when the next tile reaches the same dQ rows,
     // and few enough that concurrent tiles of a head share data in the L2 cache. More heads where waiting costs more
     // and heads are short; fewer for wide heads.
-    Index together = 16;
+    Index headsPerGroup = 16;
     if (order == Order::InterleavedManyHeads)
-      together = math.named(math.clamp(div(384, tiles), 32, 64), "heads_per_group");
+      headsPerGroup = math.named(math.clamp(div(384, tiles), 32, 64), "heads_per_group");
     else if (problem.getDimQk() > 128)
-      together = math.named(math.clamp(div(128, tiles), 8, 16), "heads_per_group");
-    Index group = div(block, times(together, tiles)), first = math.named(times(group, together), "first_head");
-    Index inGroup = math.sub(block, times(first, tiles));
-    together = math.min(together, math.sub(math.mul(arg("batch"), heads), first));
-    dealt.tile = math.named(div(inGroup, together), "tile");
-    dealt.head = math.add(first, math.sub(inGroup, times(dealt.tile, together)));
-  } else if (packed && order != Order::Alike) {
-    dealt.head = rem(block, heads), dealt.tile = div(block, heads);
+      headsPerGroup = math.named(math.clamp(div(128, tiles), 8, 16), "heads_per_group");
+    Index group = div(cta, times(headsPerGroup, tiles)), first = math.named(times(group, headsPerGroup), "first_head");
+    Index inGroup = math.sub(cta, times(first, tiles));
+    headsPerGroup = math.min(headsPerGroup, math.sub(math.mul(arg("batch"), heads), first));
+    assigned.tile = math.named(div(inGroup, headsPerGroup), "tile");
+    assigned.head = math.add(first, math.sub(inGroup, times(assigned.tile, headsPerGroup)));
+  } else if (packed && order != Order::EqualCost) {
+    assigned.head = rem(cta, heads), assigned.tile = div(cta, heads);
   } else {
-    bool alike = order == Order::Alike || order == Order::LastFirst;
-    int64_t together = alike ? headsInLines(heads, layout) : std::gcd<int64_t>(heads, 8);
-    Index groupTile = together == 1 ? block : math.named(math.floorDiv(block, together), "group_tile");
-    dealt.head = div(groupTile, tiles);
-    if (together != 1)
-      dealt.head = math.add(math.mul(dealt.head, together), rem(block, together));
-    dealt.tile = rem(groupTile, tiles);
-    if (order == Order::LastFirst)
-      dealt.head = math.sub(math.mul(arg("batch"), heads), math.add(dealt.head, 1));
+    bool isEqualCost = order == Order::EqualCost || order == Order::Reversed;
+    int64_t headsPerGroup = isEqualCost ? headsInLines(heads, layout) : std::gcd<int64_t>(heads, 8);
+    Index groupTile = headsPerGroup == 1 ? cta : math.named(math.floorDiv(cta, headsPerGroup), "group_tile");
+    assigned.head = div(groupTile, tiles);
+    if (headsPerGroup != 1)
+      assigned.head = math.add(math.mul(assigned.head, headsPerGroup), rem(cta, headsPerGroup));
+    assigned.tile = rem(groupTile, tiles);
+    if (order == Order::Reversed)
+      assigned.head = math.sub(math.mul(arg("batch"), heads), math.add(assigned.head, 1));
   }
-  if (order == Order::LastIsLongest || order == Order::LastFirst)
-    dealt.tile = math.sub(math.sub(tiles, 1), dealt.tile);
-  return dealt;
+  if (order == Order::LptDescending || order == Order::Reversed)
+    assigned.tile = math.sub(math.sub(tiles, 1), assigned.tile);
+  return assigned;
 }

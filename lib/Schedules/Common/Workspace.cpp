@@ -9,8 +9,6 @@ using T = ProblemTensor;
 using Extents = ProblemExtents;
 using Shape = std::vector<Extent>;
 
-static Extent sizeNamed(llvm::StringRef name) { return Extent::symbol(std::string_view(name)); }
-
 std::string attn::bitsOf(const MaskOperand &lists) { return lists.name + "_bits"; }
 std::string attn::numberingOf(llvm::StringRef parents) { return (parents + "_numbering").str(); }
 std::string attn::partialGradientOf(const ScoreOperand &array) { return "partial_d" + array.name; }
@@ -55,9 +53,9 @@ struct ListBounds {
 };
 } // namespace
 
-/// A tile may list all tiles of the other side, which is too much memory for long sequences. There the capacity is what
-/// the problem states, what block maps may need, or a few entries for each tile. A tile without room is visited without
-/// a list.
+/// A query tile may list all KV tiles (a KV tile all query tiles), which is too much memory for long sequences. Their
+/// capacity is what the problem states, what block maps may need, or a few entries for each tile. A tile without room
+/// is visited without a list.
 static Extent entriesOfLists(const ListBounds &bounds, const Extents &extents) {
   constexpr int64_t each = 10, least = 1 << 15;
   const Extents::ListedTiles &tiles = extents.listed[bounds.ofKeys];
@@ -171,11 +169,11 @@ private:
     if (std::optional<llvm::SmallVector<MaskOperand>> blocks = boundingLists(problem.getMask()))
       bounds.blocks.assign(blocks->begin(), blocks->end());
     addIntegers(names.list, [bounds](const Extents &extents) -> Shape { return {entriesOfLists(bounds, extents)}; });
-    addIntegers(names.visits, [=](const Extents &extents) -> Shape {
+    addIntegers(names.positions, [=](const Extents &extents) -> Shape {
       const Extents::ListedTiles &listed = extents.listed[ofKeys];
       return {heads, extents.tilesOf(ofKeys, ofKeys ? listed.keys : listed.queries), 8};
     });
-    addIntegers(names.taken, [](const Extents &) -> Shape { return {4}; });
+    addIntegers(names.used, [](const Extents &) -> Shape { return {4}; });
   }
 
   /// Rows of all sequences, for each head.
@@ -216,19 +214,19 @@ private:
   }
 
   void addBackward() {
-    if (leavesTilesOut(problem.getMask())) // asked once: it may sample tiles of predicates
+    if (leavesTilesOut(problem.getMask())) // evaluated once: it may sample tiles of predicates
       for (bool ofKeys : {false, true})
         addLists(ofKeys);
     add("row_statistics", T::Float32,
         [](const Extents &extents) -> Shape { return {2, extents.fixed.heads, tiledRows(extents, false)}; });
     add("dq_accumulator", T::Float32, [](const Extents &extents) {
       Shape shape = rowsOfAll(extents);
-      shape.push_back(sumColumns(extents.fixed.dimQk));
+      shape.push_back(accumulatorColumns(extents.fixed.dimQk));
       return shape;
     });
     addIntegers("dq_semaphore", [](const Extents &extents) -> Shape {
       Extent rows = extents.rows(false) * (extents.fixed.packedQ ? Extent(1) : sizeNamed("batch"));
-      return {extents.fixed.heads, ceilDiv(rows, rowsOfOrderCounter) + sizeNamed("batch")};
+      return {extents.fixed.heads, ceilDiv(rows, semaphoreRows) + sizeNamed("batch")};
     });
     for (const ScoreOperand &array : computation.backward.getDifferentiatedArrays())
       addPartialGradient(array);

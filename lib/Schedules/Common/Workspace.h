@@ -26,25 +26,26 @@ mlir::LogicalResult verifyArrayNames(Computation computation);
 /// Query rows of the tiles in which a backward pass numbers row statistics; query tiles of its kernels are these or
 /// halves of them.
 constexpr int64_t statisticsTile = 128;
-/// Rows of the dQ accumulator that have one semaphore of the ordered accumulation: no query tile has fewer.
-constexpr int64_t rowsOfOrderCounter = 64;
-/// Columns of a row of the dQ accumulator.
-inline int64_t sumColumns(int64_t dimQk) { return dimQk <= 32 ? 32 : llvm::alignTo(dimQk, 64); }
+/// Rows of the dQ accumulator that share a semaphore of ordered accumulation: no query tile has fewer rows.
+constexpr int64_t semaphoreRows = 64;
+/// Columns of a float32 accumulator of gradients (the dQ accumulator, fragments of dK and dV) for a head dim.
+inline int64_t accumulatorColumns(int64_t dim) { return dim <= 32 ? 32 : llvm::alignTo(dim, 64); }
 
-/// The buffers of KV-tile lists of one side: least and largest array entries of tiles of the other side (`ranges`), the
-/// lists, the position of each tile's list (`metadata.select_tiles`), and the used length of the lists.
+/// The buffers of the lists of KV tiles, or of query tiles: least and largest array entries of listed tiles (`ranges`),
+/// the lists, the position of each tile's list (`metadata.select_tiles`), and the used length of the lists.
 struct TileLists {
-  const char *ranges, *list, *visits, *taken;
+  const char *ranges, *list, *positions, *used;
 };
 /// Lists of query tiles, or of KV tiles.
 const TileLists &tileLists(bool ofKeys);
 /// Values of `ranges` for each tile, adjacent in memory: the least and largest entry of each array, and for arrays with
-/// a hiding entry, whether none hides. Least and largest of groups of 32 tiles follow those of all tiles.
+/// a hiding entry, whether the tile has no such entry. Least and largest of groups of 32 tiles follow those of all
+/// tiles.
 int64_t valuesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
 /// Values of `ranges` in all for a tile.
 int64_t linesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
 
-/// A work-tile list of one side, for kernels of some sequences: its buffer, and that of its length.
+/// A work-tile list for a kernel that computes some sequences only: its buffer, and the buffer of its length.
 struct WorkTileList {
   const char *name, *count;
   bool keys;

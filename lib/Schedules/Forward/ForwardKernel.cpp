@@ -18,22 +18,23 @@ namespace {
 class ForwardKernel : ForwardBody {
 public:
   ForwardKernel(ProblemOp problem, KernelOp kernel, ScheduleInterface schedule)
-      : ForwardBody(problem, kernel, schedule), boxes(kernel.isPersistent()),
-        lists(kernel.getArg(tileLists(false).list)), ofLong(kernel.getLonger().has_value()),
-        isSplit(isa<SplitKvAttr>(schedule)), singlePass(dyn_cast<SinglePassAttr>(schedule)), tiles(kernel.getTiles()) {}
+      : ForwardBody(problem, kernel, schedule), usesTma(kernel.isPersistent()),
+        hasTileLists(kernel.getArg(tileLists(false).list)), onlyLong(kernel.getLonger().has_value()),
+        isSplit(isa<SplitKvAttr>(schedule)), singlePass(dyn_cast<SinglePassAttr>(schedule)),
+        tilesPerSequence(kernel.getTiles()) {}
 
   void build() {
-    declarePlaces();
+    declareTiles();
     if (!problem.getQLayout().isPacked()) {
       findDenseTile();
       findKeys();
       return attend();
     }
-    if (tiles)
+    if (tilesPerSequence)
       return attendSequence();
     findPackedTile();
     findKeys();
-    writeApart(rows, [&] { storePadding(); }, [&] { attend(); });
+    branchOnPadding(rows, [&] { storePadding(); }, [&] { attend(); });
   }
 
 private:
@@ -41,51 +42,52 @@ private:
   // The work tile
   //===------------------------------------------------------------------===//
 
-  void declarePlaces() {
+  void declareTiles() {
     Type dtype = problem.getDtype();
     int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
     auto frag = [&](const char *name, int64_t cols) {
-      return place(name, FragType::get(b.getContext(), schedule.getQTile(), cols, schedule.getWarps()));
+      return alloc(name, FragType::get(b.getContext(), schedule.getQTile(), cols, schedule.getWarps()));
     };
-    Q = shared("Q", schedule.getQTile(), colsQk, boxes);
-    K = shared("K", keysAtOnce(), colsQk, boxes);
-    V = shared("V", keysAtOnce(), colsV, boxes);
+    Q = shared("Q", schedule.getQTile(), colsQk, usesTma);
+    K = shared("K", keysAtOnce(), colsQk, usesTma);
+    V = shared("V", keysAtOnce(), colsV, usesTma);
     s = frag("s", schedule.getKvTile());
     acc = frag("acc", colsV);
     if (auto tiled = dyn_cast<TiledAttr>(unsplit()); tiled && tiled.getQInRegisters())
-      qOperand = place("q_operand", RegisterOperandType::get(b.getContext(), schedule.getQTile(), colsQk, dtype,
+      qOperand = alloc("q_operand", RegisterOperandType::get(b.getContext(), schedule.getQTile(), colsQk, dtype,
                                                              schedule.getWarps()));
     if (int64_t keys = keysAtOnce(); singlePass) {
       allScores = frag("all_scores", keys);
       probabilities =
-          place("P", RegisterOperandType::get(b.getContext(), schedule.getQTile(), keys, dtype, schedule.getWarps()));
+          alloc("P", RegisterOperandType::get(b.getContext(), schedule.getQTile(), keys, dtype, schedule.getWarps()));
     }
-    row = place("row", SoftmaxStateType::get(b.getContext(), schedule.getQTile(), schedule.getWarps()));
+    row = alloc("row", SoftmaxStateType::get(b.getContext(), schedule.getQTile(), schedule.getWarps()));
   }
 
   /// The index of this CTA's query tile in the grid; `tiles` is the number of tiles needed, if given. The splits of a
   /// tile belong to consecutive CTAs.
   Index findTile(std::optional<Index> tiles = std::nullopt) {
     if (tiles && !isSplit)
-      return listedBlock(*tiles);
+      return listedCta(*tiles);
     Value below;
     if (tiles)
       below = mul(math.value(*tiles), args["splits"]);
-    Index block = Value(IndexOp::block(b, loc, below));
+    Index cta = Value(IndexOp::block(b, loc, below));
     if (!isSplit)
-      return block;
-    split = math.named(rem(block, arg("splits")), "split");
-    return math.named(div(block, arg("splits")), "query_tile");
+      return cta;
+    split = math.named(rem(cta, arg("splits")), "split");
+    return math.named(div(cta, arg("splits")), "query_tile");
   }
 
   void findDenseTile() {
-    Index block = findTile();
+    Index cta = findTile();
     Index seqlen = arg("seqlen_q");
     Index tiles = math.named(math.ceilDiv(seqlen, schedule.getQueries()), "tiles");
     int64_t heads = gridHeads();
-    Deal dealt = deal(block, tiles, heads, problem.getQLayout(), growsWithRows() ? Order::LastIsLongest : Order::Alike);
-    tile = dealt.tile;
-    Index head = math.named(dealt.head, "sequence_head");
+    TileAndHead assigned =
+        assignTile(cta, tiles, heads, problem.getQLayout(), growsWithRows() ? Order::LptDescending : Order::EqualCost);
+    tile = assigned.tile;
+    Index head = math.named(assigned.head, "sequence_head");
     h = math.named(firstHead(rem(head, heads)), "h");
     batch = math.named(div(head, heads), "b");
     q0 = math.named(math.mul(tile, schedule.getQueries()), "q0");
@@ -96,18 +98,18 @@ private:
 
   void findPackedTile() {
     std::optional<Index> listed = listedWorkTiles(arg("total_q"), schedule.getQueries());
-    Index block = findTile(listed ? std::optional(math.mul(*listed, gridHeads())) : std::nullopt);
-    Index slots = listed ? *listed : math.named(this->slots(schedule.getQueries()), "work_tiles"), &slot = tile;
+    Index cta = findTile(listed ? std::optional(math.mul(*listed, gridHeads())) : std::nullopt);
+    Index workTiles = listed ? *listed : math.named(workTileCount(schedule.getQueries()), "work_tiles");
     // `metadata.list_query_tiles` or the caller sorts tiles by cost, `metadata.list_work_tiles` does not.
-    bool sorted = listed && !ofLong;
-    Order order = !growsWithRows() ? Order::Alike : sorted ? Order::FirstIsLongest : Order::LastIsLongest;
-    Deal dealt = deal(block, slots, gridHeads(), problem.getQLayout(), order);
-    h = math.named(firstHead(dealt.head), "h");
-    slot = dealt.tile;
+    bool sorted = listed && !onlyLong;
+    Order order = !growsWithRows() ? Order::EqualCost : sorted ? Order::LptAscending : Order::LptDescending;
+    TileAndHead assigned = assignTile(cta, workTiles, gridHeads(), problem.getQLayout(), order);
+    h = math.named(firstHead(assigned.head), "h");
+    tile = assigned.tile;
     if (listed)
-      slot = listedWorkTile(slot);
+      tile = listedWorkTile(tile);
     Value offsets = startsOf(/*keys=*/false);
-    auto find = FindSequenceOp::create(b, loc, math.value(slot), args["cu_seqlens_q"], offsets, args["batch"],
+    auto find = FindSequenceOp::create(b, loc, math.value(tile), args["cu_seqlens_q"], offsets, args["batch"],
                                        args["total_q"], schedule.getQueries());
     batch = find.getB();
     q0 = find.getQ0();
@@ -117,10 +119,10 @@ private:
     first = math.named(math.add(firstQuery, q0), "row0");
   }
 
-  /// Attends this CTA's tiles of its sequence: one, if the sequence is within max_seqlen.
+  /// Computes this CTA's query tiles of its sequence: one tile, if the sequence is within max_seqlen.
   void attendSequence() {
-    Index block = Value(IndexOp::block(b, loc)), number = *tiles == 1 ? Index(0) : rem(block, *tiles),
-          group = div(block, *tiles);
+    Index cta = Value(IndexOp::block(b, loc)), number = *tilesPerSequence == 1 ? Index(0) : rem(cta, *tilesPerSequence),
+          group = div(cta, *tilesPerSequence);
     h = math.named(firstHead(rem(group, gridHeads())), "h");
     batch = math.named(div(group, gridHeads()), "b");
     bool padded = problem.getQLayout().getPadded();
@@ -131,10 +133,11 @@ private:
     findKeys();
 
     auto pad = [&](StringRef left, Index begin, Index end) {
-      sharePadding(left, begin, end, *tiles, number, schedule.getQueries(), [&](Index row, Index count) {
-        first = row, writeRows = count;
-        storePadding();
-      });
+      distributePadding(left, begin, end, *tilesPerSequence, number, schedule.getQueries(),
+                        [&](Index row, Index count) {
+                          first = row, writeRows = count;
+                          storePadding();
+                        });
     };
     if (padded)
       pad("before", 0, load(starts, 0));
@@ -142,14 +145,14 @@ private:
 
     Index extent = padded ? math.sub(behind, firstQuery) : lenQ;
     auto attendTiles = [&](Keys keys) {
-      q0 = enterLoop("q0", math.mul(number, schedule.getQueries()), extent, *tiles * schedule.getQueries());
-      if (!boxes)
+      q0 = enterLoop("q0", math.mul(number, schedule.getQueries()), extent, *tilesPerSequence * schedule.getQueries());
+      if (!usesTma)
         BarrierOp::create(b, loc, /*warp=*/false); // shared memory is reused from another tile
       first = math.named(math.add(firstQuery, q0), "row0");
       writeRows = math.named(math.min(math.sub(extent, q0), schedule.getQueries()), "write_rows");
       rows = padded ? math.named(math.clamp(math.sub(lenQ, q0), 0, schedule.getQueries()), "rows") : writeRows;
       if (padded)
-        writeApart(rows, [&] { storePadding(); }, [&] { attend(keys); });
+        branchOnPadding(rows, [&] { storePadding(); }, [&] { attend(keys); });
       else
         attend(keys);
     };
@@ -159,7 +162,7 @@ private:
       return attendTiles(Keys::Either);
     ifSinglePass(
         [&] {
-          loadAllTiles(K, "k"); // V is reloaded for each tile: waiting for it here would delay the first queries
+          loadAllTiles(K, "k"); // V is reloaded for each query tile: a wait before the loop would delay the first tile
           attendTiles(Keys::SinglePass);
         },
         [&] { attendTiles(Keys::Streamed); });
@@ -169,8 +172,8 @@ private:
   // The computation
   //===------------------------------------------------------------------===//
 
-  /// How a query tile gets its keys: streamed tile by tile; in a single pass, with K loaded already; or either, by the
-  /// number of keys.
+  /// How a query tile gets its keys: streamed tile by tile; in a single pass, with K loaded already; or one of both, by
+  /// the number of keys.
   enum class Keys { Streamed, SinglePass, Either };
 
   void attend(Keys mode = Keys::Streamed) {
@@ -178,7 +181,7 @@ private:
     findArrays();
     KeyWalk walk(problem.getMask(), scope);
 
-    // Built before the loops: behind them, the compiler would duplicate this code for each loop.
+    // Built before the loops: after them, the compiler would duplicate this code for each loop.
     origin = perRow(math.value(q0), math.value(h), "at");
     dropoutState = findDropoutState(schedule.getPackHeads() != 1);
     Value queryRows, queryStride, keys, values;
@@ -191,31 +194,32 @@ private:
     // Recompute rows with large scores, which are rare without modifiers. (A scale above 1 can take finite products to
     // infinity, so that a row seems to have no key. Twelve warps lack registers for recomputation that the mask does
     // not need: 0.92 of the speed at head dim 64.)
-    repairsLarge = boxes && mode == Keys::Streamed && problem.getModifiers().empty() &&
-                   scaleOfProducts() * std::log2(std::exp(1.0)) <= 1 && (walk.hidesKeys() || schedule.getWarps() <= 8);
-    bool repairs = boxes && (walk.hidesKeys() || repairsLarge);
-    if (!boxes || walk.hidesKeys())
+    recomputesLarge = usesTma && mode == Keys::Streamed && problem.getModifiers().empty() &&
+                      scaleOfProducts() * std::log2(std::exp(1.0)) <= 1 &&
+                      (walk.hidesKeys() || schedule.getWarps() <= 8);
+    bool recomputes = usesTma && (walk.hidesKeys() || recomputesLarge);
+    if (!usesTma || walk.hidesKeys())
       findRows();
     Value rowsInTile = rowsOf(rows);
     Value copied =
-        boxes ? copyBox(Q, "q", first, h, rows)
-              : CopyAsyncOp::create(b, loc, Q, queryRows, queryStride, rowsInTile, problem.getDimQk(), Value());
+        usesTma ? copyTma(Q, "q", first, h, rows)
+                : CopyAsyncOp::create(b, loc, Q, queryRows, queryStride, rowsInTile, problem.getDimQk(), Value());
     ClearOp::create(b, loc, acc);
     ClearOp::create(b, loc, row);
     WaitOp::create(b, loc, copied);
-    if (problem.scaleOrDefault() < 0 && !boxes)
+    if (problem.scaleOrDefault() < 0 && !usesTma)
       ScaleOp::create(b, loc, Q, /*factor=*/llvm::APFloat(-1.0));
     if (qOperand)
       LoadOperandOp::create(b, loc, qOperand, Q);
 
     Interval queries = {q0, math.add(q0, rows)};
     std::optional<ListedWalk> listed;
-    if (lists)
+    if (hasTileLists)
       listed = listedWalk(walk, /*ofKeys=*/false, tile, schedule.getQueries());
     SmallVector<KeyRun> runs = listed ? listed->runs : walk.runs(math, queries, schedule.getKvTile());
     Interval visited = {0, scope.lenK};
     if (isSplit) {
-      takeSplit(runs);
+      restrictToSplit(runs);
       visited = hullOf(math, runs);
       visited = {math.mul(visited.lo, schedule.getKvTile()),
                  math.min(math.mul(visited.hi, schedule.getKvTile()), scope.lenK)};
@@ -225,17 +229,17 @@ private:
       buildLoop(walk, runs, listed, keys, values);
       break;
     case Keys::SinglePass:
-      attendSinglePass(walk, /*there=*/true);
+      attendSinglePass(walk, /*isKLoaded=*/true);
       break;
     case Keys::Either:
-      ifSinglePass([&] { attendSinglePass(walk, /*there=*/false); },
+      ifSinglePass([&] { attendSinglePass(walk, /*isKLoaded=*/false); },
                    [&] { buildLoop(walk, runs, listed, keys, values); });
     }
 
     // With split-KV, the first split adds the sink.
     findSink(isSplit ? std::optional(math.eq(split, 0)) : std::nullopt);
     addSink(acc, row);
-    NormalizeOp::create(b, loc, acc, row, /*repaired=*/repairsLarge);
+    NormalizeOp::create(b, loc, acc, row, /*rows_recomputed=*/recomputesLarge);
     scaleKept(acc);
     auto [dst, dstStride, lse, lseStride, sum] = results();
     // The LSE of padding determines what the combine kernel stores there.
@@ -243,32 +247,32 @@ private:
     StoreOp::create(b, loc, dst, dstStride, acc, rowsInTile, rowsOf(written), problem.getDimV());
     if (lse)
       StoreLseOp::create(b, loc, lse, sum, lseStride, row, rowsInTile, rowsOf(writeRows));
-    if (repairs) {
-      // With block maps, recomputation goes along the listed tiles instead of testing each key against the lists.
-      // (Otherwise registers are worth more.)
-      bool along = listed && hasListsOfMaps();
+    if (recomputes) {
+      // With block maps, recomputation visits the listed tiles only, instead of testing each key against the lists.
+      // (With other masks this would take registers for little gain.)
+      bool followsList = listed && hasListsOfMaps();
       if (!queryRows) // not earlier: they would occupy registers during the loop
         findRows();
       Value firstKey = isSplit ? math.value(visited.lo) : Value();
-      auto repair = RecomputeRowsOp::create(
+      auto recompute = RecomputeRowsOp::create(
           b, loc, acc, origin, rowsInTile, firstKey, math.value(visited.hi), queryRows, queryStride, keys,
           args["k_row"], values, args["v_row"], dst, dstStride, lse, lseStride, sum, dropoutState,
-          along ? math.value(listed->runs.front().bounds.back()) : Value(), problem.getDimQkAttr(),
+          followsList ? math.value(listed->runs.front().bounds.back()) : Value(), problem.getDimQkAttr(),
           problem.getDimVAttr(), b.getF64FloatAttr(std::copysign(scaleOfProducts(), problem.scaleOrDefault())),
           dropout ? b.getI64IntegerAttr(dropout->below) : IntegerAttr(),
           dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(),
-          along ? b.getI64IntegerAttr(schedule.getKvTile()) : IntegerAttr());
-      buildTests(walk, repair.getBody());
-      if (along) {
+          followsList ? b.getI64IntegerAttr(schedule.getKvTile()) : IntegerAttr());
+      buildTests(walk, recompute.getBody());
+      if (followsList) {
         OpBuilder::InsertionGuard guard(b);
-        Block &block = repair.getAlong().emplaceBlock();
+        Block &block = recompute.getAlong().emplaceBlock();
         b.setInsertionPointToStart(&block);
         YieldOp::create(b, loc, math.value(listed->tileAt(Index(block.addArgument(b.getI32Type(), loc)))));
       }
       if (auto modifiers = problem.getModifiers(); !modifiers.empty()) {
-        OpBuilder before(repair);
-        repair.setScale(
-            APFloat(writeScore(repair.getModify(), before, scaleOfProducts(), [&](ScoreScope &scope, Score score) {
+        OpBuilder before(recompute);
+        recompute.setScale(
+            APFloat(writeScore(recompute.getModify(), before, scaleOfProducts(), [&](ScoreScope &scope, Score score) {
               if (problem.scaleOrDefault() < 0)
                 score.value = scope.each.neg(score.value);
               score.value = productOf(scope.each, score.value);
@@ -278,16 +282,16 @@ private:
             })));
       }
       if (problem.getSinkAttr())
-        writeSink(repair.getSink());
+        writeSink(recompute.getSink());
     }
   }
 
-  /// Restricts the runs to this CTA's split: numbers of tiles differ by one at most.
-  void takeSplit(MutableArrayRef<KeyRun> runs) {
+  /// Restricts the runs to this CTA's split. Splits differ by one KV tile at most.
+  void restrictToSplit(MutableArrayRef<KeyRun> runs) {
     Index count = countTiles(math, runs), splits = arg("splits");
-    Index share = div(count, splits), longer = rem(count, splits);
+    Index equalShare = div(count, splits), longer = rem(count, splits);
     auto firstOf = [&](Index part) {
-      Index equal = times(part, share);
+      Index equal = times(part, equalShare);
       return math.add(equal, math.min(part, longer));
     };
     cutTiles(math, runs, firstOf(split), firstOf(math.add(split, 1)));
@@ -315,8 +319,8 @@ private:
   }
 
   /// With modifiers whose scores are largest near the last key of a row, the loop runs backward.
-  bool walksBackward() {
-    return !lists && llvm::any_of(problem.getModifiers(), [&](ScoreModifierInterface modifier) {
+  bool loopsBackward() {
+    return !hasTileLists && llvm::any_of(problem.getModifiers(), [&](ScoreModifierInterface modifier) {
       std::optional<Diagonal> peak = modifier.peak();
       return peak && reachOf(problem.getMask(), *peak).value_or(1) <= 0;
     });
@@ -336,7 +340,7 @@ private:
 
   void buildLoop(KeyWalk &walk, ArrayRef<KeyRun> forward, const std::optional<ListedWalk> &listed, Value keys,
                  Value values) {
-    bool backward = walksBackward();
+    bool backward = loopsBackward();
     SmallVector<KeyRun> runs = backward ? reversed(math, forward) : SmallVector<KeyRun>(forward);
     KvLoopOp loop = createLoop(runs);
     if (!loop)
@@ -353,8 +357,8 @@ private:
     Index k0 = math.named(math.mul(keyTile, schedule.getKvTile()), "k0");
     auto copy = [&](Value place, StringRef tensor, Value base, int64_t dim) -> Value {
       Index left = math.sub(scope.lenK, k0);
-      if (boxes)
-        return copyBox(place, tensor, math.add(firstKey, k0), kvHead, left,
+      if (usesTma)
+        return copyTma(place, tensor, math.add(firstKey, k0), kvHead, left,
                        singlePass ? std::optional<int64_t>(1) : std::nullopt);
       Value stride = args[(tensor + "_row").str()];
       Value src = AdvanceOp::create(b, loc, base, mul(wide(k0), stride));
@@ -363,25 +367,23 @@ private:
     auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
 
     wait(copy(K, "k", keys, problem.getDimQk()));
-    bool negated = boxes && problem.scaleOrDefault() < 0;
-    wait(MmaAbtOp::create(b, loc, s, qOperand ? qOperand : Q, K, negated, /*recomputed=*/false).getToken());
-    double scale = modifyScores(loop, k0);
-    auto mask = ApplyMaskOp::create(b, loc, s, origin, math.value(k0));
-    bool rising = !backward &&
+    Step step = {.walk = walk, .q = qOperand ? qOperand : Q, .k = K, .scores = s, .row = row, .acc = acc, .k0 = k0};
+    step.negated = usesTma && problem.scaleOrDefault() < 0;
+    step.rising = !backward &&
                   llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface modifier) { return modifier.peak(); });
-    OnlineSoftmaxOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), rising ? b.getUnitAttr() : UnitAttr(),
-                            repairsLarge ? b.getUnitAttr() : UnitAttr());
-    drop(s, origin, math.value(k0), dropoutState, /*scaled=*/false);
+    step.recomputed = recomputesLarge;
+    step.loop = loop;
+    emitProbabilities(step);
+    dropProbabilities(step);
     wait(copy(V, "v", values, problem.getDimV()));
-    wait(MmaAbOp::create(b, loc, acc, s, V, /*guarded=*/!boxes, Value()).getToken());
+    accumulateValues(acc, s, V, /*guarded=*/!usesTma);
     YieldOp::create(b, loc, ValueRange());
-    buildTests(walk, mask.getBody());
   }
 
   int64_t keysAtOnce() { return schedule.getKvTile() * (singlePass ? int64_t(singlePass.getKvTiles()) : 1); }
   ScheduleInterface unsplit() { return isSplit ? cast<SplitKvAttr>(schedule).getOf() : schedule; }
   /// Do several query tiles of a CTA read the same keys?
-  bool sharesSinglePass() { return int64_t(*problem.getMaxSeqlenQ()) > schedule.getQueries() * *tiles; }
+  bool sharesSinglePass() { return int64_t(*problem.getMaxSeqlenQ()) > schedule.getQueries() * *tilesPerSequence; }
 
   /// Branches on whether the sequence has more than one KV tile but not more than a single pass has keys.
   void ifSinglePass(function_ref<void()> singlePass, function_ref<void()> stream) {
@@ -395,31 +397,22 @@ private:
   }
 
   void loadAllTiles(Value place, StringRef tensor) {
-    WaitOp::create(b, loc, copyBox(place, tensor, firstKey, kvHead, scope.lenK, singlePass.getKvTiles()));
+    WaitOp::create(b, loc, copyTma(place, tensor, firstKey, kvHead, scope.lenK, singlePass.getKvTiles()));
   }
 
-  /// Single pass over all keys: scores, one softmax, product with V. `there`: K is loaded already.
-  void attendSinglePass(KeyWalk &walk, bool there) {
-    int64_t keys = keysAtOnce();
-    auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
-    if (!there)
+  /// A single pass over all keys: scores, one softmax, product with V.
+  void attendSinglePass(KeyWalk &walk, bool isKLoaded) {
+    if (!isKLoaded)
       loadAllTiles(K, "k");
-    wait(MmaAbtOp::create(b, loc, allScores, qOperand ? qOperand : Q, K, /*negated=*/problem.scaleOrDefault() < 0,
-                          /*recomputed=*/false)
-             .getToken());
-    auto test = [&] {
-      auto mask = ApplyMaskOp::create(b, loc, allScores, origin, math.value(0));
-      buildTests(walk, mask.getBody());
-    };
-    if (walk.hidesKeys()) // otherwise only keys beyond the last
-      test();
-    else
-      onlyIf(math.lt(scope.lenK, keys), test);
-    OnlineSoftmaxOp::create(b, loc, allScores, row, b.getF64FloatAttr(scaleOfProducts()), /*repaired=*/UnitAttr());
+    Step step = {.walk = walk, .q = qOperand ? qOperand : Q, .k = K, .scores = allScores, .row = row};
+    step.negated = problem.scaleOrDefault() < 0;
+    if (!walk.hidesKeys()) // then the mask hides only keys beyond the sequence's last
+      step.tested = math.lt(scope.lenK, keysAtOnce());
+    emitProbabilities(step);
     ConvertOp::create(b, loc, probabilities, allScores);
     ClearOp::create(b, loc, acc);
     loadAllTiles(V, "v");
-    wait(MmaAbOp::create(b, loc, acc, probabilities, V, /*guarded=*/false, Value()).getToken());
+    accumulateValues(acc, probabilities, V, /*guarded=*/false);
   }
 
   void storePadding() {
@@ -430,13 +423,13 @@ private:
       StorePaddingOp::create(b, loc, lse, lseStride ? lseStride : wide(int64_t(1)), rowsOf(writeRows), 1);
   }
 
-  bool boxes;                   ///< tiles are copied by TMA
-  bool repairsLarge = false;    ///< rows with large scores are recomputed after the loop
-  bool lists;                   ///< KV-tile lists exist
-  bool ofLong;                  ///< long sequences only, with work-tile lists
-  bool isSplit;                 ///< split-KV
-  SinglePassAttr singlePass;    ///< null: the softmax is online for all sequences
-  std::optional<int64_t> tiles; ///< query tiles of each sequence; none: packed grid of work tiles
+  bool usesTma;                            ///< tiles are copied by TMA
+  bool recomputesLarge = false;            ///< rows with large scores are recomputed after the loop
+  bool hasTileLists;                       ///< KV-tile lists exist
+  bool onlyLong;                           ///< computes long sequences only, from a work-tile list
+  bool isSplit;                            ///< split-KV
+  SinglePassAttr singlePass;               ///< null: the softmax is online for all sequences
+  std::optional<int64_t> tilesPerSequence; ///< query tiles of each sequence; none with a grid of work tiles
   Value Q, K, V, acc, row, qOperand;
   Value allScores, probabilities; ///< of a single pass
   Index tile = 0;                 ///< query tile: its work tile, or its index in the sequence

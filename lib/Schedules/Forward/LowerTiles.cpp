@@ -15,15 +15,15 @@ using namespace attn::tile;
 KernelOp attn::lowerTiles(ProblemOp problem, ScheduleInterface schedule, Lowering &lowering) {
   const TargetInfo &target = lowering.target;
   mlir::OpBuilder b(problem);
-  bool lists = hasTileLists(problem, schedule);
-  llvm::SmallVector<MaskOperand> whole;
+  bool listsTiles = hasTileLists(problem, schedule);
+  llvm::SmallVector<MaskOperand> mapsAsLists;
   if (!lowering.limit) { // otherwise the kernel of short sequences reads the derived arrays, too
-    if (lists)
-      whole = wholeMaps(problem, schedule);
-    writeDerivedArrays(problem, lowering, whole);
+    if (listsTiles)
+      mapsAsLists = mapsReadAsLists(problem, schedule);
+    writeDerivedArrays(problem, lowering, mapsAsLists);
   }
-  if (lists)
-    writeTileLists(problem, lowering.program, target.generic(), schedule, /*ofKeys=*/false, whole);
+  if (listsTiles)
+    writeTileLists(problem, lowering.program, target.generic(), schedule, /*ofKeys=*/false, mapsAsLists);
   KernelGrid grid = {problem.getQLayout().isPacked(), int64_t(problem.getHeads()) / schedule.getPackHeads()};
   if (std::optional<ShortLimit> limit = lowering.limit) {
     writeWorkTileLists(problem, lowering.program, target.generic(), *limit, LongWorkTiles{0, schedule.getQueries()});
@@ -32,9 +32,10 @@ KernelOp attn::lowerTiles(ProblemOp problem, ScheduleInterface schedule, Lowerin
   }
   if (std::optional<int64_t> tiles = tilesOfEachSequence(problem, schedule))
     grid.tiles = b.getI64IntegerAttr(*tiles);
-  bool boxes = bool(warpSpecializationOf(schedule));
+  bool usesTma = bool(warpSpecializationOf(schedule));
   KernelOp kernel =
-      KernelArguments::ofForward(problem, schedule, boxes, lists, /*slots=*/lowering.limit.has_value(), whole)
+      KernelArguments::ofForward(problem, schedule, usesTma, listsTiles, /*hasWorkTileList=*/lowering.limit.has_value(),
+                                 mapsAsLists)
           .makeKernel(lowering.program, b, problem.getLoc(), problem.getSymName(), target.name, grid, schedule);
   writeForward(problem, kernel, schedule);
   return kernel;

@@ -80,7 +80,7 @@ public:
     if (target.isHost()) {
       for (int64_t qTile : {16, 32, 64, 128})
         for (int64_t kvTile : {16, 32, 64, 128})
-          add(qTile, kvTile, /*warps=*/1, /*blocks=*/1, false, false);
+          add(qTile, kvTile, /*warps=*/1, /*ctas_per_sm=*/1, false, false);
       return;
     }
     for (int64_t warps : {2, 4, 8})

@@ -3,8 +3,8 @@
 // `warp_specialized` and `single_pass`: forward passes of Hopper (docs/Schedules/warp_specialized.md, single_pass.md).
 //
 #include "ForwardKernel.h"
+#include "Schedules/Choices.h"
 #include "Schedules/Common/Registry.h"
-#include "Schedules/Common/Rules.h"
 #include "attn/Schedules/KeyWalk.h"
 
 using namespace attn;
@@ -63,7 +63,7 @@ static WarpSpecializedAttr chooseNarrowHeads(ProblemOp problem, KeyWalk &walk, b
   bool crowded = packed && !walk.hidesKeys(); // then three warpgroups with a single loop and one stage of Q
   int64_t keys = expectedKeysOf(problem), qStages = packed ? 1 : 2;
   auto three = [&](int64_t kvTile, int64_t qStages) {
-    return sizes(problem, /*warps=*/4, kvTile, /*blocks=*/3).withQStages(qStages).withSingleLoop(costly);
+    return sizes(problem, /*warps=*/4, kvTile, /*ctas_per_sm=*/3).withQStages(qStages).withSingleLoop(costly);
   };
   auto one = [&](int64_t warps, int64_t kvTile) {
     return sizes(problem, warps, kvTile)
@@ -97,7 +97,8 @@ static ScheduleInterface chooseBounded(ProblemOp problem) {
     return sizes(problem, warps, kvTile).withQStages(qStages);
   };
   auto single = [&](int64_t warps, int64_t kvTile, int64_t kvTiles, int64_t stages, int64_t qStages) {
-    return SinglePassAttr::get(problem.getContext(), 16 * warps, kvTile, kvTiles, warps, /*blocks=*/1, stages, qStages,
+    return SinglePassAttr::get(problem.getContext(), 16 * warps, kvTile, kvTiles, warps, /*ctas_per_sm=*/1, stages,
+                               qStages,
                                /*single_loop=*/false);
   };
   if (rows > 128 && rows <= 192 && keys <= 192) {
@@ -154,7 +155,7 @@ static ScheduleInterface chooseForHopper(ProblemOp problem) {
   if (dim <= 64)
     return chooseNarrowHeads(problem, walk, pingpong);
   auto twoBlocks = [&](int64_t kvTile, int64_t qStages) {
-    return sizes(problem, /*warps=*/4, kvTile, /*blocks=*/2).withQStages(qStages);
+    return sizes(problem, /*warps=*/4, kvTile, /*ctas_per_sm=*/2).withQStages(qStages);
   };
   // Where rows of a tile see few and different keys, most of a larger tile is hidden.
   if (dim <= 128 && !drops && !dependsOnHead(problem.getMask()) && walk.slides() && walk.isShort(dim > 96 ? 768 : 256))
@@ -288,7 +289,7 @@ public:
       if (tile < single.getKvTile() && keys % tile == 0)
         return single.withKvTile(tile).withKvTiles(keys / tile);
     return WarpSpecializedAttr::get(single.getContext(), single.getQTile(), /*kv_tile=*/64, single.getWarps(),
-                                    single.getBlocks())
+                                    single.getCtasPerSm())
         .withSingleLoop(single.getSingleLoop());
   }
 
@@ -304,8 +305,8 @@ public:
           continue;
         for (int64_t stages : {1, 2})
           for (int64_t qStages : {1, 2})
-            all.push_back(SinglePassAttr::get(problem.getContext(), 16 * warps, kvTile, kvTiles, warps, /*blocks=*/1,
-                                              stages, qStages,
+            all.push_back(SinglePassAttr::get(problem.getContext(), 16 * warps, kvTile, kvTiles, warps,
+                                              /*ctas_per_sm=*/1, stages, qStages,
                                               /*single_loop=*/false));
       }
   }

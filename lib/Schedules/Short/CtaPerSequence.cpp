@@ -2,8 +2,8 @@
 //
 // `cta_per_sequence`: a tile for the rows of one short sequence, on tensor cores (docs/Schedules/cta_per_sequence.md).
 //
+#include "Schedules/Choices.h"
 #include "Schedules/Common/Registry.h"
-#include "Schedules/Common/Rules.h"
 #include "SequenceKernel.h"
 #include "attn/Schedules/KeyWalk.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -44,17 +44,18 @@ static CtaPerSequenceAttr sizesFor(ProblemOp problem) {
     int64_t parts = partsOf(problem.getDimV(), warps > 5 ? 32 : 64),
             width = llvm::alignTo(problem.getDimV(), 16) / parts;
     int64_t registers = !lean || width > 64 || pack > 1 ? 128 : kvTile <= 32 ? 80 : 96;
-    int64_t bytes = (qTile + 2 * kvTile) * (llvm::alignTo(dim, 16) + 8) * 2, blocks = blocksOf(warps, registers, bytes);
+    int64_t bytes = (qTile + 2 * kvTile) * (llvm::alignTo(dim, 16) + 8) * 2,
+            ctas = ctasPerMultiprocessor(warps, registers, bytes);
     // Longer sequences then loop over keys once, not once for each part.
-    if (problem.getDimV() <= 128 && warps <= 4 && lean && blocks == blocksOf(warps, 128, bytes))
+    if (problem.getDimV() <= 128 && warps <= 4 && lean && ctas == ctasPerMultiprocessor(warps, 128, bytes))
       parts = 1;
-    return CtaPerSequenceAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, pack, /*head_loop=*/1, parts);
+    return CtaPerSequenceAttr::get(problem.getContext(), qTile, kvTile, warps, ctas, pack, /*head_loop=*/1, parts);
   }
   int64_t kvTile = std::clamp<int64_t>(llvm::alignTo(keys, 16), 16, warps > 4 ? 96 : 64);
-  int64_t blocks = std::max<int64_t>(1, 16 / warps);
+  int64_t ctas = std::max<int64_t>(1, 16 / warps);
   if (dim > 128)
-    kvTile = std::min<int64_t>(kvTile, 32), blocks = std::max<int64_t>(1, blocks / 2);
-  return CtaPerSequenceAttr::get(problem.getContext(), 16 * warps, kvTile, warps, blocks).withPackHeads(pack);
+    kvTile = std::min<int64_t>(kvTile, 32), ctas = std::max<int64_t>(1, ctas / 2);
+  return CtaPerSequenceAttr::get(problem.getContext(), 16 * warps, kvTile, warps, ctas).withPackHeads(pack);
 }
 
 // One warp for sixteen rows, and for as many keys as its accumulators allow. A warp has two fragments of sixteen rows
@@ -71,12 +72,12 @@ static CtaPerSequenceAttr sizesFor(BackwardOp backward, const TargetInfo &target
   int64_t bytes = 4 * (qTile + kvTile) * (llvm::alignTo(dim, 16) + 8) + 8 * 16 * warps + 256;
   if (bytes > target.sharedMemory)
     return {};
-  int64_t blocks = dim > 128                                                ? 4 / warps
-                   : kvTile > 96                                            ? 8 / warps
-                   : kvTile > 88                                            ? (warps > 4 ? 12 : 9) / warps
-                   : isLean(problem, together) && kvTile <= 64 && warps < 5 ? blocksOf(warps, 128, bytes)
-                                                                            : 12 / warps;
-  bool whole = kvTile > 88 && warps > 5; // accumulators reuse the registers of scores
+  int64_t ctas = dim > 128                                                ? 4 / warps
+                 : kvTile > 96                                            ? 8 / warps
+                 : kvTile > 88                                            ? (warps > 4 ? 12 : 9) / warps
+                 : isLean(problem, together) && kvTile <= 64 && warps < 5 ? ctasPerMultiprocessor(warps, 128, bytes)
+                                                                          : 12 / warps;
+  bool reusesScoreRegisters = kvTile > 88 && warps > 5; // accumulators reuse the registers of scores
   // A head loop pays where a tile has spare rows, or few CTAs are co-resident. Some of these, and of results in two
   // parts, spill (found by compiling all).
   bool crowded = group > 1 && dim > 64 && kvTile > 56;
@@ -84,11 +85,11 @@ static CtaPerSequenceAttr sizesFor(BackwardOp backward, const TargetInfo &target
           loop = (warps == 2 && !crowded) || (warps == 1 && rows * kvHeads < 16) ? 2 : 1;
   bool quarters = dim > 96 && problem.getDimQk() % 64 == 0 && problem.getDimV() % 64 == 0 && qTile > 40 && qTile < 64 &&
                   kvTile > 112 && !llvm::isa<FullMaskAttr>(problem.getMask());
-  return CtaPerSequenceAttr::get(problem.getContext(), qTile, kvTile, warps, std::max<int64_t>(1, blocks),
+  return CtaPerSequenceAttr::get(problem.getContext(), qTile, kvTile, warps, std::max<int64_t>(1, ctas),
                                  group * kvHeads, std::gcd(loop, tiles),
-                                 whole || (warps <= 4 && kvTile <= 64) ? 0
-                                 : quarters                            ? 4
-                                                                       : 2);
+                                 reusesScoreRegisters || (warps <= 4 && kvTile <= 64) ? 0
+                                 : quarters                                           ? 4
+                                                                                      : 2);
 }
 
 /// On a CPU, a thread is a CTA.
@@ -123,14 +124,14 @@ public:
       if (CtaPerSequenceAttr less = fewerSums(of.problem, cta))
         return less;
     // Fewer co-resident CTAs, with more registers for each.
-    return cta.getBlocks() == 1 ? CtaPerSequenceAttr() : cta.withBlocks(cta.getBlocks() * 3 / 4);
+    return cta.getCtasPerSm() == 1 ? CtaPerSequenceAttr() : cta.withCtasPerSm(cta.getCtasPerSm() * 3 / 4);
   }
 
 protected:
   /// Why dropout does not fit: random bits are computed for 16 rows and keys at a time.
   static std::optional<std::string> refusalOfDropout(ProblemOp problem, CtaPerSequenceAttr schedule) {
-    bool whole = schedule.getKvTile() % 16 == 0 && (schedule.getPackHeads() > 1 || schedule.getQTile() % 16 == 0);
-    if (!problem.dropoutInForce() || whole)
+    bool isMultiple = schedule.getKvTile() % 16 == 0 && (schedule.getPackHeads() > 1 || schedule.getQTile() % 16 == 0);
+    if (!problem.dropoutInForce() || isMultiple)
       return std::nullopt;
     return withSchedule("expected a q_tile and a kv_tile in multiples of 16 with dropout, got: ", schedule);
   }
@@ -158,7 +159,7 @@ private:
     int64_t columns = std::gcd(problem.getDimQk(), problem.getDimV());
     if (parts <= (warps > 4 ? 2 : 4) && columns % (16 * parts) == 0)
       return cta.withColumnParts(parts);
-    if (cta.getBlocks() == 1 && warps > 4 && warps < 8)
+    if (cta.getCtasPerSm() == 1 && warps > 4 && warps < 8)
       return cta.withWarps(8).withColumnParts(columns % 64 == 0 ? 4 : 0);
     return {};
   }
@@ -200,6 +201,19 @@ public:
 
 class CtaPerSequenceBackward : public CtaPerSequenceSchedule {
 public:
+  mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &why) const override {
+    return onlyIf<CtaPerSequenceAttr>(chooseShort(of.backward, target, why));
+  }
+
+  /// The last fallbacks are kernels on tiles of a grid.
+  std::vector<ChosenSchedule> alternatives(Computation of, const TargetInfo &target, std::string &why) const override {
+    std::vector<ChosenSchedule> all = Schedule::alternatives(of, target, why);
+    std::string whyNot = why + ", but registers do not suffice";
+    if (!all.empty())
+      llvm::append_range(all, backwardKernels().alternatives(of, target, whyNot));
+    return all;
+  }
+
   std::optional<std::string> refusal(Computation of, const TargetInfo &, mlir::Attribute schedule) const override {
     ProblemOp problem = of.problem;
     auto cta = llvm::cast<CtaPerSequenceAttr>(schedule);

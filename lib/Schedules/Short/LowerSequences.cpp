@@ -25,7 +25,7 @@ void attn::lowerPerSequence(ProblemOp problem, ScheduleInterface schedule, Lower
   KernelGrid grid = sequenceGrid(problem, schedule);
   grid.parts = lowering.limit ? 2 : 1;
   KernelOp kernel =
-      KernelArguments::ofForward(problem, schedule, /*boxes=*/false)
+      KernelArguments::ofForward(problem, schedule, /*usesTma=*/false)
           .makeKernel(lowering.program, b, problem.getLoc(), name, lowering.target.generic(), grid, schedule);
   writeSequenceKernel(problem, kernel, schedule, lowering.limit);
 }

@@ -54,7 +54,7 @@ private:
     bool tile = bool(tensorCores);
     if (!tile && !(group == 1 && problem.expectedQueries().value_or(1) <= schedule.getQTile())) {
       findKeys();
-      computeInTwo();
+      computeInTwoLoops();
     } else {
       int64_t keys = tile ? schedule.getKvTile() / kvHeads : keysInRegisters();
       Cond fits = math.logicalAnd(math.le(lenQ, schedule.getQueries()), math.le(scope.lenK, keys));
@@ -70,9 +70,9 @@ private:
         if (tile)
           computeTile();
         else
-          computeAtOnce(keys);
+          computeSinglePass(keys);
         b.setInsertionPoint(once.elseBlock(), once.elseBlock()->begin());
-        eachKvHead([&] { computeInTwo(); });
+        forEachKvHead([&] { computeInTwoLoops(); });
       }
     }
   }
@@ -80,17 +80,17 @@ private:
   /// With packed kv heads, probabilities across heads are 0, but 0 times NaN or Inf is not: with a non-finite value
   /// each head is computed by itself.
   void computeHeads(Cond fits) {
-    auto together = scf::IfOp::create(b, NameLoc::get(b.getStringAttr("packed"), loc), TypeRange{b.getI1Type()},
-                                      math.value(fits), /*addThenBlock=*/true, /*addElseBlock=*/true);
+    auto packed = scf::IfOp::create(b, NameLoc::get(b.getStringAttr("packed"), loc), TypeRange{b.getI1Type()},
+                                    math.value(fits), /*addThenBlock=*/true, /*addElseBlock=*/true);
     {
       OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToEnd(together.thenBlock());
+      b.setInsertionPointToEnd(packed.thenBlock());
       Value finite = computeTile();
       scf::YieldOp::create(b, loc, finite);
-      b.setInsertionPointToEnd(together.elseBlock());
+      b.setInsertionPointToEnd(packed.elseBlock());
       scf::YieldOp::create(b, loc, math.value(Cond::of(false)));
     }
-    onlyIf(math.logicalNot(Cond::of(together.getResult(0))), [&] { eachKvHead([&] { computeInTwo(); }); });
+    onlyIf(math.logicalNot(Cond::of(packed.getResult(0))), [&] { forEachKvHead([&] { computeInTwoLoops(); }); });
   }
 
   /// The number of keys whose probabilities are cached: all expected ones, rounded up to whole lanes and tiles.
@@ -107,21 +107,21 @@ private:
   int64_t rows() { return tensorCores ? 1 : schedule.getQTile(); }
   int64_t keys() { return tensorCores ? 1 : schedule.getKvTile(); }
   Value simtTile(const char *name, int64_t rows, int64_t cols, bool data) {
-    return place(
+    return alloc(
         name, SimtTileType::get(b.getContext(), rows, cols, data ? problem.getDtype() : Type(b.getF32Type()), lanes));
   }
-  Value scores(const char *name) { return place(name, SimtScoresType::get(b.getContext(), rows(), keys(), lanes)); }
+  Value scores(const char *name) { return alloc(name, SimtScoresType::get(b.getContext(), rows(), keys(), lanes)); }
 
   /// The tiles of a loop: rows, keys, and scores.
-  struct Places {
+  struct Tiles {
     Value Q, dO, row, K, V, s, dp;
     Value weighted; ///< probabilities times the modifiers' derivative; the same as s without modifiers that need it
   };
-  Places declare() {
-    Places p;
+  Tiles declare() {
+    Tiles p;
     p.Q = simtTile("Q", rows(), problem.getDimQk(), false);
     p.dO = simtTile("dO", rows(), problem.getDimV(), false);
-    p.row = place("row", SimtSoftmaxStateType::get(b.getContext(), rows(), lanes));
+    p.row = alloc("row", SimtSoftmaxStateType::get(b.getContext(), rows(), lanes));
     p.K = simtTile("K", keys(), problem.getDimQk(), true);
     p.V = simtTile("V", keys(), problem.getDimV(), true);
     p.s = scores("s");
@@ -142,7 +142,7 @@ private:
   }
 
   /// Loads the rows from `q0` on and their row statistics.
-  void fetchRows(const Places &p, Index q0, bool withDelta) {
+  void loadRows(const Tiles &p, Index q0, bool withDelta) {
     Index row = math.add(firstQuery, q0);
     Value left = math.value(math.sub(lenQ, q0));
     LoadRowsOp::create(b, loc, p.Q, rowPointer("q", row, batch, h), stride("q"), left, /*dim=*/IntegerAttr());
@@ -155,49 +155,43 @@ private:
     LoadRowStatisticsOp::create(b, loc, p.row, statisticPointer("lse", row, batch, h), /*stride=*/Value(), gradLse,
                                 /*grad_stride=*/Value(), delta, left);
   }
-  void fetchKeys(const Places &p, Index k0) {
+  void loadKeys(const Tiles &p, Index k0) {
     Value left = math.value(math.sub(scope.lenK, k0));
     LoadRowsOp::create(b, loc, p.K, at("k", k, k0), stride("k"), left, /*dim=*/IntegerAttr());
     LoadRowsOp::create(b, loc, p.V, at("v", v, k0), stride("v"), left, /*dim=*/IntegerAttr());
   }
-  /// Computes P and dP.
-  void weigh(Places &p, Index q0, Index k0) {
+  /// Computes P, and dP with dropout applied.
+  void emitScoresAndProbabilities(Tiles &p, Index q0, Index k0) {
     KeyWalk walk(problem.getMask(), scope);
     WaitOp::create(
         b, loc, MmaAbtOp::create(b, loc, p.s, p.Q, p.K, problem.scaleOrDefault() < 0, /*recomputed=*/false).getToken());
     WaitOp::create(b, loc,
                    MmaAbtOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*recomputed=*/false).getToken());
-    auto mask = ApplyMaskOp::create(b, loc, p.s, math.value(q0), math.value(k0), /*transposed=*/false);
-    buildTests(walk, mask.getBody());
-    becomeProbabilities(p, p.row, math.value(q0), math.value(k0));
+    emitProbabilities(walk, p, math.value(q0), math.value(k0));
     drop(p.dp, math.value(q0), math.value(k0), dropoutState, /*scaled=*/true);
   }
   /// Accumulates dV. Dropout overwrites the probabilities, so this is their last use.
-  void addToValues(Places &p, Value dV, Index q0, Index k0) {
+  void addToValues(Tiles &p, Value dV, Index q0, Index k0) {
     drop(p.s, math.value(q0), math.value(k0), dropoutState, /*scaled=*/false);
     WaitOp::create(b, loc, MmaAtbOp::create(b, loc, dV, p.s, p.dO).getToken());
   }
 
   /// Converts `p.s` to probabilities; sets `p.weighted`.
-  void becomeProbabilities(Places &p, Value statistics, Value q0, Value k0) {
-    auto op = ProbabilitiesOp::create(b, loc, p.s, statistics, q0, k0, /*weighted=*/Value(),
-                                      b.getF64FloatAttr(scaleOfProducts()), /*transposed=*/UnitAttr(),
-                                      /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
-    Value place = p.weighted;
-    p.weighted = p.s;
-    OpBuilder before(op);
-    if (!writeModified(op, before, /*transposed=*/false, isa<PairsType>(q0.getType()), /*wantsSlope=*/true))
-      return;
-    if (!place || place == p.s) {
-      before.setInsertionPointAfter(p.s.getDefiningOp());
-      place = AllocOp::create(before, loc, p.s.getType(), "weighted");
-    }
-    op.getWeightedMutable().assign(place);
-    p.weighted = place;
+  void emitProbabilities(KeyWalk &walk, Tiles &p, Value q0, Value k0) {
+    auto product = [&](ProbabilitiesOp) {
+      if (p.weighted && p.weighted != p.s)
+        return p.weighted;
+      OpBuilder b(p.s.getContext());
+      b.setInsertionPointAfter(p.s.getDefiningOp());
+      return Value(AllocOp::create(b, loc, p.s.getType(), "weighted"));
+    };
+    ProbabilitiesOp op = SequenceBody::emitProbabilities(
+        {.walk = walk, .scores = p.s, .statistics = p.row, .row0 = q0, .col0 = k0, .product = product});
+    p.weighted = op.getWeighted() ? op.getWeighted() : p.s;
   }
-  Value separateWeighted(const Places &p) { return p.weighted == p.s ? Value() : p.weighted; }
-  void accumulate(Value acc, Value weights, Value rows) {
-    WaitOp::create(b, loc, MmaAbOp::create(b, loc, acc, weights, rows, /*guarded=*/false, Value()).getToken());
+  Value separateWeighted(const Tiles &p) { return p.weighted == p.s ? Value() : p.weighted; }
+  void accumulate(Value acc, Value scores, Value rows) {
+    WaitOp::create(b, loc, MmaAbOp::create(b, loc, acc, scores, rows, /*guarded=*/false, Value()).getToken());
   }
   void storeRows(StringRef tensor, Value base, Value tile, Index row, Index end, int64_t dim) {
     Value left = math.value(math.sub(end, row));
@@ -206,12 +200,12 @@ private:
   FloatAttr factor() { return b.getF64FloatAttr(problem.scaleOrDefault()); }
 
   /// Computes dQ and delta of the rows from `q0` on; calls `each` with the first key of each step.
-  void walkKeys(Places &p, Value dQ, Value pK, Index q0, llvm::function_ref<void(Index)> each) {
+  void loopOverKeys(Tiles &p, Value dQ, Value pK, Index q0, llvm::function_ref<void(Index)> each) {
     ClearOp::create(b, loc, dQ);
     ClearOp::create(b, loc, pK);
     loop("k0", 0, scope.lenK, keys(), [&](Index k0) {
-      fetchKeys(p, k0);
-      weigh(p, q0, k0);
+      loadKeys(p, k0);
+      emitScoresAndProbabilities(p, q0, k0);
       AccumulateDeltaOp::create(b, loc, p.dp, p.s, p.row, separateWeighted(p));
       accumulate(dQ, p.dp, p.K);
       accumulate(pK, p.weighted, p.K);
@@ -233,7 +227,7 @@ private:
     int64_t rowsOfAll = tensorCores.getFragmentRows(), keysOfAll = llvm::alignTo(keys, 16 * warps); // in fragments
     int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
     auto frag = [&](const char *name, int64_t rows, int64_t cols) {
-      return place(name, FragType::get(context, rows, cols, warps));
+      return alloc(name, FragType::get(context, rows, cols, warps));
     };
     int64_t heads = schedule.getPackHeads();
     auto strideOf = [&](StringRef tensor, int64_t heads) {
@@ -241,49 +235,47 @@ private:
     };
     auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
     scope.head = h;
-    Places p;
+    Tiles p;
     p.Q = shared("Q", rows, colsQk), p.dO = shared("dO", rows, colsV);
     p.K = shared("K", keys, colsQk), p.V = shared("V", keys, colsV);
-    p.row = place("stats", RowStatisticsType::get(context, rowsOfAll));
+    p.row = alloc("stats", RowStatisticsType::get(context, rowsOfAll));
     p.s = frag("s", rowsOfAll, keys), p.dp = frag("dp", rowsOfAll, keys);
     Value P = shared("P", rows, keysOfAll), dS = shared("dS", rows, keysOfAll);
 
-    Value live = math.value(math.mul(lenQ, heads)), there = math.value(math.mul(scope.lenK, kvHeads));
+    Value queryRows = math.value(math.mul(lenQ, heads)), keyRows = math.value(math.mul(scope.lenK, kvHeads));
     SmallVector<Value> copied;
     auto copy = [&](Value place, Value from, Value stride, Value rows, int64_t dim) {
       copied.push_back(copyOnce(place, from, stride, rows, dim));
     };
-    copy(p.Q, rowPointer("q", firstQuery, batch, h), strideOf("q", heads), live, problem.getDimQk());
-    copy(p.K, keyPointer("k"), strideOf("k", kvHeads), there, problem.getDimQk());
-    copy(p.dO, rowPointer("do", firstQuery, batch, h), strideOf("do", heads), live, problem.getDimV());
-    copy(p.V, keyPointer("v"), strideOf("v", kvHeads), there, problem.getDimV());
+    copy(p.Q, rowPointer("q", firstQuery, batch, h), strideOf("q", heads), queryRows, problem.getDimQk());
+    copy(p.K, keyPointer("k"), strideOf("k", kvHeads), keyRows, problem.getDimQk());
+    copy(p.dO, rowPointer("do", firstQuery, batch, h), strideOf("do", heads), queryRows, problem.getDimV());
+    copy(p.V, keyPointer("v"), strideOf("v", kvHeads), keyRows, problem.getDimV());
     auto statisticStride = [&](StringRef tensor) {
       return heads == 1 ? Value() : pairs(heads, wide(int64_t(1)), args[(tensor + "_head").str()]);
     };
     Value gradLse = args.contains("dlse") ? statisticPointer("dlse", firstQuery, batch, h) : Value();
     LoadRowStatisticsOp::create(b, loc, p.row, statisticPointer("lse", firstQuery, batch, h), statisticStride("lse"),
-                                gradLse, gradLse ? statisticStride("dlse") : Value(), /*delta=*/Value(), live);
+                                gradLse, gradLse ? statisticStride("dlse") : Value(), /*delta=*/Value(), queryRows);
     WaitOp::create(b, loc, copied);
     double scale = problem.scaleOrDefault();
     if (scale < 0)
       ScaleOp::create(b, loc, p.Q, /*factor=*/llvm::APFloat(-1.0));
 
-    Cond own = Cond::of(true);
+    Cond isFinite = Cond::of(true);
     auto checkFinite = [&](Value place) {
       if (kvHeads > 1)
-        own = math.logicalAnd(own, Cond::of(IsFiniteOp::create(b, loc, place).getFinite()));
+        isFinite = math.logicalAnd(isFinite, Cond::of(IsFiniteOp::create(b, loc, place).getFinite()));
     };
     wait(MmaAbtOp::create(b, loc, p.s, p.Q, p.K, /*negated=*/false, /*recomputed=*/false).getToken());
     checkFinite(p.s);
     Value q0 = pairs(heads, math.value(0), math.value(h));
     KeyWalk walk(problem.getMask(), scope);
     Value k0 = pairs(kvHeads, math.value(0), math.value(0));
-    auto mask = ApplyMaskOp::create(b, loc, p.s, q0, k0, /*transposed=*/false);
-    buildTests(walk, mask.getBody());
-    becomeProbabilities(p, p.row, q0, math.value(0));
+    emitProbabilities(walk, p, q0, k0);
     wait(MmaAbtOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*recomputed=*/false).getToken());
     checkFinite(p.dp);
-    // dS is complete here, so that the products with it have registers.
+    // dS is computed before dV, dQ and dK, so that their products have the registers of dP.
     if (dropout) {
       dropoutState = findDropoutState(heads > 1);
       drop(p.dp, q0, k0, dropoutState, /*scaled=*/true);
@@ -294,23 +286,23 @@ private:
       drop(p.s, q0, k0, dropoutState, /*scaled=*/false);
     // Results are computed in column parts where registers are few.
     int64_t parts = std::max<int64_t>(tensorCores.getColumnParts(), 1);
-    auto inParts = [&](Value tile, Value to, int64_t cols, int64_t dim,
-                       llvm::function_ref<void(Value, Value, int64_t)> make) {
+    auto forEachColumnPart = [&](Value tile, Value to, int64_t cols, int64_t dim,
+                                 llvm::function_ref<void(Value, Value, int64_t)> make) {
       if (parts == 1)
         return make(tile, to, dim);
       int64_t rows = cast<SharedType>(tile.getType()).getRows();
       for (int64_t column = 0; column < cols; column += cols / parts)
-        make(partOf(tile, rows, cols / parts, math.value(column)), AdvanceOp::create(b, loc, to, wide(column)),
+        make(subtileOf(tile, rows, cols / parts, math.value(column)), AdvanceOp::create(b, loc, to, wide(column)),
              dim / parts);
     };
-    auto ofKeys = [&](const char *name, Value weights, Value rows, int64_t cols, FloatAttr by, StringRef tensor,
-                      int64_t dim) {
+    auto emitKeyGradient = [&](const char *name, Value scores, Value rows, int64_t cols, FloatAttr by, StringRef tensor,
+                               int64_t dim) {
       Value acc = frag(name, keysOfAll, cols / parts);
-      inParts(rows, keyPointer(tensor), cols, dim, [&](Value part, Value to, int64_t dim) {
-        wait(MmaAtbOp::create(b, loc, acc, weights, part).getToken());
+      forEachColumnPart(rows, keyPointer(tensor), cols, dim, [&](Value part, Value to, int64_t dim) {
+        wait(MmaAtbOp::create(b, loc, acc, scores, part).getToken());
         if (by)
           ScaleOp::create(b, loc, acc, by);
-        StoreOp::create(b, loc, to, strideOf(tensor, kvHeads), acc, there, there, dim);
+        StoreOp::create(b, loc, to, strideOf(tensor, kvHeads), acc, keyRows, keyRows, dim);
       });
     };
     // Converted operands reuse the shared memory of V, or of the previous operand. Without barriers the compiler would
@@ -318,41 +310,42 @@ private:
     Value finite;
     OpBuilder::InsertionGuard guard(b);
     if (kvHeads > 1) {
-      finite = BarrierAndOp::create(b, loc, math.value(own)).getAll();
+      finite = BarrierAndOp::create(b, loc, math.value(isFinite)).getAll();
       b.setInsertionPoint(scf::IfOp::create(b, loc, finite).thenYield());
     } else {
       BarrierOp::create(b, loc, /*warp=*/false);
     }
     ConvertOp::create(b, loc, P, p.s);
-    ofKeys("dV", P, p.dO, colsV, dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), "dv", problem.getDimV());
+    emitKeyGradient("dV", P, p.dO, colsV, dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), "dv",
+                    problem.getDimV());
     BarrierOp::create(b, loc, /*warp=*/false);
     ConvertOp::create(b, loc, dS, p.dp);
     Value dQ = frag("dQ", rowsOfAll, colsQk / parts);
-    inParts(p.K, rowPointer("dq", firstQuery, batch, h), colsQk, problem.getDimQk(),
-            [&](Value part, Value to, int64_t dim) {
-              ClearOp::create(b, loc, dQ);
-              wait(MmaAbOp::create(b, loc, dQ, p.dp, part, /*guarded=*/false, Value()).getToken());
-              ScaleOp::create(b, loc, dQ, factor());
-              StoreOp::create(b, loc, to, strideOf("dq", heads), dQ, live, live, dim);
-            });
+    forEachColumnPart(p.K, rowPointer("dq", firstQuery, batch, h), colsQk, problem.getDimQk(),
+                      [&](Value part, Value to, int64_t dim) {
+                        ClearOp::create(b, loc, dQ);
+                        wait(MmaAbOp::create(b, loc, dQ, p.dp, part, /*guarded=*/false, Value()).getToken());
+                        ScaleOp::create(b, loc, dQ, factor());
+                        StoreOp::create(b, loc, to, strideOf("dq", heads), dQ, queryRows, queryRows, dim);
+                      });
     BarrierOp::create(b, loc, /*warp=*/false);
     // Q is negated already if the scale is negative.
-    ofKeys("dK", dS, p.Q, colsQk, b.getF64FloatAttr(std::abs(scale)), "dk", problem.getDimQk());
+    emitKeyGradient("dK", dS, p.Q, colsQk, b.getF64FloatAttr(std::abs(scale)), "dk", problem.getDimQk());
     return finite;
   }
 
-  void computeAtOnce(int64_t cachedKeys) {
-    Places p = declare();
+  void computeSinglePass(int64_t cachedKeys) {
+    Tiles p = declare();
     scope.head = h;
     findKeys();
     Value dQ = simtTile("dQ", rows(), problem.getDimQk(), false),
           pK = simtTile("pK", rows(), problem.getDimQk(), false);
-    Value weights = place("probabilities", SimtProbabilitiesType::get(b.getContext(), rows(), cachedKeys, lanes));
-    fetchRows(p, 0, /*withDelta=*/false);
+    Value probabilities = alloc("probabilities", SimtProbabilitiesType::get(b.getContext(), rows(), cachedKeys, lanes));
+    loadRows(p, 0, /*withDelta=*/false);
     dropoutState = findDropoutState();
     Value dV = simtTile("dV", keys(), problem.getDimV(), false);
-    walkKeys(p, dQ, pK, 0, [&](Index k0) {
-      CacheProbabilitiesOp::create(b, loc, weights, p.weighted, p.dp, math.value(k0));
+    loopOverKeys(p, dQ, pK, 0, [&](Index k0) {
+      CacheProbabilitiesOp::create(b, loc, probabilities, p.weighted, p.dp, math.value(k0));
       ClearOp::create(b, loc, dV);
       addToValues(p, dV, 0, k0);
       scaleKept(dV);
@@ -360,7 +353,7 @@ private:
     });
     Value dK = simtTile("dK", keys(), problem.getDimQk(), false);
     loop("k0", 0, scope.lenK, keys(), [&](Index k0) {
-      CachedGradScoresOp::create(b, loc, p.dp, weights, p.row, math.value(k0));
+      CachedGradScoresOp::create(b, loc, p.dp, probabilities, p.row, math.value(k0));
       ClearOp::create(b, loc, dK);
       WaitOp::create(b, loc, MmaAtbOp::create(b, loc, dK, p.dp, p.Q).getToken());
       ScaleOp::create(b, loc, dK, factor());
@@ -369,7 +362,7 @@ private:
   }
 
   /// Emits `body` in a loop over the query heads of the kv head.
-  void eachHead(llvm::function_ref<void()> body) {
+  void forEachHead(llvm::function_ref<void()> body) {
     Index first = h;
     if (group == 1) {
       scope.head = h;
@@ -383,7 +376,7 @@ private:
   }
 
   /// Emits `body` in a loop over the packed kv heads.
-  void eachKvHead(llvm::function_ref<void()> body) {
+  void forEachKvHead(llvm::function_ref<void()> body) {
     if (kvHeads == 1) {
       findKeys();
       return body();
@@ -398,15 +391,15 @@ private:
     kvHead = first, h = firstHead;
   }
 
-  void computeInTwo() {
-    Places p = declare();
-    eachHead([&] {
+  void computeInTwoLoops() {
+    Tiles p = declare();
+    forEachHead([&] {
       dropoutState = findDropoutState();
       loop("q0", 0, lenQ, rows(), [&](Index q0) {
         Value dQ = simtTile("dQ", rows(), problem.getDimQk(), false),
               pK = simtTile("pK", rows(), problem.getDimQk(), false);
-        fetchRows(p, q0, /*withDelta=*/false);
-        walkKeys(p, dQ, pK, q0, [](Index) {});
+        loadRows(p, q0, /*withDelta=*/false);
+        loopOverKeys(p, dQ, pK, q0, [](Index) {});
         StoreDeltaOp::create(b, loc, deltaPointer(math.add(firstQuery, q0)), p.row, math.value(math.sub(lenQ, q0)));
       });
     });
@@ -414,14 +407,14 @@ private:
     loop("k0", 0, scope.lenK, keys(), [&](Index k0) {
       Value dK = simtTile("dK", keys(), problem.getDimQk(), false),
             dV = simtTile("dV", keys(), problem.getDimV(), false);
-      fetchKeys(p, k0);
+      loadKeys(p, k0);
       ClearOp::create(b, loc, dK);
       ClearOp::create(b, loc, dV);
-      eachHead([&] {
+      forEachHead([&] {
         dropoutState = findDropoutState();
         loop("q0", 0, lenQ, rows(), [&](Index q0) {
-          fetchRows(p, q0, /*withDelta=*/true);
-          weigh(p, q0, k0);
+          loadRows(p, q0, /*withDelta=*/true);
+          emitScoresAndProbabilities(p, q0, k0);
           if (!dropout)
             addToValues(p, dV, q0, k0);
           GradScoresOp::create(b, loc, p.dp, p.weighted, p.row, /*slopes=*/Value(), /*by=*/FloatAttr(),
@@ -463,12 +456,12 @@ void attn::writeSequenceBackward(BackwardOp backward, ProgramBuilder &program, S
   KernelGrid grid;
   grid.packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
   auto simt = dyn_cast<SimtRowsAttr>(schedule);
-  int64_t slots = simt ? 32 / simt.getLanes() : kvHeadsOf(problem, schedule);
-  grid.heads = llvm::divideCeil(int64_t(problem.getKvHeads()), slots * headLoopOf(schedule));
+  int64_t headsPerUnit = simt ? 32 / simt.getLanes() : kvHeadsOf(problem, schedule);
+  grid.heads = llvm::divideCeil(int64_t(problem.getKvHeads()), headsPerUnit * headLoopOf(schedule));
   grid.tiles = b.getI64IntegerAttr(1);
   grid.parts = limit ? 2 : 1;
   grid.partOfDq = {0, classesOfDq};
-  auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/false, [](StringRef) { return 0; });
+  auto arguments = KernelArguments::ofBackward(backward, tensors, /*usesTma=*/false, [](StringRef) { return 0; });
   KernelOp kernel = arguments.makeKernel(program, b, backward.getLoc(), name, target, grid, schedule);
   SequenceBackward(backward, kernel, limit).build();
 }

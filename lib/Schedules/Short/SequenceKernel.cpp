@@ -13,8 +13,8 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-/// Heads, or groups of packed heads, of a warp: one for each lane group.
-static int64_t slotsOf(ScheduleInterface schedule) {
+/// The lane groups of a warp, each of which computes one head or one group of packed heads.
+static int64_t laneGroupsOf(ScheduleInterface schedule) {
   auto simt = dyn_cast<SimtRowsAttr>(schedule);
   return simt ? 32 / simt.getLanes() : 1;
 }
@@ -35,7 +35,7 @@ KernelGrid attn::sequenceGrid(ProblemOp problem, ScheduleInterface schedule) {
       std::min<int64_t>(llvm::divideCeil(problem.expectedQueries().value_or(1), schedule.getQueries()), 256);
   KernelGrid grid;
   grid.packed = problem.getQLayout().isPacked();
-  grid.heads = llvm::divideCeil(heads, slotsOf(schedule) * headLoopOf(schedule));
+  grid.heads = llvm::divideCeil(heads, laneGroupsOf(schedule) * headLoopOf(schedule));
   grid.tiles = Builder(problem.getContext()).getI64IntegerAttr(tiles);
   return grid;
 }
@@ -49,7 +49,7 @@ public:
         kvHeads(kvHeadsOf(problem, schedule)), tensorCores(dyn_cast<CtaPerSequenceAttr>(schedule)) {}
 
   void build() {
-    declarePlaces();
+    declareTiles();
     findUnit();
     // Padding is stored even without sequences.
     sequences = problem.getQLayout().isPacked() ? math.named(math.max(arg("batch"), 1), "sequences") : arg("batch");
@@ -75,7 +75,7 @@ public:
 private:
   /// Lanes that share a row.
   int64_t lanesOf() { return tensorCores ? 32 : cast<SimtRowsAttr>(schedule).getLanes(); }
-  int64_t parts() { return tensorCores ? tensorCores.getColumnParts() : 0; }
+  int64_t columnParts() { return tensorCores ? tensorCores.getColumnParts() : 0; }
 
   /// Attends all rows up to `end` and stores padding.
   void attendAll(Index end) {
@@ -90,28 +90,28 @@ private:
       storePadding();
   }
 
-  void declarePlaces() {
+  void declareTiles() {
     int64_t rows = schedule.getQTile(), keys = schedule.getKvTile(), warps = schedule.getWarps();
     MLIRContext *context = b.getContext();
     Type f32 = b.getF32Type(), dtype = problem.getDtype();
     if (tensorCores) {
       int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
-      int64_t count = std::max<int64_t>(parts(), 1), fragment = tensorCores.getFragmentRows();
+      int64_t count = std::max<int64_t>(columnParts(), 1), fragment = tensorCores.getFragmentRows();
       Q = shared("Q", rows, colsQk);
       K = shared("K", keys, colsQk);
       V = shared("V", keys, colsV);
-      s = place("s", FragType::get(context, fragment, keys, warps));
-      acc = place("acc", FragType::get(context, fragment, colsV / count, warps));
-      row = place("row", SoftmaxStateType::get(context, fragment, warps));
+      s = alloc("s", FragType::get(context, fragment, keys, warps));
+      acc = alloc("acc", FragType::get(context, fragment, colsV / count, warps));
+      row = alloc("row", SoftmaxStateType::get(context, fragment, warps));
       return;
     }
     int64_t lanes = lanesOf();
-    Q = place("Q", SimtTileType::get(context, rows, problem.getDimQk(), f32, lanes));
-    K = place("K", SimtTileType::get(context, keys, problem.getDimQk(), dtype, lanes));
-    V = place("V", SimtTileType::get(context, keys, problem.getDimV(), dtype, lanes));
-    s = place("s", SimtScoresType::get(context, rows, keys, lanes));
-    acc = place("acc", SimtTileType::get(context, rows, problem.getDimV(), f32, lanes));
-    row = place("row", SimtSoftmaxStateType::get(context, rows, lanes));
+    Q = alloc("Q", SimtTileType::get(context, rows, problem.getDimQk(), f32, lanes));
+    K = alloc("K", SimtTileType::get(context, keys, problem.getDimQk(), dtype, lanes));
+    V = alloc("V", SimtTileType::get(context, keys, problem.getDimV(), dtype, lanes));
+    s = alloc("s", SimtScoresType::get(context, rows, keys, lanes));
+    acc = alloc("acc", SimtTileType::get(context, rows, problem.getDimV(), f32, lanes));
+    row = alloc("row", SimtSoftmaxStateType::get(context, rows, lanes));
   }
 
   /// Finds the sequence and heads of the warp or CTA. Units that read the same keys, or the same rows, are adjacent.
@@ -123,11 +123,11 @@ private:
     Index group = groups == 1 ? Index(0) : math.rem(rest, groups);
     batch = math.named(math.floorDiv(rest, groups), "b");
     Index head = group;
-    if (int64_t slots = slotsOf(schedule); slots > 1) {
-      Value slot = IndexOp::laneGroup(b, loc, lanesOf());
-      head = math.add(math.mul(group, slots), slot);
-      if (gridHeads() % slots) { // lane groups without a head read the last one's rows and store nothing
-        live = math.lt(head, gridHeads());
+    if (int64_t laneGroups = laneGroupsOf(schedule); laneGroups > 1) {
+      Value laneGroup = IndexOp::laneGroup(b, loc, lanesOf());
+      head = math.add(math.mul(group, laneGroups), laneGroup);
+      if (gridHeads() % laneGroups) { // lane groups without a head read the last one's rows and store nothing
+        hasHead = math.lt(head, gridHeads());
         head = math.min(head, gridHeads() - 1);
       }
     }
@@ -154,26 +154,26 @@ private:
     Index rows = math.named(math.min(math.sub(lenQ, q0), queries), "rows");
     Index writeRows = extent == lenQ ? rows : math.named(math.min(math.sub(extent, q0), queries), "write_rows");
     Index row0 = math.named(math.add(first, q0), "row0");
-    if (parts())
-      return attendInParts(row0, rows, writeRows);
+    if (columnParts())
+      return attendInColumnParts(row0, rows, writeRows);
     ClearOp::create(b, loc, acc);
     ClearOp::create(b, loc, row);
     if (extent == lenQ) {
-      walkKeys(row0, rows);
+      loopOverKeys(row0, rows);
     } else { // padding rows see no keys
       OpBuilder::InsertionGuard guard(b);
       auto sees = scf::IfOp::create(b, loc, math.value(math.lt(0, rows)));
       b.setInsertionPoint(sees.thenBlock(), sees.thenBlock()->begin());
-      walkKeys(row0, rows);
+      loopOverKeys(row0, rows);
     }
     findSink();
     addSink(acc, row);
     NormalizeOp::create(b, loc, acc, row);
     scaleKept(acc);
-    Value live = rowsToDo(rows), written = rowsToDo(writeRows);
-    StoreOp::create(b, loc, rowPointer("o", row0, batch, h), strideOf("o"), acc, live, written, problem.getDimV());
+    Value computed = rowsToCompute(rows), written = rowsToCompute(writeRows);
+    StoreOp::create(b, loc, rowPointer("o", row0, batch, h), strideOf("o"), acc, computed, written, problem.getDimV());
     if (problem.hasLse())
-      StoreLseOp::create(b, loc, lsePointer(row0, batch, h), /*sum=*/Value(), lseStride(), row, live, written);
+      StoreLseOp::create(b, loc, lsePointer(row0, batch, h), /*sum=*/Value(), lseStride(), row, computed, written);
   }
 
   //===------------------------------------------------------------------===//
@@ -182,80 +182,76 @@ private:
 
   /// Copies Q, K and V together. If all keys fit the tile and V is finite, a single softmax runs between the two
   /// products, without online state or guarded products. Otherwise loops over small KV tiles.
-  void attendInParts(Index row0, Index rows, Index writeRows) {
-    Value keysThere = math.value(math.mul(scope.lenK, kvHeads));
-    Value tokens[] = {copyOnce(Q, rowPointer("q", row0, batch, h), strideOf("q"), rowsToDo(rows), problem.getDimQk()),
-                      copyOnce(K, keys, strideOfKeys("k"), keysThere, problem.getDimQk()),
-                      copyOnce(V, values, strideOfKeys("v"), keysThere, problem.getDimV())};
+  void attendInColumnParts(Index row0, Index rows, Index writeRows) {
+    Value keyRows = math.value(math.mul(scope.lenK, kvHeads));
+    Value tokens[] = {
+        copyOnce(Q, rowPointer("q", row0, batch, h), strideOf("q"), rowsToCompute(rows), problem.getDimQk()),
+        copyOnce(K, keys, strideOfKeys("k"), keyRows, problem.getDimQk()),
+        copyOnce(V, values, strideOfKeys("v"), keyRows, problem.getDimV())};
     Cond finite = Cond::of(WaitFiniteOp::create(b, loc, V, tokens).getFinite());
     if (problem.scaleOrDefault() < 0)
       ScaleOp::create(b, loc, Q, /*factor=*/llvm::APFloat(-1.0));
     ClearOp::create(b, loc, row);
     Cond some = math.logicalAnd(math.lt(0, rows), math.lt(0, scope.lenK));
     Cond fits = math.logicalAnd(math.logicalAnd(finite, math.le(scope.lenK, schedule.getKvTile() / kvHeads)), some);
-    auto whole = scf::IfOp::create(b, loc, math.value(fits), /*withElseRegion=*/true);
+    auto singlePass = scf::IfOp::create(b, loc, math.value(fits), /*withElseRegion=*/true);
     {
       OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPoint(whole.thenBlock(), whole.thenBlock()->begin());
-      attendToAll(row0, rows, writeRows);
-      b.setInsertionPoint(whole.elseBlock(), whole.elseBlock()->begin());
-      attendInSteps(row0, rows, writeRows);
+      b.setInsertionPoint(singlePass.thenBlock(), singlePass.thenBlock()->begin());
+      attendSinglePass(row0, rows, writeRows);
+      b.setInsertionPoint(singlePass.elseBlock(), singlePass.elseBlock()->begin());
+      attendOnline(row0, rows, writeRows);
     }
     if (problem.hasLse())
-      StoreLseOp::create(b, loc, lsePointer(row0, batch, h), /*sum=*/Value(), lseStride(), row, rowsToDo(rows),
-                         rowsToDo(writeRows));
+      StoreLseOp::create(b, loc, lsePointer(row0, batch, h), /*sum=*/Value(), lseStride(), row, rowsToCompute(rows),
+                         rowsToCompute(writeRows));
     BarrierOp::create(b, loc, /*warp=*/false); // shared memory is reused for the next rows
   }
 
-  void attendToAll(Index row0, Index rows, Index writeRows) {
-    auto product = MmaAbtOp::create(b, loc, s, Q, K, /*negated=*/false, /*recomputed=*/false);
-    WaitOp::create(b, loc, product.getToken());
-    double scale = modifyScores(product, 0);
+  void attendSinglePass(Index row0, Index rows, Index writeRows) {
     KeyWalk walk(problem.getMask(), scope);
-    Value column0 = pairs(kvHeads, math.value(0), math.value(0));
-    auto mask = ApplyMaskOp::create(b, loc, s, origin, column0);
-    buildTests(walk, mask.getBody());
-    if (problem.getSinkAttr()) { // before all keys, while there is nothing to rescale
-      ClearOp::create(b, loc, acc);
-      findSink();
-      addSink(acc, row);
-    }
-    OnlineSoftmaxOp::create(b, loc, s, row, b.getF64FloatAttr(scale), /*repaired=*/UnitAttr());
+    Step step = {.walk = walk, .q = Q, .k = K, .scores = s, .row = row, .kvHeads = kvHeads};
+    if (problem.getSinkAttr()) // before all keys, while there is nothing to rescale
+      step.beforeSoftmax = [&] {
+        ClearOp::create(b, loc, acc);
+        findSink();
+        addSink(acc, row);
+      };
+    emitProbabilities(step);
     ReduceRowSumsOp::create(b, loc, row);
-    drop(s, origin, column0, dropoutState, /*scaled=*/false);
+    dropProbabilities(step);
     auto scores = cast<FragType>(s.getType());
-    Value P = place("P", RegisterOperandType::get(b.getContext(), scores.getRows(), scores.getCols(),
+    Value P = alloc("P", RegisterOperandType::get(b.getContext(), scores.getRows(), scores.getCols(),
                                                   problem.getDtype(), scores.getWarps()));
     ConvertOp::create(b, loc, P, s);
     int64_t width = cast<FragType>(acc.getType()).getCols();
-    for (int64_t column = 0; column < width * parts();
+    for (int64_t column = 0; column < width * columnParts();
          column += width) { // unrolled: in a loop ptxas runs out of registers
       ClearOp::create(b, loc, acc);
-      WaitOp::create(b, loc,
-                     MmaAbOp::create(b, loc, acc, P, columnsOf(V, column), /*guarded=*/false, Value()).getToken());
-      NormalizeOp::create(b, loc, acc, row, /*repaired=*/false, /*reduced=*/true);
-      storePart(row0, rows, writeRows, column);
+      accumulateValues(acc, P, columnsOf(V, column), /*guarded=*/false);
+      NormalizeOp::create(b, loc, acc, row, /*rows_recomputed=*/false, /*reduced=*/true);
+      storeColumnPart(row0, rows, writeRows, column);
     }
   }
 
-  void attendInSteps(Index row0, Index rows, Index writeRows) {
+  void attendOnline(Index row0, Index rows, Index writeRows) {
     int64_t step = std::min<int64_t>(16, schedule.getKvTile());
-    auto few = [&](Value tile) { return partOf(tile, step, cast<SharedType>(tile.getType()).getCols(), Value()); };
+    auto few = [&](Value tile) { return subtileOf(tile, step, cast<SharedType>(tile.getType()).getCols(), Value()); };
     auto all = std::tuple(K, V, s);
     K = few(K), V = few(V);
     FragType scores = cast<FragType>(s.getType());
-    s = place("s", FragType::get(b.getContext(), scores.getRows(), step, scores.getWarps()));
+    s = alloc("s", FragType::get(b.getContext(), scores.getRows(), step, scores.getWarps()));
     auto make = [&](Index column) {
       ClearOp::create(b, loc, acc);
       ClearOp::create(b, loc, row);
-      onlyIf(math.lt(0, rows), [&] { walkTiles({q0, math.add(q0, rows)}, step, column); });
+      onlyIf(math.lt(0, rows), [&] { loopOverTiles({q0, math.add(q0, rows)}, step, column); });
       findSink();
       addSink(acc, row);
       NormalizeOp::create(b, loc, acc, row);
-      storePart(row0, rows, writeRows, column);
+      storeColumnPart(row0, rows, writeRows, column);
     };
     int64_t width = cast<FragType>(acc.getType()).getCols();
-    parts() == 1 ? make(0) : loop("column", 0, width * parts(), width, make);
+    columnParts() == 1 ? make(0) : loop("column", 0, width * columnParts(), width, make);
     std::tie(K, V, s) = all;
   }
 
@@ -264,43 +260,43 @@ private:
     int64_t width = cast<FragType>(acc.getType()).getCols();
     if (width == type.getCols())
       return tile;
-    return partOf(tile, type.getRows(), width, math.value(first));
+    return subtileOf(tile, type.getRows(), width, math.value(first));
   }
-  void storePart(Index row0, Index rows, Index writeRows, Index column) {
+  void storeColumnPart(Index row0, Index rows, Index writeRows, Index column) {
     scaleKept(acc);
     Value to = rowPointer("o", row0, batch, h);
     if (!column.is(0))
       to = AdvanceOp::create(b, loc, to, wide(column));
-    StoreOp::create(b, loc, to, strideOf("o"), acc, rowsToDo(rows), rowsToDo(writeRows),
-                    int64_t(problem.getDimV()) / parts());
+    StoreOp::create(b, loc, to, strideOf("o"), acc, rowsToCompute(rows), rowsToCompute(writeRows),
+                    int64_t(problem.getDimV()) / columnParts());
   }
 
   //===------------------------------------------------------------------===//
   // The KV loop
   //===------------------------------------------------------------------===//
 
-  /// Tile rows for so many queries; none for a lane group without a head.
-  Value rowsToDo(Index queries) {
+  /// The number of tile rows for `queries` queries; 0 in a lane group without a head.
+  Value rowsToCompute(Index queries) {
     Index rows = math.mul(queries, schedule.getPackHeads());
-    return math.value(live ? math.select(*live, rows, 0) : rows);
+    return math.value(hasHead ? math.select(*hasHead, rows, 0) : rows);
   }
   Value strideOfKeys(StringRef tensor) {
     return pairs(kvHeads, args[(tensor + "_row").str()], args[(tensor + "_head").str()]);
   }
   Value lseStride() { return perRow(wide(int64_t(1)), args["lse_head"]); }
 
-  void walkKeys(Index row0, Index rows) {
+  void loopOverKeys(Index row0, Index rows) {
     if (Value copied =
-            loadTile(Q, rowPointer("q", row0, batch, h), strideOf("q"), rowsToDo(rows), problem.getDimQk())) {
+            loadTile(Q, rowPointer("q", row0, batch, h), strideOf("q"), rowsToCompute(rows), problem.getDimQk())) {
       WaitOp::create(b, loc, copied);
       if (problem.scaleOrDefault() < 0)
         ScaleOp::create(b, loc, Q, /*factor=*/llvm::APFloat(-1.0));
     }
-    walkTiles({q0, math.add(q0, rows)}, schedule.getKvTile(), 0);
+    loopOverTiles({q0, math.add(q0, rows)}, schedule.getKvTile(), 0);
   }
 
-  /// Loops over KV tiles of `columns` keys of all kv heads, for the results' columns from `part` on.
-  void walkTiles(Interval queries, int64_t columns, Index part) {
+  /// Loops over KV tiles of `columns` keys of all kv heads, for the results' columns from `firstColumn` on.
+  void loopOverTiles(Interval queries, int64_t columns, Index firstColumn) {
     KeyWalk walk(problem.getMask(), scope);
     int64_t keysOfTile = columns / kvHeads;
     SmallVector<KeyRun> runs = walk.runs(math, queries, keysOfTile);
@@ -308,40 +304,35 @@ private:
       for (KeyRun &run : runs)
         for (SmallVector<int64_t> &tests : run.tests)
           tests = walk.numbers();
-    if (parts()) // one segment: registers are few, and this code hardly ever runs
+    if (columnParts()) // one segment: registers are few, and this code hardly ever runs
       for (KeyRun &run : runs)
         run.bounds = {run.bounds.front(), run.bounds.back()}, run.tests = {walk.numbers()};
     KvLoopOp loop = createLoop(runs);
     if (!loop)
       return;
-    loop.setOneBody(parts() && runs.size() > 1);
+    loop.setOneBody(columnParts() && runs.size() > 1);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&loop.getBody().front());
     Index k0 = math.named(math.mul(Index(loop.getTile()), keysOfTile), "k0");
     Value left = math.value(math.mul(math.sub(scope.lenK, k0), kvHeads));
-    auto fetch = [&](Value place, StringRef tensor, Value base, int64_t dim) {
+    auto loadFromTile = [&](Value place, StringRef tensor, Value base, int64_t dim) {
       Value from = AdvanceOp::create(b, loc, base, mul(wide(k0), args[(tensor + "_row").str()]));
       return loadTile(place, from, strideOfKeys(tensor), left, dim);
     };
-    Value copied = fetch(K, "k", keys, problem.getDimQk());
+    Value copied = loadFromTile(K, "k", keys, problem.getDimQk());
     if (copied)
       WaitOp::create(b, loc, copied);
     else
-      fetch(V, "v", values, problem.getDimV()); // K and V are both in flight before any computation
-    bool negated = !tensorCores && problem.scaleOrDefault() < 0;
-    WaitOp::create(b, loc, MmaAbtOp::create(b, loc, s, Q, K, negated, /*recomputed=*/false).getToken());
-    double scale = modifyScores(loop, k0);
-    Value column0 = pairs(kvHeads, math.value(k0), math.value(0));
-    auto mask = ApplyMaskOp::create(b, loc, s, origin, column0);
-    OnlineSoftmaxOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), /*rising=*/UnitAttr(),
-                            /*repaired=*/UnitAttr());
-    drop(s, origin, column0, dropoutState, /*scaled=*/false);
+      loadFromTile(V, "v", values, problem.getDimV()); // K and V are both in flight before any computation
+    Step step = {.walk = walk, .q = Q, .k = K, .scores = s, .row = row, .acc = acc, .k0 = k0, .kvHeads = kvHeads};
+    step.negated = !tensorCores && problem.scaleOrDefault() < 0;
+    step.loop = loop;
+    emitProbabilities(step);
+    dropProbabilities(step);
     if (copied)
-      WaitOp::create(b, loc, fetch(V, "v", values, problem.getDimV()));
-    Value read = !tensorCores ? V : columnsOf(V, part);
-    WaitOp::create(b, loc, MmaAbOp::create(b, loc, acc, s, read, /*guarded=*/true, Value()).getToken());
+      WaitOp::create(b, loc, loadFromTile(V, "v", values, problem.getDimV()));
+    accumulateValues(acc, s, tensorCores ? columnsOf(V, firstColumn) : V, /*guarded=*/true);
     YieldOp::create(b, loc, ValueRange());
-    buildTests(walk, mask.getBody());
   }
 
   /// Loads rows; returns the token if they are copied to shared memory, null if to registers.
@@ -381,20 +372,20 @@ private:
     pad(*endAll, arg("total_q"));
   }
 
-  std::optional<ShortLimit> limit; ///< none: all sequences
+  std::optional<ShortLimit> limit; ///< if set, the kernel computes short sequences only
   int64_t groups;                  ///< groups of heads, one for each warp or CTA
   int64_t tiles;                   ///< warps or CTAs that share the rows of a sequence
   int64_t kvHeads;                 ///< packed into a tile
   CtaPerSequenceAttr tensorCores;  ///< null for SIMT rows
   Value Q, K, V, acc, row;
-  Value keys, values;       ///< K and V of the sequence's first key
-  std::optional<Cond> live; ///< does the lane group have a head?
-  Index sequences = 0;      ///< sequences with warps or CTAs
-  Index tile = 0;           ///< index of the warp or CTA among those of its sequence and heads
-  Index first = 0;          ///< the sequence's first row in its tensor
-  Index extent = 0;         ///< its rows with the padding after them
-  Index q0 = 0;             ///< the first row of this iteration
-  /// Begin and end of all sequences' rows, once known; the former with padding only.
+  Value keys, values;          ///< K and V of the sequence's first key
+  std::optional<Cond> hasHead; ///< does the lane group have a head?
+  Index sequences = 0;         ///< sequences with warps or CTAs
+  Index tile = 0;              ///< index of the warp or CTA among those of its sequence and heads
+  Index first = 0;             ///< the sequence's first row in its tensor
+  Index extent = 0;            ///< its rows with the padding after them
+  Index q0 = 0;                ///< the first row of this iteration
+  /// The begin (with padded offsets only) and the end of all sequences' rows, once loaded.
   std::optional<Index> beginAll, endAll;
 };
 

@@ -16,10 +16,10 @@ void SequenceTile::findUnit() {
                                            : Index(Value(IndexOp::block(b, loc)));
   Index head = groups == 1 ? Index(0) : math.rem(unit, groups);
   batch = math.named(math.floorDiv(unit, groups), "b");
-  int64_t slots = 32 / lanes, heads = problem.getKvHeads();
-  if (slots > 1) {
-    head = math.add(math.mul(head, slots), Value(IndexOp::laneGroup(b, loc, lanes)));
-    if (heads % slots) // lane groups without a head compute the last one's and store the same values
+  int64_t laneGroups = 32 / lanes, heads = problem.getKvHeads();
+  if (laneGroups > 1) {
+    head = math.add(math.mul(head, laneGroups), Value(IndexOp::laneGroup(b, loc, lanes)));
+    if (heads % laneGroups) // lane groups without a head compute the last one's and store the same values
       head = math.min(head, heads - 1);
   }
   kvHead = math.named(math.mul(head, kvHeads), "kv_head");
@@ -33,15 +33,16 @@ void SequenceTile::findUnit() {
   }
   lenQ = args.contains("seqlen_q") ? arg("seqlen_q") : Index(0);
   findLengths();
-  leaveNoRowsWithoutSequences();
+  clearLengthsOfEmptyBatch();
   if (problem.getQLayout().isPacked())
     firstQuery = math.named(load(startsOf(/*keys=*/false), batch), "first");
   if (limit)
     isShort = limit->holds(math, lenQ, scope.lenK);
 }
 
-/// With a batch of 0, a packed side may still have padding to store, while a dense one has a length but no rows.
-void SequenceTile::leaveNoRowsWithoutSequences() {
+/// With a batch of 0, packed queries (or keys) may have padding to store, while dense keys (or queries) have a length
+/// but no rows. Sets that length to 0.
+void SequenceTile::clearLengthsOfEmptyBatch() {
   LayoutAttr q = problem.getQLayout(), kv = problem.getKLayout();
   auto orNone = [&](Index length) { return math.select(math.lt(0, arg("batch")), length, 0); };
   if (kv.isPacked() && !q.isPacked())

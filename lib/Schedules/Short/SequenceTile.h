@@ -5,8 +5,8 @@
 #ifndef ATTN_LIB_SCHEDULES_SHORT_SEQUENCETILE_H
 #define ATTN_LIB_SCHEDULES_SHORT_SEQUENCETILE_H
 
+#include "Schedules/Common/LongWorkTiles.h"
 #include "Schedules/Common/SequenceBody.h"
-#include "Schedules/Common/SizeClasses.h"
 
 namespace attn {
 
@@ -20,16 +20,18 @@ protected:
   void findKeys() { k = keyPointer("k"), v = keyPointer("v"), dk = keyPointer("dk"), dv = keyPointer("dv"); }
   mlir::Value stride(llvm::StringRef tensor) { return args[(tensor + "_row").str()]; }
 
-  /// For a packed side: the first row of the next sequence, of the first sequence, and the end of the last.
+  /// For packed queries or keys: the first row of the next sequence (`behind`), the first row of the first sequence,
+  /// and the end of the last sequence.
   struct Ends {
     Index behind = 0, beginAll = 0, endAll = 0;
   };
   std::optional<Ends> findEnds(bool keys);
-  /// Stores zeros to rows of a packed side that belong to no sequence: padding after this sequence, and, distributed
-  /// over all units of these heads, rows before the first sequence and after the last. `tensors`: names and columns.
+  /// Stores zeros to rows of packed queries or keys that belong to no sequence: padding after this sequence, and,
+  /// distributed over all units of these heads, rows before the first sequence and after the last. `tensors`: names and
+  /// columns.
   void storePadding(bool keys, llvm::ArrayRef<std::pair<const char *, int64_t>> tensors);
 
-  std::optional<ShortLimit> limit; ///< none: all sequences
+  std::optional<ShortLimit> limit; ///< if set, the kernel computes short sequences only
   std::optional<Cond> isShort;     ///< whether the sequence is within `limit`; none without a limit
   tile::ScheduleInterface schedule;
   int64_t groups;  ///< groups of kv heads, one for each warp or CTA
@@ -41,7 +43,7 @@ protected:
   mlir::Value k, v, dk, dv;          ///< the sequence's first rows
 
 private:
-  void leaveNoRowsWithoutSequences();
+  void clearLengthsOfEmptyBatch();
 };
 
 } // namespace attn

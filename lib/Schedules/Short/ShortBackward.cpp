@@ -4,8 +4,8 @@
 // an H100 (docs/Schedules/trials/short-sequences.md).
 //
 #include "ShortBackward.h"
+#include "Schedules/Choices.h"
 #include "Schedules/Common/Registry.h"
-#include "Schedules/Common/Rules.h"
 #include "SequenceKernel.h"
 #include "attn/Schedules/KeyWalk.h"
 
@@ -37,11 +37,11 @@ bool attn::loadsOutputs(ProblemOp problem, ScheduleInterface schedule) {
     return false;
   auto stationary = llvm::cast<StationaryQBackwardAttr>(schedule);
   return bytesOfStationaryQ(problem, stationary, /*outputs=*/true) <=
-         TargetInfo::get("sm_90a")->roomForTiles() / stationary.getBlocks();
+         TargetInfo::get("sm_90a")->roomForTiles() / stationary.getCtasPerSm();
 }
 
-/// Can a CTA compute a whole sequence? Requires both sides packed or both dense, no modifiers, no block maps, one kv
-/// head for each head, and head dims to 128, whose results fit registers.
+/// Can a CTA compute a whole sequence? Queries and keys have to be both packed or both dense, with no modifiers, no
+/// block maps, one kv head for each head, and head dims to 128, whose results fit registers.
 static bool isPossible(ProblemOp problem) {
   bool lists =
       llvm::any_of(problem.getMask().operands(), [](const MaskOperand &array) { return array.lists.has_value(); });
@@ -70,12 +70,12 @@ static ScheduleInterface chooseSinglePass(ProblemOp problem, Lengths lengths, co
             ofV = llvm::alignTo(problem.getDimV(), 64) * (qTile + kvTile) * stages;
     return 2 * (ofQk + ofV + 2 * qTile * most);
   };
-  return SinglePassBackwardAttr::get(problem.getContext(), qTile, kvTile, /*warps=*/8, /*blocks=*/1,
+  return SinglePassBackwardAttr::get(problem.getContext(), qTile, kvTile, /*warps=*/8, /*ctas_per_sm=*/1,
                                      bytes(2, 2) <= target.roomForTiles() ? 2 : 1, /*q_stages=*/2);
 }
 
-/// Do registers suffice for so many stationary rows? For wide heads neither dropout nor masks of many terms fit, or not
-/// both. With two row blocks a division counts as many terms.
+/// Do registers suffice for `rows` stationary rows? Wide heads have no registers for dropout with a mask of many terms;
+/// the widest have none for either. With two row blocks a division counts as many terms.
 static bool fits(ProblemOp problem, int64_t rows) {
   int64_t dim = widthOf(problem);
   bool draws = problem.dropoutInForce().has_value(),
@@ -98,12 +98,12 @@ static ScheduleInterface chooseStationaryQ(ProblemOp problem, Lengths lengths, c
   if (!fits(problem, qTile))
     return {};
   int64_t tiles = llvm::divideCeil(lengths.keys, kvTile);
-  auto schedule =
-      StationaryQBackwardAttr::get(problem.getContext(), qTile, kvTile, tiles, /*warps=*/three ? 12 : 8, /*blocks=*/1);
+  auto schedule = StationaryQBackwardAttr::get(problem.getContext(), qTile, kvTile, tiles, /*warps=*/three ? 12 : 8,
+                                               /*ctas_per_sm=*/1);
   // The next sequence's operands are prefetched where shared memory has room: O first, then Q and dO, and as many K/V
   // tiles as a sequence has.
-  const std::pair<int64_t, int64_t> slots[] = {{tiles, 2}, {tiles, 1}, {2, 1}, {1, 1}};
-  for (auto [stages, qStages] : slots)
+  const std::pair<int64_t, int64_t> stageCounts[] = {{tiles, 2}, {tiles, 1}, {2, 1}, {1, 1}};
+  for (auto [stages, qStages] : stageCounts)
     if (auto early = schedule.withStages(stages).withQStages(qStages); loadsOutputs(problem, early))
       return early;
   bool two = bytesOfStationaryQ(problem, schedule.withStages(2), /*outputs=*/false) <= target.roomForTiles();
@@ -117,7 +117,7 @@ ScheduleInterface attn::chooseShortOnHopper(BackwardOp backward, const TargetInf
       !showsIntervals(mask) || isCostly(problem))
     return {};
   Lengths lengths = {*problem.expectedQueries(), *problem.expectedKeys()};
-  // For dense rows that a CTA of five warps can have, there is little to gain.
+  // Dense sequences of up to 80 rows are nearly as fast with `cta_per_sequence` and five warps.
   int64_t least = widthOf(problem) <= 64 && !problem.getQLayout().isPacked() ? 80 : 64;
   int64_t longer = std::max(lengths.queries, lengths.keys);
   if (std::min(lengths.queries, lengths.keys) <= least || longer > 256)

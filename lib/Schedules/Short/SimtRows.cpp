@@ -2,8 +2,8 @@
 //
 // `simt_rows`: rows distributed over lane groups (docs/Schedules/simt_rows.md).
 //
+#include "Schedules/Choices.h"
 #include "Schedules/Common/Registry.h"
-#include "Schedules/Common/Rules.h"
 #include "SequenceKernel.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -11,7 +11,7 @@ using namespace attn;
 using namespace attn::tile;
 
 /// On a CPU, a thread is a warp with one lane group.
-static SimtRowsAttr onHost(SimtRowsAttr schedule) { return schedule.withLanes(32).withWarps(1).withBlocks(1); }
+static SimtRowsAttr onHost(SimtRowsAttr schedule) { return schedule.withLanes(32).withWarps(1).withCtasPerSm(1); }
 
 // Measured on an H200. Four keys in flight, two for each lane, are enough with as many warps as registers allow; more
 // cost warps and are slower.
@@ -41,13 +41,13 @@ SimtRowsAttr attn::simtRowsFor(BackwardOp backward, const TargetInfo &target) {
   int64_t dim = widthOf(problem), lanes = std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32),
           own = llvm::divideCeil(dim / 8, lanes), rows = own == 1 && queries.value_or(1) > 1 ? 2 : 1;
   if (target.isHost())
-    return SimtRowsAttr::get(problem.getContext(), rows, /*keys=*/4, /*lanes=*/32, /*warps=*/1, /*blocks=*/1);
+    return SimtRowsAttr::get(problem.getContext(), rows, /*keys=*/4, /*lanes=*/32, /*warps=*/1, /*ctas_per_sm=*/1);
   bool lean = groupOf(problem) == 1 && problem.getModifiers().empty() && !problem.getQLayout().getPadded() &&
               !problem.getKLayout().getPadded() &&
               llvm::isa<FullMaskAttr>(problem.getMask()); // masks and modifiers take registers
   // Lanes cache two values for each key; strides of dense layouts take registers, too.
-  int64_t held = 2 * llvm::divideCeil(keys.value_or(1), lanes),
-          each = llvm::alignTo((problem.getQLayout().isPacked() ? 60 : 72) + held, 8);
+  int64_t cached = 2 * llvm::divideCeil(keys.value_or(1), lanes),
+          each = llvm::alignTo((problem.getQLayout().isPacked() ? 60 : 72) + cached, 8);
   int64_t most = rows == 2 || own == 2 ? 4 : lean ? 8 : 6, blocks = std::clamp<int64_t>(65536 / 128 / each, 1, most);
   return SimtRowsAttr::get(problem.getContext(), rows, /*keys=*/rows, lanes, /*warps=*/4, blocks);
 }
@@ -66,7 +66,7 @@ public:
     if (simt.getKeys() > 1)
       return simt.withKeys(simt.getKeys() / 2);
     // Fewer co-resident CTAs, with more registers for each.
-    return simt.getBlocks() == 1 ? SimtRowsAttr() : simt.withBlocks(simt.getBlocks() * 3 / 4);
+    return simt.getCtasPerSm() == 1 ? SimtRowsAttr() : simt.withCtasPerSm(simt.getCtasPerSm() * 3 / 4);
   }
 
   std::string describe(Computation, mlir::Attribute) const override { return "SIMT rows"; }
@@ -110,6 +110,10 @@ public:
 
 class SimtRowsBackward : public SimtRowsSchedule {
 public:
+  mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &why) const override {
+    return onlyIf<SimtRowsAttr>(chooseShort(of.backward, target, why));
+  }
+
   std::optional<std::string> refusal(Computation of, const TargetInfo &, mlir::Attribute schedule) const override {
     if (std::optional<std::string> refusal = refusalOfSequences(of.backward, schedule))
       return refusal;

@@ -5,7 +5,7 @@
 // (docs/Schedules/single_pass_backward.md). Sequences of one tile are computed in a single pass, with delta as a row
 // sum in registers. With more than 128 rows or keys, Q and dO are stationary and K/V tiles are streamed past them; dK
 // and dV of each K/V tile are complete when the next one begins. Longer sequences have the kernels on tiles
-// (SizeClasses.h).
+// (LongWorkTiles.h).
 //
 #include "SequenceKernel.h"
 #include "SequenceTile.h"
@@ -25,7 +25,7 @@ public:
       : SequenceTile(backward.getProblemOp(), kernel, limit) {}
 
   void build() {
-    declarePlaces();
+    declareTiles();
     findUnit();
     scope.head = h;
     findArrays();
@@ -34,28 +34,28 @@ public:
   }
 
 private:
-  /// Rows of fragments; the last warps may have none of the sequence's.
+  /// Rows of a fragment; the last warps may have no rows of the sequence.
   int64_t rowsOfAll() { return 16 * schedule.getWarps(); }
   int64_t keys() { return keysOfAll(schedule); }
 
-  void declarePlaces() {
+  void declareTiles() {
     MLIRContext *context = b.getContext();
     int64_t rows = schedule.getQTile(), colsQk = llvm::alignTo(problem.getDimQk(), 16),
             colsV = llvm::alignTo(problem.getDimV(), 16);
-    Q = shared("Q", rows, colsQk, /*isBox=*/true), dO = shared("dO", rows, colsV, /*isBox=*/true);
-    K = shared("K", int64_t(schedule.getKvTile()), colsQk, /*isBox=*/true),
-    V = shared("V", int64_t(schedule.getKvTile()), colsV, /*isBox=*/true);
+    Q = shared("Q", rows, colsQk, /*usesTma=*/true), dO = shared("dO", rows, colsV, /*usesTma=*/true);
+    K = shared("K", int64_t(schedule.getKvTile()), colsQk, /*usesTma=*/true),
+    V = shared("V", int64_t(schedule.getKvTile()), colsV, /*usesTma=*/true);
     if (!streamsKeys)
       dO.getDefiningOp<AllocOp>().setSlots(roles.getStages());
     if (streamsKeys && loadsOutputs(problem, schedule)) {
-      O = shared("O", rows, colsV, /*isBox=*/true);
+      O = shared("O", rows, colsV, /*usesTma=*/true);
       O.getDefiningOp<AllocOp>().setSlots(1);
     }
     for (Value place : {K, V})
       place.getDefiningOp<AllocOp>().setSlots(roles.getStages());
-    auto ring = [&](const char *name, int64_t slots, int64_t columns) {
-      return place(name,
-                   RingType::get(context, slots,
+    auto ring = [&](const char *name, int64_t stages, int64_t columns) {
+      return alloc(name,
+                   RingType::get(context, stages,
                                  SharedType::get(context, rows, columns, problem.getDtype(), SharedType::swizzled)));
     };
     if (streamsKeys)
@@ -65,18 +65,18 @@ private:
   }
   /// A fragment, declared where it is used.
   Value frag(const char *name, int64_t cols) {
-    return place(name, FragType::get(b.getContext(), rowsOfAll(), cols, schedule.getWarps()));
+    return alloc(name, FragType::get(b.getContext(), rowsOfAll(), cols, schedule.getWarps()));
   }
 
   /// Does the sequence have both rows and keys? Otherwise all gradients are 0, and a tensor without rows must not be
   /// loaded.
   Cond computes() { return math.logicalAnd(*isShort, math.logicalAnd(math.lt(0, lenQ), math.lt(0, scope.lenK))); }
 
-  /// Returns how many rows of one side the CTA stores with its results: the sequence's, and padding within the tile.
-  /// Other zeros are stored here: beyond the tile, of a sequence without rows or keys, before the first sequence and
-  /// after the last.
+  /// Returns how many rows of queries or keys the CTA stores with its results: the sequence's, and padding within the
+  /// tile. Code that stores zeros to other rows is emitted at once: beyond the tile, of a sequence without rows or
+  /// keys, before the first sequence and after the last.
   Index findWritten(bool ofKeys) {
-    int64_t step = schedule.getQTile(); // rows of a `tile.store_padding`, on both sides
+    int64_t step = schedule.getQTile(); // rows of a `tile.store_padding`, for queries and keys
     Index rows = ofKeys ? Index(keys()) : Index(schedule.getQTile());
     if (streamsKeys && ofKeys)
       rows = math.mul(math.ceilDiv(scope.lenK, schedule.getKvTile()), schedule.getKvTile());
@@ -91,7 +91,7 @@ private:
       zeros("dv", kvHead, problem.getDimV());
     };
     auto padRange = [&](StringRef name, Index begin, Index end) {
-      sharePadding(name, begin, end, /*tiles=*/1, /*number=*/0, step, pad);
+      distributePadding(name, begin, end, /*tiles=*/1, /*number=*/0, step, pad);
     };
     Index extent = length;
     if (std::optional<Ends> ends = findEnds(ofKeys)) {
@@ -115,7 +115,7 @@ private:
   Value loadStatistics(int64_t first = 0) {
     Index row = math.add(firstQuery, first);
     Value gradLse = args.contains("dlse") ? statisticPointer("dlse", row, batch, h) : Value();
-    Value stats = place("stats", SoftmaxStateType::get(b.getContext(), rowsOfAll(), schedule.getWarps()));
+    Value stats = alloc("stats", SoftmaxStateType::get(b.getContext(), rowsOfAll(), schedule.getWarps()));
     LoadRowStatisticsOp::create(b, loc, stats, statisticPointer("lse", row, batch, h), /*stride=*/Value(), gradLse,
                                 /*grad_stride=*/Value(),
                                 /*delta=*/Value(), math.value(math.sub(lenQ, first)));
@@ -124,33 +124,25 @@ private:
   Value multiply(Value s, Value q, Value k, bool negated = false, IntegerAttr first = {}) {
     return MmaAbtOp::create(b, loc, s, q, k, negated, /*recomputed=*/false, first).getToken();
   }
-  /// Converts scores of the rows from `q0` and keys from `k0` on to probabilities. `seeAll`: the mask hides no key that
-  /// exists.
-  void becomeProbabilities(KeyWalk &walk, Value s, Value stats, int64_t q0, Index k0, int64_t keys, Cond seeAll) {
-    Cond tested = math.logicalOr(math.logicalNot(seeAll), math.lt(math.sub(scope.lenK, k0), keys));
-    auto test = [&] {
-      auto mask = ApplyMaskOp::create(b, loc, s, math.value(q0), math.value(k0), /*transposed=*/false);
-      buildTests(walk, mask.getBody());
-    };
-    if (tested.isConstant())
-      test();
-    else
-      onlyIf(tested, test);
-    ProbabilitiesOp::create(b, loc, s, stats, math.value(q0), math.value(k0), /*weighted=*/Value(),
-                            b.getF64FloatAttr(scaleOfProducts()), /*transposed=*/UnitAttr(),
-                            /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
-    drop(s, math.value(q0), math.value(k0), findDropoutState(), /*scaled=*/false, /*transposed=*/false, /*marks=*/true);
+  /// Converts scores of the rows from `q0` and keys from `k0` on to probabilities. `seesAllKeys`: the mask hides no key
+  /// that exists.
+  void emitProbabilities(KeyWalk &walk, Value s, Value stats, int64_t q0, Index k0, int64_t keys, Cond seesAllKeys) {
+    Cond tested = math.logicalOr(math.logicalNot(seesAllKeys), math.lt(math.sub(scope.lenK, k0), keys));
+    Value row0 = math.value(q0), col0 = math.value(k0);
+    SequenceBody::emitProbabilities(
+        {.walk = walk, .scores = s, .statistics = stats, .row0 = row0, .col0 = col0, .tested = tested});
+    drop(s, row0, col0, findDropoutState(), /*scaled=*/false, /*transposed=*/false, /*marks=*/true);
   }
-  void becomeGradients(Value dp, Value s, Value stats, bool known) {
+  void emitGradScores(Value dp, Value s, Value stats, bool known) {
     SinglePassGradsOp::create(b, loc, dp, s, stats, /*weighted=*/Value(),
                               dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), known);
   }
 
   void computeSinglePass(Index writtenQ, Index writtenKv) {
     Value s = frag("s", keys()), dp = frag("dp", keys());
-    // In the order in which their stages are released.
-    Value copiedQ = copyBox(Q, "q", firstQuery, h, lenQ), copiedV = copyBox(V, "v", firstKey, kvHead, scope.lenK);
-    Value copiedDo = copyBox(dO, "do", firstQuery, h, lenQ), copiedK = copyBox(K, "k", firstKey, kvHead, scope.lenK);
+    // Copies are issued in the order in which their stages are released.
+    Value copiedQ = copyTma(Q, "q", firstQuery, h, lenQ), copiedV = copyTma(V, "v", firstKey, kvHead, scope.lenK);
+    Value copiedDo = copyTma(dO, "do", firstQuery, h, lenQ), copiedK = copyTma(K, "k", firstKey, kvHead, scope.lenK);
     Value stats = loadStatistics();
     wait(copiedQ);
     wait(copiedK);
@@ -164,59 +156,55 @@ private:
       beginGrads();
     wait(scores);
     KeyWalk walk(problem.getMask(), scope);
-    becomeProbabilities(walk, s, stats, 0, 0, keys(), Cond::of(!walk.hidesKeys()));
+    emitProbabilities(walk, s, stats, 0, 0, keys(), Cond::of(!walk.hidesKeys()));
     if (dropout)
       beginGrads();
     wait(grads);
-    becomeGradients(dp, s, stats, /*known=*/false);
+    emitGradScores(dp, s, stats, /*known=*/false);
 
-    // Each product runs under the stores of the previous result.
-    Value weights = place("probabilities", RegisterOperandType::get(b.getContext(), rowsOfAll(), keys(),
+    Value operand = alloc("probabilities", RegisterOperandType::get(b.getContext(), rowsOfAll(), keys(),
                                                                     problem.getDtype(), schedule.getWarps()));
-    ConvertOp::create(b, loc, weights, s, /*at_once=*/true);
-    Value probabilities = StoreAndSyncOp::create(b, loc, transposed, weights).getTile();
-    ConvertOp::create(b, loc, weights, dp, /*at_once=*/true);
-    Value dV = frag("dV", sumColumns(problem.getDimV()));
-    Value sumV = MmaAtbOp::create(b, loc, dV, probabilities, dO).getToken();
-    wait(sumV); // all warps have read P before dS is stored
-    Value gradScores = StoreAndSyncOp::create(b, loc, transposed, weights).getTile();
+    ConvertOp::create(b, loc, operand, s, /*at_once=*/true);
+    Value probabilities = StoreAndSyncOp::create(b, loc, transposed, operand).getTile();
+    ConvertOp::create(b, loc, operand, dp, /*at_once=*/true);
+    Value dV = frag("dV", accumulatorColumns(problem.getDimV()));
+    wait(MmaAtbOp::create(b, loc, dV, probabilities, dO).getToken()); // all warps have read P before dS is stored
+    scaleKept(dV);
+    storeGradient("dv", dV, firstKey, kvHead, scope.lenK, writtenKv, problem.getDimV());
+    Value gradScores = StoreAndSyncOp::create(b, loc, transposed, operand).getTile();
     Value dQ = frag("dQ", llvm::alignTo(problem.getDimQk(), 16));
     ClearOp::create(b, loc, dQ);
-    Value sumQ = MmaAbOp::create(b, loc, dQ, weights, K, /*guarded=*/false, Value()).getToken();
-    scaleKept(dV);
-    storeSum("dv", dV, firstKey, kvHead, scope.lenK, writtenKv, problem.getDimV());
-    wait(sumQ);
-    Value dK = frag("dK", sumColumns(problem.getDimQk()));
-    Value sumK = MmaAtbOp::create(b, loc, dK, gradScores, Q).getToken();
+    wait(MmaAbOp::create(b, loc, dQ, operand, K, /*guarded=*/false, Value()).getToken());
     ScaleOp::create(b, loc, dQ, b.getF64FloatAttr(problem.scaleOrDefault()));
-    storeSum("dq", dQ, firstQuery, h, lenQ, writtenQ, problem.getDimQk());
-    wait(sumK);
+    storeGradient("dq", dQ, firstQuery, h, lenQ, writtenQ, problem.getDimQk());
+    Value dK = frag("dK", accumulatorColumns(problem.getDimQk()));
+    wait(MmaAtbOp::create(b, loc, dK, gradScores, Q).getToken());
     ScaleOp::create(b, loc, dK, b.getF64FloatAttr(problem.scaleOrDefault()));
-    storeSum("dk", dK, firstKey, kvHead, scope.lenK, writtenKv, problem.getDimQk());
+    storeGradient("dk", dK, firstKey, kvHead, scope.lenK, writtenKv, problem.getDimQk());
   }
 
   /// dV and dK of a KV tile of 64 keys, summed over 64-row query blocks. Warpgroups take slices of their columns in
   /// rotation, shifted with each KV tile, so that the remaining slices do not always go to the same warpgroup.
-  void sumPieces(Index tile, Interval blocks, Index firstRow, Index rows, Index written) {
+  void accumulateSlices(Index tile, Interval rowBlocks, Index firstRow, Index rows, Index written) {
     // Wide slices read P and dS less often. With two row blocks, registers for wide slices cost as much as that gains.
     int64_t groups = schedule.getWarps() / 4,
             columns = groups == 3 && std::min(problem.getDimQk(), problem.getDimV()) > 64 ? 128 : 64;
-    int64_t pieces = llvm::divideCeil(problem.getDimV(), columns) + llvm::divideCeil(problem.getDimQk(), columns);
+    int64_t slices = llvm::divideCeil(problem.getDimV(), columns) + llvm::divideCeil(problem.getDimQk(), columns);
     Value probabilities = ConsumerWaitOp::create(b, loc, P).getTile(),
           gradScores = ConsumerWaitOp::create(b, loc, dS).getTile();
     Index own = math.sub(Index(Value(IndexOp::create(b, loc, IndexKind::warpgroup))),
                          math.sub(tile, math.mul(math.floorDiv(tile, groups), groups)));
     own = math.select(math.lt(own, 0), math.add(own, groups), own);
-    loop("slice", own, pieces, groups, [&](Index piece) {
-      Value sum = place("sum", FragType::get(b.getContext(), 64, columns, 4));
+    loop("slice", own, slices, groups, [&](Index slice) {
+      Value sum = alloc("sum", FragType::get(b.getContext(), 64, columns, 4));
       wait(MmaAtbSliceOp::create(b, loc, sum, ValueRange{probabilities, gradScores}, ValueRange{dO, Q},
-                                 math.value(piece), math.value(blocks.lo), math.value(blocks.hi))
+                                 math.value(slice), math.value(rowBlocks.lo), math.value(rowBlocks.hi))
                .getToken());
-      Value more = math.value(math.lt(math.add(piece, groups), pieces));
+      Value more = math.value(math.lt(math.add(slice, groups), slices));
       for (Value ring : {P, dS}) // released before the store, which needs neither ring
         ConsumerReleaseOp::early(b, loc, ring, more);
       Value dv = rowPointer("dv", firstRow, batch, kvHead), dk = rowPointer("dk", firstRow, batch, kvHead);
-      StoreSliceOp::create(b, loc, ValueRange{dv, dk}, ValueRange{stride("dv"), stride("dk")}, sum, math.value(piece),
+      StoreSliceOp::create(b, loc, ValueRange{dv, dk}, ValueRange{stride("dv"), stride("dk")}, sum, math.value(slice),
                            math.value(rows), math.value(written),
                            ArrayRef<double>{dropout ? dropout->factor() : 1, problem.scaleOrDefault()},
                            ArrayRef<int64_t>{int64_t(problem.getDimV()), int64_t(problem.getDimQk())});
@@ -225,30 +213,30 @@ private:
       ConsumerReleaseOp::create(b, loc, ring);
   }
 
-  /// A block of the rows that all warps process at a time, with its register state.
-  struct Rows {
+  /// The rows that all warps process at a time, with their state in registers.
+  struct RowBlock {
     int64_t first;
     Value stats, dQ;
   };
   void streamKeys(Index writtenQ, Index writtenKv) {
     int64_t step = schedule.getKvTile();
     Value copiedO =
-        O ? copyBox(O, "o", firstQuery, h, lenQ) : Value(); // O first: its stage is the first to be released
-    Value copiedQ = copyBox(Q, "q", firstQuery, h, lenQ), copiedDo = copyBox(dO, "do", firstQuery, h, lenQ);
-    SmallVector<Rows> rowBlocks;
+        O ? copyTma(O, "o", firstQuery, h, lenQ) : Value(); // O first: its stage is the first to be released
+    Value copiedQ = copyTma(Q, "q", firstQuery, h, lenQ), copiedDo = copyTma(dO, "do", firstQuery, h, lenQ);
+    SmallVector<RowBlock> rowBlocks;
     SmallVector<Value> outputs; // loaded while dO is in flight
     for (int64_t first = 0; first < schedule.getQTile(); first += rowsOfAll()) {
       rowBlocks.push_back({first, loadStatistics(first), Value()});
       Value o = O;
       if (!o) {
-        o = place("O", RegisterOperandType::get(b.getContext(), rowsOfAll(), llvm::alignTo(problem.getDimV(), 32),
+        o = alloc("O", RegisterOperandType::get(b.getContext(), rowsOfAll(), llvm::alignTo(problem.getDimV(), 32),
                                                 problem.getDtype(), schedule.getWarps()));
         LoadRowsOp::create(b, loc, o, rowPointer("o", math.add(firstQuery, first), batch, h), stride("o"),
                            math.value(math.sub(lenQ, first)), b.getI64IntegerAttr(problem.getDimV()));
       }
       outputs.push_back(o);
     }
-    auto firstOf = [&](const Rows &rows) {
+    auto firstOf = [&](const RowBlock &rows) {
       return rowBlocks.size() > 1 ? b.getI64IntegerAttr(rows.first) : IntegerAttr();
     };
     wait(copiedDo);
@@ -256,7 +244,7 @@ private:
       wait(copiedO);
     for (auto [rows, o] : llvm::zip(rowBlocks, outputs))
       AddDeltaOp::create(b, loc, rows.stats, o, dO, firstOf(rows));
-    for (Rows &rows : rowBlocks) {
+    for (RowBlock &rows : rowBlocks) {
       rows.dQ = frag("dQ", llvm::alignTo(problem.getDimQk(), 16));
       ClearOp::create(b, loc, rows.dQ);
     }
@@ -265,56 +253,57 @@ private:
     loop("tile", 0, math.ceilDiv(scope.lenK, step), 1, [&](Index tile) {
       Index k0 = math.named(math.mul(tile, step), "k0"), left = math.sub(scope.lenK, k0),
             first = math.add(firstKey, k0);
-      for (Value copied : {copyBox(K, "k", first, kvHead, left), copyBox(V, "v", first, kvHead, left)})
+      for (Value copied : {copyTma(K, "k", first, kvHead, left), copyTma(V, "v", first, kvHead, left)})
         wait(copied);
       SmallVector<KeyRun> runs = walk.queryRuns(math, {k0, math.min(math.add(k0, step), scope.lenK)}, rowsOfGroup);
       Interval some = hullOf(math, runs);
       std::optional<Interval> all =
           walk.hasLowerTest() ? std::nullopt : fullOf(runs); // with a lower bound, as in a window, few tiles are full
       Index group = Value(IndexOp::create(b, loc, IndexKind::warpgroup));
-      for (const Rows &rows : rowBlocks) { // warpgroups without visible rows skip to the slices, which omit their rows
-        Index block = math.add(group, rows.first / rowsOfGroup);
-        onlyIf(contains(math, some, block), [&] {
-          multiplyRows(rows, firstOf(rows), walk, k0, all ? contains(math, *all, block) : Cond::of(false));
+      for (const RowBlock &rows :
+           rowBlocks) { // warpgroups without visible rows skip to the slices, which omit their rows
+        Index rowBlock = math.add(group, rows.first / rowsOfGroup);
+        onlyIf(contains(math, some, rowBlock), [&] {
+          multiplyRows(rows, firstOf(rows), walk, k0, all ? contains(math, *all, rowBlock) : Cond::of(false));
         });
       }
       for (Value ring : {P, dS})
         ProducerCommitOp::create(b, loc, ring);
-      sumPieces(tile, some, first, left, math.min(math.sub(writtenKv, k0), step));
+      accumulateSlices(tile, some, first, left, math.min(math.sub(writtenKv, k0), step));
     });
-    for (const Rows &rows : rowBlocks) {
+    for (const RowBlock &rows : rowBlocks) {
       ScaleOp::create(b, loc, rows.dQ, b.getF64FloatAttr(problem.scaleOrDefault()));
-      storeSum("dq", rows.dQ, math.add(firstQuery, rows.first), h, math.sub(lenQ, rows.first),
-               math.sub(writtenQ, rows.first), problem.getDimQk());
+      storeGradient("dq", rows.dQ, math.add(firstQuery, rows.first), h, math.sub(lenQ, rows.first),
+                    math.sub(writtenQ, rows.first), problem.getDimQk());
     }
   }
   /// For a row block and the KV tile from `k0` on: stores P and dS into shared memory and accumulates dQ.
-  void multiplyRows(const Rows &rows, IntegerAttr first, KeyWalk &walk, Index k0, Cond seeAll) {
+  void multiplyRows(const RowBlock &rows, IntegerAttr first, KeyWalk &walk, Index k0, Cond seesAllKeys) {
     int64_t step = schedule.getKvTile();
     Value s = frag("s", step), dp = frag("dp", step),
-          weights = place("probabilities", RegisterOperandType::get(b.getContext(), rowsOfAll(), step,
+          operand = alloc("probabilities", RegisterOperandType::get(b.getContext(), rowsOfAll(), step,
                                                                     problem.getDtype(), schedule.getWarps()));
     Value scores = multiply(s, Q, K, /*negated=*/problem.scaleOrDefault() < 0, first), grads;
     auto beginGrads = [&] { grads = multiply(dp, dO, V, /*negated=*/false, first); };
     if (!dropout) // dropout needs the registers of dP
       beginGrads();
     wait(scores);
-    becomeProbabilities(walk, s, rows.stats, rows.first, k0, step, seeAll);
+    emitProbabilities(walk, s, rows.stats, rows.first, k0, step, seesAllKeys);
     if (dropout)
       beginGrads();
     else // dropout marks probabilities by their signs until dS is computed
       ProducerStoreOp::create(b, loc, P, s, first);
     wait(grads);
-    becomeGradients(dp, s, rows.stats, /*known=*/true);
+    emitGradScores(dp, s, rows.stats, /*known=*/true);
     if (dropout)
       ProducerStoreOp::create(b, loc, P, s, first);
-    ConvertOp::create(b, loc, weights, dp, /*at_once=*/true);
-    ProducerStoreOp::create(b, loc, dS, weights, first);
-    // Waited for at once: slices would lack registers while this product is in flight.
-    wait(MmaAbOp::create(b, loc, rows.dQ, weights, K, /*guarded=*/false, Value()).getToken());
+    ConvertOp::create(b, loc, operand, dp, /*at_once=*/true);
+    ProducerStoreOp::create(b, loc, dS, operand, first);
+    // The wait follows at once, since the products of slices would lack registers while this one is in flight.
+    wait(MmaAbOp::create(b, loc, rows.dQ, operand, K, /*guarded=*/false, Value()).getToken());
   }
 
-  void storeSum(StringRef tensor, Value acc, Index row, Index head, Index rows, Index written, int64_t dim) {
+  void storeGradient(StringRef tensor, Value acc, Index row, Index head, Index rows, Index written, int64_t dim) {
     StoreOp::create(b, loc, rowPointer(tensor, row, batch, head), stride(tensor), acc, math.value(rows),
                     math.value(written), dim);
   }
@@ -343,7 +332,7 @@ void attn::writeSinglePassBackward(BackwardOp backward, ProgramBuilder &program,
   grid.tiles = b.getI64IntegerAttr(1);
   grid.parts = 2;
   grid.partOfDq = {0, classesOfDq};
-  auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/true, [&](StringRef tensor) {
+  auto arguments = KernelArguments::ofBackward(backward, tensors, /*usesTma=*/true, [&](StringRef tensor) {
     if (tensor == "o" && !loadsOutputs(problem, schedule)) // consumers read O from global memory
       return int64_t(0);
     return tensor == "k" || tensor == "v" ? int64_t(schedule.getKvTile()) : schedule.getQTile();

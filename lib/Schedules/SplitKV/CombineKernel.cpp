@@ -14,7 +14,7 @@ using namespace attn::tile;
 // One warp for each row: it waits for memory three times and computes little. With sixteen rows a warp, combining took
 // longer than the attention itself.
 ScheduleInterface attn::combineSchedule(MLIRContext *context) {
-  return AuxiliaryAttr::get(context, /*q_tile=*/4, /*kv_tile=*/16, /*warps=*/4, /*blocks=*/4);
+  return AuxiliaryAttr::get(context, /*q_tile=*/4, /*kv_tile=*/16, /*warps=*/4, /*ctas_per_sm=*/4);
 }
 
 namespace {
@@ -25,11 +25,11 @@ public:
         scale(scale) {}
 
   void build() {
-    Index block = Value(IndexOp::block(b, loc));
+    Index cta = Value(IndexOp::block(b, loc));
     Index extent = extentOf(/*keys=*/false);
     // Work tiles beyond the last row of a packed grid find no row.
     Index tiles = math.named(tilesOf(/*keys=*/false, rowsInTile), "tiles");
-    Index row = math.named(math.mul(rem(block, tiles), rowsInTile), "row0"), head = div(block, tiles), batch = 0;
+    Index row = math.named(math.mul(rem(cta, tiles), rowsInTile), "row0"), head = div(cta, tiles), batch = 0;
     if (!packed) {
       batch = math.named(div(head, problem.getHeads()), "b");
       head = rem(head, problem.getHeads());

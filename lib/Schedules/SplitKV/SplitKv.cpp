@@ -21,7 +21,7 @@ class SplitKvSchedule : public Schedule {
 public:
   bool owns(mlir::Attribute schedule) const override { return llvm::isa<SplitKvAttr>(schedule); }
 
-  // Combining costs a second kernel and float32 intermediate results, so this is for problems known to have few queries
+  // Combining costs a second kernel and float32 intermediate results, so this schedule is for problems with few queries
   // and many keys.
   mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &why) const override {
     if (!hasFewQueries(of.problem))
@@ -78,10 +78,10 @@ public:
     mlir::OpBuilder b(problem);
     std::string name = freeSymbol(lowering.module, problem.getSymName() + "_combine");
     KernelGrid grid = {problem.getQLayout().isPacked(), int64_t(problem.getHeads())};
-    KernelOp merge = KernelArguments::ofCombine(problem).makeKernel(lowering.program, b, problem.getLoc(), name,
-                                                                    lowering.target.generic(), grid,
-                                                                    combineSchedule(problem.getContext()));
-    writeCombine(problem, merge, kernel.getSoftmaxScale());
+    KernelOp combine = KernelArguments::ofCombine(problem).makeKernel(lowering.program, b, problem.getLoc(), name,
+                                                                      lowering.target.generic(), grid,
+                                                                      combineSchedule(problem.getContext()));
+    writeCombine(problem, combine, kernel.getSoftmaxScale());
   }
 
 private:

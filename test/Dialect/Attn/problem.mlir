@@ -31,15 +31,15 @@ attn.problem @float32 mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(f32)
 attn.problem @widest mask(#attn.full) layout(bshd) heads(65536, 1) dims(256, 8) dtype(f16)
 
 // A schedule and other attributes.
-// CHECK: attn.problem @by_hand mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>)
+// CHECK: attn.problem @by_hand mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 2, ctas_per_sm = 3>)
 attn.problem @by_hand mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16)
-  schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>)
+  schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 2, ctas_per_sm = 3>)
 // How long sequences usually are comes before the schedule, and may be as long as it likes.
 // CHECK: attn.problem @usual mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) outputs(o) expected_seqlen(1){{ *$}}
 attn.problem @usual mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) outputs(o) expected_seqlen(1)
-// CHECK: attn.problem @long mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) expected_seqlen(4294967296) schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>)
+// CHECK: attn.problem @long mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) expected_seqlen(4294967296) schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 2, ctas_per_sm = 3>)
 attn.problem @long mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) expected_seqlen(4294967296)
-  schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>)
+  schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 2, ctas_per_sm = 3>)
 // Queries and keys may differ; then both are said.
 // CHECK: dtype(bf16) expected_seqlen(1, 32768){{ *$}}
 attn.problem @decode mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) expected_seqlen(1, 32768)
@@ -61,7 +61,7 @@ attn.problem @with_note mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf
 // GENERIC: dim_qk = 192 : i64, dim_v = 128 : i64
 // GENERIC-SAME: no_lse, o_layout = #attn.layout<thd padded>
 // GENERIC-SAME: scale = 1.250000e-01 : f64, sym_name = "mqa"
-// GENERIC: schedule = #tile.tiled<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>
+// GENERIC: schedule = #tile.tiled<q_tile = 64, kv_tile = 32, warps = 2, ctas_per_sm = 3>
 // GENERIC: expected_seqlen_kv = 1 : i64, expected_seqlen_q = 1 : i64
 // GENERIC: expected_seqlen_kv = 32768 : i64, expected_seqlen_q = 1 : i64
 // GENERIC: dim_qk = 512 : i64

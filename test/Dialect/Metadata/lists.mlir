@@ -9,12 +9,12 @@
 
 //--- ops.mlir
 // CHECK-LABEL: tile.kernel @k
-tile.kernel @k(%ids: !tile.ptr<i32>, %visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %rows: i32, %n: i32)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
-  // CHECK: metadata.init_lists %list across(%n) taken(%taken)
-  metadata.init_lists %list across(%n) taken(%taken)
-  // CHECK: metadata.init_lists %list across(%n) taken(%taken) piece(%rows)
-  metadata.init_lists %list across(%n) taken(%taken) piece(%rows)
+tile.kernel @k(%ids: !tile.ptr<i32>, %positions: !tile.ptr<i32>, %list: !tile.ptr<i32>, %used: !tile.ptr<i32>, %rows: i32, %n: i32)
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
+  // CHECK: metadata.init_lists %list across(%n) used(%used)
+  metadata.init_lists %list across(%n) used(%used)
+  // CHECK: metadata.init_lists %list across(%n) used(%used) slice(%rows)
+  metadata.init_lists %list across(%n) used(%used) slice(%rows)
   // CHECK: %[[WARP:.*]] = tile.index warp
   %warp = tile.index warp
   // CHECK: %least, %largest, %none_hidden = metadata.entry_range %ids count(%[[WARP]] of 64) hidden 0
@@ -24,9 +24,9 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %visits: !tile.ptr<i32>, %list: !tile.ptr<i
   // CHECK: %least_{{.*}}, %largest_{{.*}} = metadata.load_ranges %ids[%rows] : i32, i32
   %d:2 = metadata.load_ranges %ids[%rows] : i32, i32
   %row = arith.extsi %n : i32 to i64
-  // CHECK: metadata.select_tiles %visits[%{{.*}}] in %list(%n) across(%n) taken(%taken) from %least to %largest {
+  // CHECK: metadata.select_tiles %positions[%{{.*}}] in %list(%n) across(%n) used(%used) from %least to %largest {
   // CHECK-NEXT: ^bb0(%j: i32):
-  metadata.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %least to %largest {
+  metadata.select_tiles %positions[%row] in %list(%n) across(%n) used(%used) from %least to %largest {
   ^bb0(%j: i32):
     %some = arith.cmpi slt, %j, %a : i32
     %all = arith.cmpi slt, %j, %b : i32
@@ -55,29 +55,29 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %visits: !tile.ptr<i32>, %list: !tile.ptr<i
 }
 
 // CHECK-LABEL: tile.kernel @map
-tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !tile.ptr<i32>, %visits: !tile.ptr<i32>,
-                 %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %rows: i32, %words: i32, %n: i32, %blocks: i32, %queue: !tile.queue)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !tile.ptr<i32>, %positions: !tile.ptr<i32>,
+                 %list: !tile.ptr<i32>, %used: !tile.ptr<i32>, %rows: i32, %words: i32, %n: i32, %blocks: i32, %queue: !tile.queue)
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   %block = tile.index block
   // CHECK: metadata.fill_block_bits %bits(%rows, %words) from %offsets, %columns(%n) lines(%n) cta(%block of %blocks)
   metadata.fill_block_bits %bits(%rows, %words) from %offsets, %columns(%n) lines(%n) cta(%block of %blocks)
   %row = arith.extsi %n : i32 to i64
-  // CHECK: metadata.number_tree %bits, %visits, %list, %taken of %offsets queries(%{{.*}}, %n) keys(%{{.*}}, %rows)
-  metadata.number_tree %bits, %visits, %list, %taken of %offsets queries(%row, %n) keys(%row, %rows)
+  // CHECK: metadata.number_tree %bits, %positions, %list, %used of %offsets queries(%{{.*}}, %n) keys(%{{.*}}, %rows)
+  metadata.number_tree %bits, %positions, %list, %used of %offsets queries(%row, %n) keys(%row, %rows)
   // CHECK: %runs = tile.alloc "runs" : !metadata.tree_runs<256>
   %runs = tile.alloc "runs" : !metadata.tree_runs<256>
   // CHECK: metadata.cooperative_loop %queue of %offsets(%n) longer(%rows) : !tile.ptr<i32> {
   // CHECK-NEXT: ^bb0(%ctas: !metadata.cooperative_ctas, %b: i32):
   metadata.cooperative_loop %queue of %offsets(%n) longer(%rows) : !tile.ptr<i32> {
   ^bb0(%ctas: !metadata.cooperative_ctas, %b: i32):
-    // CHECK: metadata.number_tree %bits, %visits, %list, %taken of %offsets queries(%{{.*}}, %b) keys(%{{.*}}, %rows) in(%runs) by %ctas : !metadata.tree_runs<256>
-    metadata.number_tree %bits, %visits, %list, %taken of %offsets queries(%row, %b) keys(%row, %rows) in(%runs) by %ctas : !metadata.tree_runs<256>
+    // CHECK: metadata.number_tree %bits, %positions, %list, %used of %offsets queries(%{{.*}}, %b) keys(%{{.*}}, %rows) in(%runs) by %ctas : !metadata.tree_runs<256>
+    metadata.number_tree %bits, %positions, %list, %used of %offsets queries(%row, %b) keys(%row, %rows) in(%runs) by %ctas : !metadata.tree_runs<256>
   }
   // CHECK: metadata.cooperative_loop %queue of %words(%n) longer(%rows) : i32 {
   metadata.cooperative_loop %queue of %words(%n) longer(%rows) : i32 {
   ^bb0(%ctas: !metadata.cooperative_ctas, %b: i32):
   }
-  metadata.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
+  metadata.select_tiles %positions[%row] in %list(%n) across(%n) used(%used) from %n to %n {
   ^bb0(%j: i32):
     // CHECK: %some, %all = metadata.gathered 0 at(%j) : i1
     %some, %all = metadata.gathered 0 at(%j) : i1
@@ -115,14 +115,14 @@ tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !til
 
 //--- errors.mlir
 // metadata.is_listed C1: lists with a condition,
-tile.kernel @k(%x: !tile.ptr<i32>, %n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @k(%x: !tile.ptr<i32>, %n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   // expected-error @below {{'metadata.is_listed' op expected bits without a condition, or lists with a condition and without a first column}}
   %is = metadata.is_listed %x(%n, %n) columns(%x) at(%n, %n)
 }
 
 // -----
 
-tile.kernel @k(%x: !tile.ptr<i32>, %n: i32, %c: i1) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @k(%x: !tile.ptr<i32>, %n: i32, %c: i1) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   // no first column in lists,
   // expected-error @below {{'metadata.is_listed' op expected bits without a condition, or lists}}
   %is = metadata.is_listed %x(%n, %n) columns(%x) at(%n, %n from %n) if(%c)
@@ -130,7 +130,7 @@ tile.kernel @k(%x: !tile.ptr<i32>, %n: i32, %c: i1) target("sm_80") grid(dense h
 
 // -----
 
-tile.kernel @k(%x: !tile.ptr<i32>, %n: i32, %c: i1) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @k(%x: !tile.ptr<i32>, %n: i32, %c: i1) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   // and bits without a condition.
   // expected-error @below {{'metadata.is_listed' op expected bits without a condition, or lists}}
   %is = metadata.is_listed %x(%n, %n) at(%n, %n) if(%c)
@@ -139,14 +139,14 @@ tile.kernel @k(%x: !tile.ptr<i32>, %n: i32, %c: i1) target("sm_80") grid(dense h
 // -----
 
 // metadata.gather_tiles C1: some rows of bits,
-tile.kernel @k(%x: !tile.ptr<i32>, %n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @k(%x: !tile.ptr<i32>, %n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   // expected-error @below {{'metadata.gather_tiles' op expected rows `begin` to `end` of bits, or a row of lists that is not transposed}}
   metadata.gather_tiles 0 %x(%n, %n) at(%n) tiles(%n to %n) of 64 in 128
 }
 
 // -----
 
-tile.kernel @k(%x: !tile.ptr<i32>, %n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @k(%x: !tile.ptr<i32>, %n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   // one row of lists,
   // expected-error @below {{'metadata.gather_tiles' op expected rows `begin` to `end` of bits, or a row of lists}}
   metadata.gather_tiles 0 %x(%n, %n) columns(%x) at(%n to %n) tiles(%n to %n) of 64 in 128
@@ -154,7 +154,7 @@ tile.kernel @k(%x: !tile.ptr<i32>, %n: i32) target("sm_80") grid(dense heads 1) 
 
 // -----
 
-tile.kernel @k(%x: !tile.ptr<i32>, %n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @k(%x: !tile.ptr<i32>, %n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   // not transposed.
   // expected-error @below {{'metadata.gather_tiles' op expected rows `begin` to `end` of bits, or a row of lists}}
   metadata.gather_tiles 0 %x(%n, %n) columns(%x) at(%n) tiles(%n to %n) of 64 in 128 transposed
@@ -163,14 +163,14 @@ tile.kernel @k(%x: !tile.ptr<i32>, %n: i32) target("sm_80") grid(dense heads 1) 
 // -----
 
 // metadata.gathered C1: conditions or words.
-tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   // expected-error @below {{'metadata.gathered' op failed to verify that all of {some, all} have same type}}
   %some, %all = "metadata.gathered"(%n) <{number = 0 : i64}> : (i32) -> (i1, i32)
 }
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   // expected-error @below {{'metadata.gathered' op result #0 must be 1-bit signless integer or 32-bit signless integer, but got 'i64'}}
   %some, %all = metadata.gathered 0 at(%n) : i64
 }
@@ -184,7 +184,7 @@ module attributes {tile.type = !metadata.tree_runs<100>} {}
 // -----
 
 // metadata.cooperative_loop C1: cooperative CTAs and a sequence.
-tile.kernel @k(%queue: !tile.queue, %n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @k(%queue: !tile.queue, %n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   // expected-error @below {{'metadata.cooperative_loop' op expected a region over cooperative CTAs and a sequence of type i32, got: 'i32'}}
   metadata.cooperative_loop %queue of %n(%n) longer(%n) : i32 {
   ^bb0(%b: i32):
@@ -194,10 +194,10 @@ tile.kernel @k(%queue: !tile.queue, %n: i32) target("sm_80") grid(dense heads 1)
 // -----
 
 // metadata.select_tiles C1: one argument, an i32,
-tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @k(%positions: !tile.ptr<i32>, %list: !tile.ptr<i32>, %used: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   // expected-error @below {{'metadata.select_tiles' op expected a region over a tile's number of type i32, got: 'i32', 'i32'}}
-  metadata.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
+  metadata.select_tiles %positions[%row] in %list(%n) across(%n) used(%used) from %n to %n {
   ^bb0(%j: i32, %k: i32):
     tile.yield %x, %x : i1, i1
   } inner {
@@ -215,10 +215,10 @@ tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr
 // -----
 
 // and two conditions.
-tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @k(%positions: !tile.ptr<i32>, %list: !tile.ptr<i32>, %used: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   // expected-error @below {{'metadata.select_tiles' op expected to yield two conditions: is some pair visible, and are all}}
-  metadata.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
+  metadata.select_tiles %positions[%row] in %list(%n) across(%n) used(%used) from %n to %n {
   ^bb0(%j: i32):
     tile.yield %x : i1
   } inner {
@@ -236,10 +236,10 @@ tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr
 // -----
 
 // Of a tile inside: one argument,
-tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @k(%positions: !tile.ptr<i32>, %list: !tile.ptr<i32>, %used: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   // expected-error @below {{'metadata.select_tiles' op expected a region over a tile's number of type i32, got: 'i32', 'i32'}}
-  metadata.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
+  metadata.select_tiles %positions[%row] in %list(%n) across(%n) used(%used) from %n to %n {
   ^bb0(%j: i32):
     tile.yield %x, %x : i1, i1
   } inner {
@@ -257,10 +257,10 @@ tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr
 // -----
 
 // and two conditions.
-tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @k(%positions: !tile.ptr<i32>, %list: !tile.ptr<i32>, %used: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   // expected-error @below {{'metadata.select_tiles' op expected to yield two conditions of a tile inside: is some pair visible, and are all}}
-  metadata.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
+  metadata.select_tiles %positions[%row] in %list(%n) across(%n) used(%used) from %n to %n {
   ^bb0(%j: i32):
     tile.yield %x, %x : i1, i1
   } inner {
@@ -278,10 +278,10 @@ tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr
 // -----
 
 // Of a group: one argument,
-tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @k(%positions: !tile.ptr<i32>, %list: !tile.ptr<i32>, %used: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   // expected-error @below {{'metadata.select_tiles' op expected a region over a group's number of type i32, got: 'i32', 'i32'}}
-  metadata.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
+  metadata.select_tiles %positions[%row] in %list(%n) across(%n) used(%used) from %n to %n {
   ^bb0(%j: i32):
     tile.yield %x, %x : i1, i1
   } inner {
@@ -299,10 +299,10 @@ tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr
 // -----
 
 // two conditions, and bits.
-tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @k(%positions: !tile.ptr<i32>, %list: !tile.ptr<i32>, %used: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   // expected-error @below {{'metadata.select_tiles' op expected to yield of a group whether some pair is visible, whether it is settled and inside, and bits of its tiles}}
-  metadata.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
+  metadata.select_tiles %positions[%row] in %list(%n) across(%n) used(%used) from %n to %n {
   ^bb0(%j: i32):
     tile.yield %x, %x : i1, i1
   } inner {
@@ -320,10 +320,10 @@ tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr
 // -----
 
 // Of a chunk: two arguments,
-tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @k(%positions: !tile.ptr<i32>, %list: !tile.ptr<i32>, %used: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   // expected-error @below {{'metadata.select_tiles' op expected a region over two numbers of tiles of type i32, got: 'i32'}}
-  metadata.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
+  metadata.select_tiles %positions[%row] in %list(%n) across(%n) used(%used) from %n to %n {
   ^bb0(%j: i32):
     tile.yield %x, %x : i1, i1
   } inner {
@@ -341,10 +341,10 @@ tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr
 // -----
 
 // and no result.
-tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+tile.kernel @k(%positions: !tile.ptr<i32>, %list: !tile.ptr<i32>, %used: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 16>) {
   // expected-error @below {{'metadata.select_tiles' op expected to yield nothing of a chunk}}
-  metadata.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
+  metadata.select_tiles %positions[%row] in %list(%n) across(%n) used(%used) from %n to %n {
   ^bb0(%j: i32):
     tile.yield %x, %x : i1, i1
   } inner {

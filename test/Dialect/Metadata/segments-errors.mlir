@@ -26,7 +26,7 @@ module attributes {tile.type = !metadata.segment_table<64, 17>} {}
 // -----
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
-    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, ctas_per_sm = 1>) {
   %table = tile.alloc "table" : !metadata.segment_table<4, 1>
   %q = metadata.tokens %ids row(%n) count(%n)
   // metadata.bound_segments C1: six arguments,
@@ -40,7 +40,7 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
 // -----
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
-    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, ctas_per_sm = 1>) {
   %table = tile.alloc "table" : !metadata.segment_table<4, 1>
   %q = metadata.tokens %ids row(%n) count(%n)
   // three numbers,
@@ -54,7 +54,7 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
 // -----
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32, %wide: i64) target("cpu") grid(rows cluster 1)
-    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, ctas_per_sm = 1>) {
   %table = tile.alloc "table" : !metadata.segment_table<4, 1>
   %q = metadata.tokens %ids row(%n) count(%n)
   // all i32.
@@ -68,7 +68,7 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32, %wide: i64) target("cpu") grid(row
 // -----
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
-    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, ctas_per_sm = 1>) {
   %table = tile.alloc "table" : !metadata.segment_table<4, 1>
   %q = metadata.tokens %ids row(%n) count(%n)
   // metadata.check_segments C1: one or two pairs.
@@ -82,7 +82,7 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
 // -----
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
-    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, ctas_per_sm = 1>) {
   %table = tile.alloc "table" : !metadata.segment_table<4, 1>
   %q = metadata.tokens %ids row(%n) count(%n)
   // expected-error @below {{'metadata.check_segments' op expected a region over 3 numbers of type i32}}
@@ -95,7 +95,7 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
 // -----
 
 tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
-    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, ctas_per_sm = 1>) {
   %table = tile.alloc "table" : !metadata.segment_table<4, 1>
   %q = metadata.tokens %ids row(%n) count(%n)
   // metadata.list_query_tiles C1: one number.
@@ -109,7 +109,7 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
 // -----
 
 tile.kernel @k(%ids: !tile.ptr<bf16>, %n: i32) target("cpu") grid(rows cluster 1)
-    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, ctas_per_sm = 1>) {
   // Ids are i32.
   // expected-error @below {{operand #0 must be pointer to i32, but got '!tile.ptr<bf16>'}}
   %q = "metadata.tokens"(%ids, %n, %n) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> : (!tile.ptr<bf16>, i32, i32) -> !metadata.tokens

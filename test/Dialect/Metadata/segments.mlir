@@ -7,12 +7,12 @@
 // RUN: attn-opt %s -mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
 // RUN: attn-opt %s -mlir-print-op-generic | attn-opt | FileCheck %s
 
-// CHECK: tile.kernel @rows({{.*}}, %queue: !tile.queue) target("sm_90a") grid(rows cluster 16) schedule(#tile.auxiliary<q_tile = 16, kv_tile = 128, warps = 16, blocks = 1>) shared 35584 {
+// CHECK: tile.kernel @rows({{.*}}, %queue: !tile.queue) target("sm_90a") grid(rows cluster 16) schedule(#tile.auxiliary<q_tile = 16, kv_tile = 128, warps = 16, ctas_per_sm = 1>) shared 35584 {
 // GENERIC: "tile.kernel"()
 // GENERIC-SAME: cluster = 16 : i64
 // GENERIC-SAME: heads = 1 : i64
 tile.kernel @rows(%ids: !tile.ptr<i32>, %positions: !tile.ptr<i32>, %out: !tile.ptr<i32>, %n: i32, %queue: !tile.queue)
-    target("sm_90a") grid(rows cluster 16) schedule(#tile.auxiliary<q_tile = 16, kv_tile = 128, warps = 16, blocks = 1>) shared 35584 {
+    target("sm_90a") grid(rows cluster 16) schedule(#tile.auxiliary<q_tile = 16, kv_tile = 128, warps = 16, ctas_per_sm = 1>) shared 35584 {
   // CHECK: %table = tile.alloc "table" at 0 : !metadata.segment_table<64, 16>
   %table = tile.alloc "table" at 0 : !metadata.segment_table<64, 16>
   // CHECK: %row = metadata.batch_row_index

@@ -8,28 +8,28 @@
 // RUN: attn-translate %s --program | FileCheck %s --check-prefix=DATA
 
 tile.kernel @scan(%cu_seqlens: !tile.ptr<i32>, %cu_cmp: !tile.ptr<i32>, %batch: i32)
-    target("sm_90a") grid(rows cluster 1) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_90a") grid(rows cluster 1) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 tile.kernel @compress(%k: !tile.ptr<bf16>, %v: !tile.ptr<bf16>, %cu_cmp: !tile.ptr<i32>, %k_cmp: !tile.ptr<bf16>, %v_cmp: !tile.ptr<bf16>)
-    target("sm_90a") grid(packed heads 4 keys) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_90a") grid(packed heads 4 keys) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 tile.kernel @attend_cmp(%q: !tile.ptr<bf16>, %k_cmp: !tile.ptr<bf16>, %v_cmp: !tile.ptr<bf16>, %cu_cmp: !tile.ptr<i32>,
                         %o_cmp: !tile.ptr<bf16>, %lse_cmp: !tile.ptr<f32>, %k_map: !tile.tensor_map<64xbf16, packed>)
-    target("sm_90a") grid(packed heads 64) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>) {}
+    target("sm_90a") grid(packed heads 64) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, ctas_per_sm = 1>) {}
 tile.kernel @select(%q: !tile.ptr<bf16>, %k_cmp: !tile.ptr<bf16>, %cu_cmp: !tile.ptr<i32>, %lse_cmp: !tile.ptr<f32>,
                     %list: !tile.ptr<i32>, %count: !tile.ptr<i32>)
-    target("sm_90a") grid(packed heads 4) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_90a") grid(packed heads 4) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 tile.kernel @transpose(%list: !tile.ptr<i32>, %count: !tile.ptr<i32>, %histogram: !tile.ptr<i32>, %rows: !tile.ptr<i32>, %begin: !tile.ptr<i32>)
-    target("sm_90a") grid(rows cluster 1) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_90a") grid(rows cluster 1) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 tile.kernel @attend_slc(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %v: !tile.ptr<bf16>, %rows: !tile.ptr<i32>, %begin: !tile.ptr<i32>,
                         %partial: !tile.ptr<bf16>, %partial_lse: !tile.ptr<f32>, %chunk: i32)
-    target("sm_90a") grid(packed heads 4 keys) schedule(#tile.warp_specialized_backward<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_90a") grid(packed heads 4 keys) schedule(#tile.warp_specialized_backward<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 tile.kernel @merge_slc(%list: !tile.ptr<i32>, %partial: !tile.ptr<bf16>, %partial_lse: !tile.ptr<f32>, %o_slc: !tile.ptr<bf16>,
                        %lse_slc: !tile.ptr<f32>, %chunk: i32)
-    target("sm_90a") grid(packed heads 64) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_90a") grid(packed heads 64) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 tile.kernel @attend_sld(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %v: !tile.ptr<bf16>, %cu_seqlens: !tile.ptr<i32>, %o_sld: !tile.ptr<bf16>,
                         %lse_sld: !tile.ptr<f32>)
-    target("sm_90a") grid(packed heads 64) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>) {}
+    target("sm_90a") grid(packed heads 64) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, ctas_per_sm = 1>) {}
 tile.kernel @combine(%gates: !tile.ptr<f32>, %o_cmp: !tile.ptr<bf16>, %o_slc: !tile.ptr<bf16>, %o_sld: !tile.ptr<bf16>, %o: !tile.ptr<bf16>)
-    target("sm_90a") grid(packed heads 64) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_90a") grid(packed heads 64) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 
 // Windows of 32 keys every 16, blocks of 64 keys, 16 of them for each row and kv head, chunks of 32768 rows.
 // CHECK-LABEL: program.def @nsa {

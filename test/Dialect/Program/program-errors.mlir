@@ -35,7 +35,7 @@ program.def @p {
 
 // -----
 
-tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 // C3
 program.def @p {
   %a = program.tensor "a" array : i32 [n]
@@ -46,7 +46,7 @@ program.def @p {
 
 // -----
 
-tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 program.def @p {
   %a = program.tensor "a" array : i32 [n]
   %sums = program.buffer "sums" : i32 [n]
@@ -58,7 +58,7 @@ program.def @p {
 
 // -----
 
-tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 // C4
 program.def @p {
   %a = program.tensor "a" result : i32 [n]
@@ -70,7 +70,7 @@ program.def @p {
 
 // -----
 
-tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 program.def @p {
   %a = program.tensor "a" result : i32 [n]
   // expected-note @below {{written here, too}}
@@ -97,7 +97,7 @@ program.def @p {
 
 // -----
 
-tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 program.def @p {
   %a = program.tensor "a" result : i32 [n]
   // expected-error @below {{expected a buffer as scratch, got: `a`}}
@@ -125,7 +125,7 @@ program.def @p {
 
 // -----
 
-tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1 keys) schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1 keys) schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 program.def @p {
   %a = program.tensor "a" array : i32 [n]
   // expected-error @below {{expected a grid of kv_tiles, as @k has, got: query_tiles}}
@@ -134,7 +134,7 @@ program.def @p {
 
 // -----
 
-tile.kernel @k(%a: !tile.ptr<i32>, %n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+tile.kernel @k(%a: !tile.ptr<i32>, %n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 program.def @p {
   %a = program.tensor "a" array : i32 [n]
   // expected-error @below {{expected 2 arguments, as @k has, got: 1}}
@@ -143,7 +143,7 @@ program.def @p {
 
 // -----
 
-tile.kernel @k(%a: !tile.ptr<f32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+tile.kernel @k(%a: !tile.ptr<f32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 program.def @p {
   %a = program.tensor "a" array : i32 [n]
   // expected-error @below {{expected an argument for `a` of type '!tile.ptr<f32>', got: #program.argument<read>}}
@@ -152,7 +152,7 @@ program.def @p {
 
 // -----
 
-tile.kernel @k(%a: !tile.queue) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+tile.kernel @k(%a: !tile.queue) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 program.def @p {
   %a = program.tensor "a" array : i32 [n]
   // expected-error @below {{expected an argument for `a` of type '!tile.queue', got: #program.argument<size n>}}

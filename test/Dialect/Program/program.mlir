@@ -4,9 +4,9 @@
 
 tile.kernel @split(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %o: !tile.ptr<f32>, %batch: i32, %splits: i32, %q_row: i64,
                    %k_map: !tile.tensor_map<64xbf16>, %blocks: i32, %queue: !tile.queue)
-    target("sm_80") grid(dense heads 16) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_80") grid(dense heads 16) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 tile.kernel @merge(%partial: !tile.ptr<f32>, %o: !tile.ptr<bf16>, %splits: i32)
-    target("sm_80") grid(dense heads 16) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_80") grid(dense heads 16) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 
 // CHECK-LABEL: program.def @forward {
 program.def @forward {
@@ -26,11 +26,11 @@ program.def @forward {
 }
 
 tile.kernel @number(%ids: !tile.ptr<i32>, %status: !tile.ptr<i32>, %work: !tile.ptr<i32>)
-    target("sm_80") grid(rows cluster 1) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_80") grid(rows cluster 1) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 tile.kernel @long(%o: !tile.ptr<bf16>, %work: !tile.ptr<i32>)
-    target("sm_80") grid(packed heads 16) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_80") grid(packed heads 16) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 tile.kernel @short(%o: !tile.ptr<bf16>, %work: !tile.ptr<i32>)
-    target("sm_80") grid(packed heads 16 tiles 1) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_80") grid(packed heads 16 tiles 1) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 
 // Classes of rows together are all of them, a launch's scratch may be another's, and sums have zeros to begin with.
 // CHECK-LABEL: program.def @classes {
@@ -54,7 +54,7 @@ program.def @classes {
 }
 
 tile.kernel @part(%k: !tile.ptr<bf16>, %o: !tile.ptr<bf16>)
-    target("sm_80") grid(dense heads 16) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_80") grid(dense heads 16) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 
 // Iterations write all rows: `ranks` are 1 or more, and where others are none, there are no rows.
 // CHECK-LABEL: program.def @iterations {

@@ -10,9 +10,9 @@
 // The attention kernel of a step adds its partial result to `acc` and `acc_lse` in its epilogue.
 tile.kernel @attend(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %v: !tile.ptr<bf16>, %acc: !tile.ptr<f32>, %acc_lse: !tile.ptr<f32>,
                     %rows_q: i32, %rows_kv: i32, %k_map: !tile.tensor_map<64xbf16>, %blocks: i32, %queue: !tile.queue)
-    target("sm_90a") grid(dense heads 16) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>) {}
+    target("sm_90a") grid(dense heads 16) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, ctas_per_sm = 1>) {}
 tile.kernel @store(%acc: !tile.ptr<f32>, %acc_lse: !tile.ptr<f32>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>)
-    target("sm_90a") grid(dense heads 16) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_90a") grid(dense heads 16) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 
 // CHECK-LABEL: program.def @ring_forward {
 // PLACE-LABEL: program.def @ring_forward {
@@ -76,9 +76,9 @@ program.def @ring_forward {
 }
 
 tile.kernel @attend_first(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %acc: !tile.ptr<f32>)
-    target("sm_90a") grid(dense heads 16) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>) {}
+    target("sm_90a") grid(dense heads 16) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, ctas_per_sm = 1>) {}
 tile.kernel @store_acc(%acc: !tile.ptr<f32>, %o: !tile.ptr<bf16>)
-    target("sm_90a") grid(dense heads 16) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_90a") grid(dense heads 16) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 
 // The wait of an exchange may be the next iteration's: it goes with the memory, whichever slot that is.
 // CHECK-LABEL: program.def @ring_prefetched {
@@ -106,12 +106,12 @@ program.def @ring_prefetched {
 }
 
 tile.kernel @delta(%o: !tile.ptr<bf16>, %do: !tile.ptr<bf16>, %delta: !tile.ptr<f32>)
-    target("sm_90a") grid(dense heads 16) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_90a") grid(dense heads 16) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 tile.kernel @grads(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %do: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %delta: !tile.ptr<f32>,
                    %dq: !tile.ptr<f32>, %dk: !tile.ptr<f32>)
-    target("sm_90a") grid(dense heads 2 keys) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_90a") grid(dense heads 2 keys) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 tile.kernel @round(%sum: !tile.ptr<f32>, %to: !tile.ptr<bf16>)
-    target("sm_90a") grid(dense heads 2) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+    target("sm_90a") grid(dense heads 2) schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 
 // Keys and the sums of their gradients go round together. Behind the last step a rank has the sums of the next rank's
 // keys, which go home one rank further. Gradients are f32 while they travel, and are rounded once.
@@ -159,7 +159,7 @@ program.def @ring_backward {
 }
 
 tile.kernel @attend_all(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %others: !tile.ptr<bf16>, %o: !tile.ptr<bf16>)
-    target("sm_90a") grid(dense heads 16) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>) {}
+    target("sm_90a") grid(dense heads 16) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, ctas_per_sm = 1>) {}
 
 // Shards are uneven: rank r has `shard[r]` rows of the `most` that buffers have room for, and needs `needed[s, r]` of rank
 // s. All exchanges are in flight at once.

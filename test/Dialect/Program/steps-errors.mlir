@@ -847,7 +847,7 @@ program.def @p {
 
 // C13: repeats whose iterations are followed one by one, nested.
 tile.kernel @add(%x: !tile.ptr<i32>)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 // expected-error @below {{expected repeats that are checked in 262144 steps, got: more}}
 program.def @p {
   %x = program.buffer "x" : i32 [4]

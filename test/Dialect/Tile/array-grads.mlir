@@ -6,7 +6,7 @@
 // RUN: attn-opt %s -split-input-file -verify-diagnostics | attn-opt -split-input-file -verify-diagnostics | FileCheck %s
 
 tile.kernel @k(%to: !tile.ptr<f32>, %from: !tile.ptr<f32>, %pitch: i64, %n: i32, %x: f32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   %dp = tile.alloc "dp" : !tile.frag<64x64, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
@@ -35,7 +35,7 @@ tile.kernel @k(%to: !tile.ptr<f32>, %from: !tile.ptr<f32>, %pitch: i64, %n: i32,
 // -----
 
 // C1 of add_sink.
-tile.kernel @k(%n: i32, %x: f32) target("sm_80") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 2, keys = 2, lanes = 8, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32, %x: f32) target("sm_80") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 2, keys = 2, lanes = 8, warps = 4, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.simt_tile<2x64xf32, 8>
   %row = tile.alloc "row" : !tile.simt_softmax_state<2, 4>
   // expected-error @below {{expected}}
@@ -47,7 +47,7 @@ tile.kernel @k(%n: i32, %x: f32) target("sm_80") grid(dense heads 1 tiles 1) sch
 // -----
 
 // C2
-tile.kernel @k(%n: i32, %x: f32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32, %x: f32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // expected-error @below {{expected a region without arguments, got: 'i32'}}
@@ -60,7 +60,7 @@ tile.kernel @k(%n: i32, %x: f32) target("sm_80") grid(dense heads 1) schedule(#t
 // -----
 
 // C2
-tile.kernel @k(%n: i32, %x: f32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32, %x: f32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // expected-error @below {{expected to yield the score of a sink, of type f32}}
@@ -72,7 +72,7 @@ tile.kernel @k(%n: i32, %x: f32) target("sm_80") grid(dense heads 1) schedule(#t
 // -----
 
 // C1 of tile.store_sums.
-tile.kernel @k(%to: !tile.ptr<f32>, %pitch: i64) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1>) {
+tile.kernel @k(%to: !tile.ptr<f32>, %pitch: i64) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 32, warps = 4, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x32, 4>
   %place = tile.alloc "place" : !tile.shared<64x128xbf16, 136>
   // expected-error @below {{expected `pitch` and `through` together, with as many rows as columns, got: '!tile.frag<64x32, 4>'}}

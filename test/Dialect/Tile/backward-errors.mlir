@@ -3,7 +3,7 @@
 // RUN: attn-opt %S/Inputs/backward-async.mlir --pass-pipeline='builtin.module(tile.kernel(tile-verify-async))' -split-input-file -verify-diagnostics
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %p: i64, %n: i32) target("cpu") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>) {
   // tile.preprocess C1
   // expected-error @below {{expected dim in multiples of 8 from 8 to 256 and o of bf16, f16 or f32, got: dim 12, 'bf16'}}
   tile.preprocess %f pitch(%p) from(%q, %p, %q, %p) lse(%f) rows(%n) dim 12 : !tile.ptr<bf16>
@@ -12,7 +12,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %p: i64, %n: i32) target
 // -----
 
 tile.kernel @k(%f: !tile.ptr<f32>, %p: i64) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   // tile.producer_load_row_statistics C1
   // expected-error @below {{expected a ring of row statistics, got: '!tile.ring<2, <64x64xbf16, swizzled>>'}}
@@ -22,7 +22,7 @@ tile.kernel @k(%f: !tile.ptr<f32>, %p: i64) target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.row_statistics<64>>
   // tile.producer_load C1
   // expected-error @below {{expected a tile, got: '!tile.row_statistics<64>'}}
@@ -31,7 +31,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(d
 
 // -----
 
-tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x32, 1>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
   // tile.probabilities C2
@@ -41,7 +41,7 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q
 
 // -----
 
-tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x32, 1>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
   // tile.probabilities C1
@@ -51,7 +51,7 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q
 
 // -----
 
-tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x32, 1>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
   // tile.probabilities C3
@@ -62,7 +62,7 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q
 
 // -----
 
-tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x32, 1>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
   // tile.probabilities C4
@@ -75,7 +75,7 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q
 
 // -----
 
-tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x32, 1>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
   // tile.probabilities C4
@@ -91,7 +91,7 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q
 
 // -----
 
-tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x32, 1>
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x16xbf16, 1>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
@@ -106,7 +106,7 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q
 
 // -----
 
-tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x32, 1>
   %stats = tile.alloc "stats" : !tile.row_statistics<32>
   // tile.grad_scores C1
@@ -117,13 +117,13 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q
 // -----
 
 // tile.kernel C4
-// expected-error @below {{expected a kv_tile in multiples of 16 * warps in a grid of key tiles, got: #tile.tiled_backward<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1>}}
-tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1 keys) schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1>) {
+// expected-error @below {{expected a kv_tile in multiples of 16 * warps in a grid of key tiles, got: #tile.tiled_backward<q_tile = 64, kv_tile = 32, warps = 4, ctas_per_sm = 1>}}
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1 keys) schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 32, warps = 4, ctas_per_sm = 1>) {
 }
 
 // -----
 
-tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>) {
   // expected-error @below {{expected row statistics of 16 to 256 rows in multiples of 16, got: 24}}
   %stats = tile.alloc "stats" : !tile.row_statistics<24>
 }
@@ -131,7 +131,7 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %dS = tile.alloc "dS" : !tile.ring<3, <128x64xbf16, swizzled>>
   %ds = tile.alloc "ds" : !tile.register_operand<128x64xbf16, 8>
   // tile.store_and_sync C1
@@ -142,7 +142,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %dS = tile.alloc "dS" : !tile.ring<2, <96x32xbf16, swizzled>>
   %ds = tile.alloc "ds" : !tile.register_operand<128x64xbf16, 8>
   // tile.store_and_sync C1
@@ -153,7 +153,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
 // -----
 
 tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32, %stride: i64) target("sm_90a") grid(packed heads 1 tiles 1)
-    schedule(#tile.single_pass_backward<q_tile = 96, kv_tile = 96, warps = 8, blocks = 1>) {
+    schedule(#tile.single_pass_backward<q_tile = 96, kv_tile = 96, warps = 8, ctas_per_sm = 1>) {
   %stats = tile.alloc "stats" : !tile.softmax_state<128, 8>
   // tile.load_row_statistics C3
   // expected-error @below {{'tile.load_row_statistics' op expected no stride and no delta with '!tile.softmax_state<128, 8>'}}
@@ -163,7 +163,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32, %stride: i64) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("sm_90a") grid(packed heads 1 tiles 1)
-    schedule(#tile.single_pass_backward<q_tile = 96, kv_tile = 96, warps = 8, blocks = 1>) {
+    schedule(#tile.single_pass_backward<q_tile = 96, kv_tile = 96, warps = 8, ctas_per_sm = 1>) {
   %stats = tile.alloc "stats" : !tile.softmax_state<128, 8>
   // tile.load_row_statistics C3
   // expected-error @below {{'tile.load_row_statistics' op expected no stride and no delta with '!tile.softmax_state<128, 8>'}}
@@ -172,7 +172,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("sm_90a") grid(packed heads
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.single_pass_backward<q_tile = 96, kv_tile = 96, warps = 8, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.single_pass_backward<q_tile = 96, kv_tile = 96, warps = 8, ctas_per_sm = 1>) {
   %stats = tile.alloc "stats" : !tile.softmax_state<128, 4>
   %s = tile.alloc "s" : !tile.frag<128x96, 8>
   // tile.probabilities C2: of the same warps.
@@ -182,7 +182,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.single_pass_backward<q_tile = 96, kv_tile = 96, warps = 8, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.single_pass_backward<q_tile = 96, kv_tile = 96, warps = 8, ctas_per_sm = 1>) {
   %stats = tile.alloc "stats" : !tile.softmax_state<128, 8>
   %s = tile.alloc "s" : !tile.frag<128x128, 8>
   // tile.probabilities C2: rows are not columns.
@@ -192,7 +192,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.single_pass_backward<q_tile = 96, kv_tile = 96, warps = 8, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.single_pass_backward<q_tile = 96, kv_tile = 96, warps = 8, ctas_per_sm = 1>) {
   %stats = tile.alloc "stats" : !tile.softmax_state<128, 8>
   %s = tile.alloc "s" : !tile.frag<128x96, 8>
   // tile.probabilities C6
@@ -205,7 +205,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.single_pass_backward<q_tile = 96, kv_tile = 96, warps = 8, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.single_pass_backward<q_tile = 96, kv_tile = 96, warps = 8, ctas_per_sm = 1>) {
   %stats = tile.alloc "stats" : !tile.softmax_state<128, 8>
   %s = tile.alloc "s" : !tile.frag<128x96, 8>
   %dp = tile.alloc "dp" : !tile.frag<128x96, 8>
@@ -216,7 +216,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_80") grid(packed heads 1) schedule(#tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_80") grid(packed heads 1) schedule(#tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1>) {
   %stats = tile.alloc "stats" : !tile.row_statistics<16>
   %s = tile.alloc "s" : !tile.frag<16x16, 1>
   %dp = tile.alloc "dp" : !tile.frag<16x16, 1>
@@ -228,7 +228,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(packed heads 1) schedule(#tile.tile
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %dS = tile.alloc "dS" : !tile.shared<128x64xbf16, swizzled>
   %K = tile.alloc "K" : !tile.shared<128x128xbf16, swizzled>
   %dQ = tile.alloc "dQ" : !tile.frag<128x32, 8>
@@ -240,7 +240,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %staging = tile.alloc "staging" : !tile.staging<2, 16384>
   // tile.add_global C1
@@ -251,7 +251,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense hea
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %order = tile.alloc "order" : !tile.staging<2, 0>
   // tile.add_global C1
@@ -262,7 +262,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense hea
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %order = tile.alloc "order" : !tile.staging<2, 0>
   // tile.add_staged C1
   // expected-error @below {{expected a semaphore for slots of 0 bytes, and not after_first}}
@@ -272,7 +272,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense hea
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %tile: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %order = tile.alloc "order" : !tile.staging<2, 0>
   // tile.add_staged C1
   // expected-error @below {{expected a semaphore for slots of 0 bytes, and not after_first}}
@@ -286,7 +286,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %tile: i32) tar
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   // expected-error @below {{expected two slots of 0 bytes, one for each warp that adds, got: 1}}
   %order = tile.alloc "order" : !tile.staging<1, 0>
 }
@@ -294,7 +294,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_global_ordered C1
@@ -305,7 +305,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense hea
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %dq: !tile.ptr<bf16>, %row: i64, %rows: i32, %alone: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_global C3
@@ -317,7 +317,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %dq: !tile.ptr<bf16>, %row: i64, %rows: i32
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %dq: !tile.ptr<bf16>, %row: i64, %rows: i32, %semaphore: !tile.ptr<i32>, %alone: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_global C3
@@ -332,7 +332,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %dq: !tile.ptr<bf16>, %row: i64, %rows: i32
 // -----
 
 tile.kernel @k(%dq: !tile.ptr<bf16>, %row: i64, %rows: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<64x64, 4>
   // tile.store C1
   // expected-error @below {{expected a factor with a fragment of 64 rows, four warps and 128 columns or more, and no padding, got: '!tile.frag<64x64, 4>'}}
@@ -342,7 +342,7 @@ tile.kernel @k(%dq: !tile.ptr<bf16>, %row: i64, %rows: i32) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%semaphore: !tile.ptr<i32>) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %staging = tile.alloc "staging" : !tile.staging<2, 65536>
   // tile.stage C1
@@ -353,7 +353,7 @@ tile.kernel @k(%semaphore: !tile.ptr<i32>) target("sm_90a") grid(dense heads 1 k
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %tile: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   // tile.add_global C2
   // expected-error @below {{expected a staging place, got a semaphore without one}}
@@ -367,7 +367,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %tile: i32) tar
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %tile: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_global C2
@@ -378,7 +378,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %tile: i32) tar
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %semaphore: !tile.ptr<i32>) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // Turns of nobody.
   // expected-error @below {{expected a semaphore and a region over (i32) that yields an i1, or neither}}
@@ -392,7 +392,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %semaphore: !tile.ptr<i32>) tar
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %tile: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_staged C1
   // expected-error @below {{expected a semaphore and a region over (i32) that yields an i1, or neither}}
@@ -405,7 +405,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %tile: i32) tar
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_global C2: the first of whom?
@@ -416,7 +416,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense hea
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_staged C1
   // expected-error @below {{'tile.add_staged' op expected after_first with a semaphore}}
@@ -426,7 +426,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense hea
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %dq: !tile.ptr<bf16>, %row: i64) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   // tile.postprocess C1
   // expected-error @below {{expected columns in multiples of 16, and a dim in eights, got: 24, 64}}
   tile.postprocess %dq stride(%row), %sum rows(%left of %left) by 0.125 dim 64 columns 24 : !tile.ptr<bf16>
@@ -435,7 +435,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %dq: !tile.ptr<bf16>, %row: i64
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %dq: !tile.ptr<bf16>, %row: i64) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   // expected-error @below {{expected columns in multiples of 16, and a dim in eights, got: 32, 60}}
   tile.postprocess %dq stride(%row), %sum rows(%left of %left) by 0.125 dim 60 columns 32 : !tile.ptr<bf16>
 }
@@ -443,7 +443,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %dq: !tile.ptr<bf16>, %row: i64
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %order = tile.alloc "order" : !tile.staging<2, 0>
   // tile.add_global_ordered C1
@@ -454,7 +454,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense hea
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // tile.add_staged C2
   // expected-error @below {{expected at least one block, and slots of some times 64 rows of 48 columns, got: 1, '!tile.staging<2, 32768>'}}
@@ -464,7 +464,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense hea
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %dp = tile.alloc "dp" : !tile.frag<128x64, 8>
   %s = tile.alloc "s" : !tile.frag<128x32, 8>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
@@ -476,7 +476,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
 // -----
 
 tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %dp = tile.alloc "dp" : !tile.frag<128x64, 8>
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<128x64xbf16, 8>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
@@ -488,7 +488,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1 keys)
 // -----
 
 tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<128x64, 8>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
   // tile.probabilities C3
@@ -503,7 +503,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1 keys)
 // -----
 
 tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<128x64, 8>
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<128x64xbf16, 8>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
@@ -519,7 +519,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1 keys)
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   // expected-error @below {{expected 1 to 8 slots of a multiple of 128 bytes, got: 2 of 100}}
   %staging = tile.alloc "staging" : !tile.staging<2, 100>
 }

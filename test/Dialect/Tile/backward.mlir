@@ -3,9 +3,9 @@
 // RUN: attn-opt %s | attn-opt | FileCheck %s
 // RUN: attn-opt %s -mlir-print-op-generic | attn-opt | FileCheck %s
 
-// CHECK: tile.kernel @gradients({{.*}}) target("cpu") grid(packed heads 2 keys) schedule(#tile.tiled_backward<q_tile = 16, kv_tile = 64, warps = 4, blocks = 1>)
+// CHECK: tile.kernel @gradients({{.*}}) target("cpu") grid(packed heads 2 keys) schedule(#tile.tiled_backward<q_tile = 16, kv_tile = 64, warps = 4, ctas_per_sm = 1>)
 tile.kernel @gradients(%q: !tile.ptr<bf16>, %row_statistics: !tile.ptr<f32>, %pitch: i64, %n: i32)
-    target("cpu") grid(packed heads 2 keys) schedule(#tile.tiled_backward<q_tile = 16, kv_tile = 64, warps = 4, blocks = 1>) {
+    target("cpu") grid(packed heads 2 keys) schedule(#tile.tiled_backward<q_tile = 16, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // CHECK: %stats = tile.alloc "stats" : !tile.row_statistics<16>
   %stats = tile.alloc "stats" : !tile.row_statistics<16>
   %ring = tile.alloc "ring" : !tile.ring<2, !tile.row_statistics<16>>
@@ -75,7 +75,7 @@ tile.kernel @gradients(%q: !tile.ptr<bf16>, %row_statistics: !tile.ptr<f32>, %pi
 
 // dQ added up in global memory, by key tiles.
 tile.kernel @sums(%sum: !tile.ptr<f32>, %row_statistics: !tile.ptr<f32>, %q: !tile.ptr<bf16>, %pitch: i64, %n: i32)
-    target("sm_90a") grid(dense heads 2 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    target("sm_90a") grid(dense heads 2 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<128x128xbf16, swizzled>
   // CHECK: %dS = tile.alloc "dS" : !tile.ring<2, <128x64xbf16, swizzled>>
   %dS = tile.alloc "dS" : !tile.ring<2, <128x64xbf16, swizzled>>
@@ -115,7 +115,7 @@ tile.kernel @sums(%sum: !tile.ptr<f32>, %row_statistics: !tile.ptr<f32>, %q: !ti
 
 // The same in turns: the region says which other key tiles add to a query tile's sum.
 tile.kernel @turns(%sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %row_statistics: !tile.ptr<f32>, %q: !tile.ptr<bf16>, %pitch: i64, %tile: i32)
-    target("sm_90a") grid(dense heads 2 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    target("sm_90a") grid(dense heads 2 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // CHECK: tile.preprocess {{.*}} dim 64 semaphore(%semaphore) : !tile.ptr<bf16>

@@ -8,9 +8,9 @@
 // RUN: attn-opt %t/errors.mlir -split-input-file -verify-diagnostics
 
 //--- ops.mlir
-// CHECK: grid(packed heads 8 tiles 2) schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, pack_heads = 2>)
+// CHECK: grid(packed heads 8 tiles 2) schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 12, pack_heads = 2>)
 tile.kernel @grads(%lse: !tile.ptr<f32>, %n: i32, %stride: i64) target("sm_80")
-    grid(packed heads 8 tiles 2) schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, pack_heads = 2>) {
+    grid(packed heads 8 tiles 2) schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 12, pack_heads = 2>) {
   %s = tile.alloc "s" : !tile.frag<16x16, 1>
   %dp = tile.alloc "dp" : !tile.frag<16x16, 1>
   %weighted = tile.alloc "weighted" : !tile.frag<16x16, 1>
@@ -40,14 +40,14 @@ tile.kernel @grads(%lse: !tile.ptr<f32>, %n: i32, %stride: i64) target("sm_80")
 
 //--- errors.mlir
 // tile.kernel C5
-// expected-error @below {{got: #tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1> without}}
-tile.kernel @k() target("cpu") grid(dense heads 1) schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>) {
+// expected-error @below {{got: #tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1> without}}
+tile.kernel @k() target("cpu") grid(dense heads 1) schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1>) {
 }
 
 // -----
 
 tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32, %stride: i64) target("sm_80") grid(packed heads 8 tiles 2)
-    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12>) {
+    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 12>) {
   %stats = tile.alloc "stats" : !tile.row_statistics<16>
   // expected-error @below {{expected strides of both lse and dlse, or of neither, got: that of lse}}
   tile.load_row_statistics %stats, %lse stride(%stride) dlse(%lse) rows(%n) : !tile.row_statistics<16>
@@ -56,7 +56,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32, %stride: i64) target("sm_80") grid
 // -----
 
 tile.kernel @k(%n: i32) target("sm_80") grid(packed heads 8 tiles 2)
-    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12>) {
+    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 12>) {
   %s = tile.alloc "s" : !tile.frag<16x16, 1>
   %stats = tile.alloc "stats" : !tile.row_statistics<16>
   %at = tile.pairs %n, %n : !tile.pairs<2, i32>
@@ -67,7 +67,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(packed heads 8 tiles 2)
 // -----
 
 tile.kernel @k(%n: i32) target("sm_80") grid(packed heads 8 tiles 2)
-    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12>) {
+    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 12>) {
   %s = tile.alloc "s" : !tile.frag<16x16, 1>
   %stats = tile.alloc "stats" : !tile.row_statistics<16>
   %at = tile.pairs %n, %n : !tile.pairs<2, i32>
@@ -81,7 +81,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(packed heads 8 tiles 2)
 // -----
 
 tile.kernel @k() target("sm_80") grid(packed heads 8 tiles 2)
-    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12>) {
+    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 12>) {
   %s = tile.alloc "s" : !tile.frag<16x16, 1>
   %P = tile.alloc "P" : !tile.shared<17x32xbf16, 40>
   // expected-error @below {{expected as many rows, and columns, in a tile that is not swizzled, got: '!tile.shared<17x32xbf16, 40>' and '!tile.frag<16x16, 1>'}}
@@ -91,7 +91,7 @@ tile.kernel @k() target("sm_80") grid(packed heads 8 tiles 2)
 // -----
 
 tile.kernel @k() target("sm_80") grid(packed heads 8 tiles 2)
-    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12>) {
+    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 12>) {
   %s = tile.alloc "s" : !tile.frag<16x16, 1>
   %w = tile.alloc "w" : !tile.frag<16x32, 1>
   %stats = tile.alloc "stats" : !tile.row_statistics<16>
@@ -102,7 +102,7 @@ tile.kernel @k() target("sm_80") grid(packed heads 8 tiles 2)
 // -----
 
 tile.kernel @k() target("sm_80") grid(packed heads 8 tiles 2)
-    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12>) {
+    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 12>) {
   %s = tile.alloc "s" : !tile.frag<16x16, 1>
   %stats = tile.alloc "stats" : !tile.row_statistics<32>
   // expected-error @below {{expected row statistics of all rows of '!tile.frag<16x16, 1>', got: '!tile.row_statistics<32>'}}
@@ -111,7 +111,7 @@ tile.kernel @k() target("sm_80") grid(packed heads 8 tiles 2)
 
 // -----
 
-tile.kernel @k() target("sm_80") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, blocks = 4>) {
+tile.kernel @k() target("sm_80") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, ctas_per_sm = 4>) {
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 16>
   %w = tile.alloc "w" : !tile.simt_scores<1x2, 16>
   %row = tile.alloc "row" : !tile.simt_softmax_state<1, 16>

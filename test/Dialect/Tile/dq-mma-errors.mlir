@@ -2,7 +2,7 @@
 // RUN: attn-opt %s -split-input-file -verify-diagnostics
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   // tile.roles C1
   // expected-error @below {{'tile.roles' op expected registers of a dQ MMA warpgroup if there is one, and only then}}
   tile.roles registers(32, 208) producer {
@@ -14,7 +14,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   // C1
   // expected-error @below {{'tile.roles' op expected registers of a dQ MMA warpgroup if there is one, and only then}}
   tile.roles registers(32, 208, 64) producer {
@@ -25,7 +25,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   // tile.consumer_wait C1
   // expected-error @below {{'tile.consumer_wait' op expected `if` with `else`, or neither}}
@@ -35,7 +35,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %K = tile.alloc "K" : !tile.shared<128x64xbf16, swizzled>
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   // C1: fewer columns
@@ -46,7 +46,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %K = tile.alloc "K" : !tile.shared<32x128xbf16, swizzled>
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   // C1: fewer rows
@@ -57,7 +57,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<1, !tile.shared<64x128xbf16, swizzled>>
   // tile.consumer_advance C1
   // expected-error @below {{'tile.consumer_advance' op expected a ring of two stages or more, got: '!tile.ring<1, <64x128xbf16, swizzled>>'}}
@@ -67,7 +67,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   // tile.consumer_release C1
   // expected-error @below {{'tile.consumer_release' op expected `when` with `passed`, and `unless` with neither `passed` nor `fenced`}}
@@ -77,7 +77,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   tile.producer_commit %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   // tile.consumer_release C2
@@ -88,7 +88,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %stats = tile.alloc "stats" : !tile.ring<2, !tile.row_statistics<64>>
   // tile.consumer_release C2
   // expected-error @below {{'tile.consumer_release' op expected no `passed` and no `unless` of row statistics}}
@@ -98,7 +98,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %stats = tile.alloc "stats" : !tile.ring<2, !tile.row_statistics<64>>
   // tile.consumer_release C3
   // expected-error @below {{'tile.consumer_release' op expected no `passed` and no `unless` of row statistics}}
@@ -108,7 +108,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %stats = tile.alloc "stats" : !tile.ring<2, !tile.row_statistics<64>>
   // tile.consumer_release C2
   // expected-error @below {{'tile.consumer_release' op expected `tile.producer_commit` right ahead where `fenced`}}
@@ -118,7 +118,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x32xbf16, swizzled>>
   %p = tile.alloc "p" : !tile.register_operand<128x64xbf16, 8>
   // tile.producer_store C1
@@ -129,7 +129,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %stats = tile.alloc "stats" : !tile.ring<2, !tile.row_statistics<64>>
   // tile.producer_store C1
   // expected-error @below {{'tile.producer_store' op expected a ring of swizzled tiles, and no `first`, for zeros, got: '!tile.ring<2, !tile.row_statistics<64>>'}}
@@ -139,7 +139,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %stats = tile.alloc "stats" : !tile.ring<2, !tile.row_statistics<64>>
   // tile.stash C1
   // expected-error @below {{'tile.stash' op expected a ring of tiles like '!tile.register_operand<128x64xbf16, 8>', got: '!tile.ring<2, !tile.row_statistics<64>>'}}
@@ -149,7 +149,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %dS = tile.alloc "dS" : !tile.shared<128x64xbf16, swizzled>
   %K = tile.alloc "K" : !tile.shared<128x128xbf16, swizzled>
@@ -161,7 +161,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %dQ = tile.alloc "dQ" : !tile.frag<64x64, 4>
   %dS = tile.alloc "dS" : !tile.shared<128x64xbf16, swizzled>
   %K = tile.alloc "K" : !tile.shared<128x128xbf16, swizzled>
@@ -173,7 +173,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %staging = tile.alloc "staging" : !tile.staging<4, 16384>
   // tile.add_staged C2
   // expected-error @below {{'tile.add_staged' op expected at least one block, and slots of some times 64 rows of 64 columns, got: 0, '!tile.staging<4, 16384>'}}

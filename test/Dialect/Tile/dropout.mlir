@@ -5,7 +5,7 @@
 
 // GENERIC: "tile.dropout"
 // CHECK-LABEL: tile.kernel @drops
-tile.kernel @drops(%seed: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @drops(%seed: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %c0 = arith.constant 0 : i32
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %dp = tile.alloc "dp" : !tile.frag<64x64, 4>
@@ -38,7 +38,7 @@ tile.kernel @drops(%seed: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) sc
 
 // -----
 
-tile.kernel @nothing(%seed: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @nothing(%seed: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %c0 = arith.constant 0 : i32
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %dropout_state = tile.dropout_state %seed of(%c0, %c0)
@@ -48,7 +48,7 @@ tile.kernel @nothing(%seed: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) 
 
 // -----
 
-tile.kernel @multiplied(%seed: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @multiplied(%seed: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %c0 = arith.constant 0 : i32
   %p = tile.alloc "p" : !tile.register_operand<64x64xbf16, 4>
   %dropout_state = tile.dropout_state %seed of(%c0, %c0)
@@ -58,7 +58,7 @@ tile.kernel @multiplied(%seed: !tile.ptr<i32>) target("sm_80") grid(dense heads 
 
 // -----
 
-tile.kernel @pairs(%seed: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @pairs(%seed: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %c0 = arith.constant 0 : i32
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %dropout_state = tile.dropout_state %seed of(%c0)
@@ -69,7 +69,7 @@ tile.kernel @pairs(%seed: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) sc
 
 // -----
 
-tile.kernel @other_shape() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @other_shape() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %dp = tile.alloc "dp" : !tile.frag<64x64, 4>
   %p = tile.alloc "p" : !tile.register_operand<64x32xbf16, 4>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
@@ -79,7 +79,7 @@ tile.kernel @other_shape() target("sm_80") grid(dense heads 1) schedule(#tile.ti
 
 // -----
 
-tile.kernel @few_statistics() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @few_statistics() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %dp = tile.alloc "dp" : !tile.frag<64x32, 4>
   %p = tile.alloc "p" : !tile.frag<64x32, 4>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>

@@ -4,7 +4,7 @@
 //
 // RUN: attn-opt %s -split-input-file -verify-diagnostics
 
-tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // C1: a run has one more bound than it has segments
   // expected-error @below {{expected one bound more than segments in a run, got: 2 bounds and 2 segments}}
   tile.kv_loop [%n, %n] tests [[], []] carry() {
@@ -15,7 +15,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // C1: and at least one segment
   // expected-error @below {{expected one bound more than segments in a run, got: 1 bounds and 0 segments}}
   tile.kv_loop [%n] tests [] carry() {
@@ -26,7 +26,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // C1, in the second run
   // expected-error @below {{got: 3 bounds and 1 segments}}
   tile.kv_loop [%n, %n] tests [[]], [%n, %n, %n] tests [[]] carry() {
@@ -37,10 +37,10 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // C1, in the generic form
   // expected-error @below {{'tile.kv_loop' op expected each run as an array of i64 arrays, got: 1 : i64}}
-  "tile.kv_loop"(%n, %n) <{operandSegmentSizes = array<i32: 2, 0, 0>, runs = [1]}> ({
+  "tile.kv_loop"(%n, %n) <{operandSegmentSizes = array<i32: 2, 0, 0>, tests = [1]}> ({
   ^bb0(%j: i32, %next: i32, %more: i1):
     "tile.yield"() : () -> ()
   }) : (i32, i32) -> ()
@@ -48,10 +48,10 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // C1, in the generic form
   // expected-error @below {{'tile.kv_loop' op expected 2 bounds for its runs, got: 3}}
-  "tile.kv_loop"(%n, %n, %n) <{operandSegmentSizes = array<i32: 3, 0, 0>, runs = [[array<i64>]]}> ({
+  "tile.kv_loop"(%n, %n, %n) <{operandSegmentSizes = array<i32: 3, 0, 0>, tests = [[array<i64>]]}> ({
   ^bb0(%j: i32, %next: i32, %more: i1):
     "tile.yield"() : () -> ()
   }) : (i32, i32, i32) -> ()
@@ -59,7 +59,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // expected-error @below {{'tile.kv_loop' op expected body arguments (tile i32, next i32, more i1, carried tokens), got: 'i32', 'i32'}}
   tile.kv_loop [%n, %n] tests [[]] carry() {
   ^bb0(%j: i32, %next: i32):
@@ -70,7 +70,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 // -----
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
   // C2: what is carried, yielded and returned has the same types
@@ -83,7 +83,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // C2
   // expected-error @below {{op expected carried, yielded and returned tokens of the same types, got: , 'i32' and }}
   tile.kv_loop [%n, %n] tests [[]] carry() {
@@ -94,7 +94,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   // C3: tests name conjuncts that the body's `tile.apply_mask` yields
   // expected-error @below {{'tile.kv_loop' op expected tests among the 1 conjuncts of the body's `tile.apply_mask`, got: 1}}
@@ -111,7 +111,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // C3: no keep, no conjuncts
   // expected-error @below {{expected tests among the 0 conjuncts of the body's `tile.apply_mask`, got: 0}}
   tile.kv_loop [%n, %n] tests [[0]] carry() {
@@ -122,7 +122,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // C3
   // expected-error @below {{expected tests among the 0 conjuncts of the body's `tile.apply_mask`, got: -1}}
   tile.kv_loop [%n, %n] tests [[-1]] carry() {
@@ -133,7 +133,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // C4: own bounds are as many as those of a run
   // expected-error @below {{'tile.kv_loop' op expected own bounds like those of a single run, got: 2 for 1 runs and 3 bounds}}
   tile.kv_loop [%n, %n, %n] tests [[], []] own [%n, %n] carry() {
@@ -144,7 +144,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // C4: which is the only one
   // expected-error @below {{'tile.kv_loop' op expected own bounds like those of a single run, got: 4 for 2 runs and 4 bounds}}
   tile.kv_loop [%n, %n] tests [[]], [%n, %n] tests [[]] own [%n, %n, %n, %n] carry() {

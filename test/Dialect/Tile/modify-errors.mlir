@@ -5,7 +5,7 @@
 // RUN: attn-opt %s -split-input-file -verify-diagnostics
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   // C1: `within` is positive.
   // expected-error @below {{'tile.modify' op expected a positive bound `within` and a region for smaller scores, or neither}}
@@ -21,7 +21,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu
 // -----
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   // The region's arguments.
   // expected-error @below {{'tile.modify' op expected a region over (score f32, query row i32, key i32, base i32, ahead f32), got: 'i32', 'i32'}}
@@ -34,7 +34,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu
 // -----
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   // Those of the region for small scores.
   // expected-error @below {{expected a region over (score f32, query row i32, key i32, base i32, ahead f32), got: 'f32'}}
@@ -50,7 +50,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu
 // -----
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   // What it yields.
   // expected-error @below {{'tile.modify' op expected to yield a score of type f32, or three f32 of which it is a * b + c}}
@@ -63,7 +63,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu
 // -----
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   // expected-error @below {{'tile.modify' op expected to yield a score of type f32, or three f32 of which it is a * b + c}}
   tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> {
@@ -75,9 +75,9 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu
 // -----
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
-  // The same of a repair.
+  // The same in a `tile.recompute_rows`.
   // expected-error @below {{'tile.recompute_rows' op expected to yield a score of type f32, or three f32 of which it is a * b + c}}
   tile.recompute_rows %s at(%q0) rows(%q0) keys(%q0) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row) dims(64, 64)
       scale 1.0 : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
@@ -91,7 +91,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu
 // -----
 
 tile.kernel @k(%Q: !tile.ptr<bf16>, %q0: i32) target("cpu") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   // C1: a bound goes with a second region.
   // expected-error @below {{'tile.modify' op expected a positive bound `within` and a region for smaller scores, or neither}}
@@ -105,7 +105,7 @@ tile.kernel @k(%Q: !tile.ptr<bf16>, %q0: i32) target("cpu") grid(dense heads 1)
 // -----
 
 tile.kernel @k(%Q: !tile.ptr<bf16>, %q0: i32) target("cpu") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   // C2: what becomes of a bound is positive.
   // expected-error @below {{'tile.modify' op expected a positive `becomes`, behind `within`}}
@@ -121,7 +121,7 @@ tile.kernel @k(%Q: !tile.ptr<bf16>, %q0: i32) target("cpu") grid(dense heads 1)
 // -----
 
 tile.kernel @k(%slopes: !tile.ptr<f32>, %h: i32) target("cpu") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // C1 of `tile.load`: f32 elements are not loaded for all threads at once.
   // expected-error @below {{'tile.load' op expected i32 elements in a uniform load, got: 'f32'}}
   %slope = tile.load uniform %slopes[%h] : i32 from !tile.ptr<f32>
@@ -130,7 +130,7 @@ tile.kernel @k(%slopes: !tile.ptr<f32>, %h: i32) target("cpu") grid(dense heads 
 // -----
 
 tile.kernel @k(%q0: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %p = tile.alloc "p" : !tile.register_operand<64x64xbf16, 4>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
@@ -142,7 +142,7 @@ tile.kernel @k(%q0: i32) target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @k(%q0: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %p = tile.alloc "p" : !tile.register_operand<64x64xbf16, 4>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
@@ -160,7 +160,7 @@ tile.kernel @k(%q0: i32) target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @k(%q0: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %p = tile.alloc "p" : !tile.register_operand<64x64xbf16, 4>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>

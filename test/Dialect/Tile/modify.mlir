@@ -7,7 +7,7 @@
 // RUN: attn-opt %s -mlir-print-op-generic | attn-opt | FileCheck %s
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32, %slope: f32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %p = tile.alloc "p" : !tile.register_operand<64x64xbf16, 4>
   %rows = tile.alloc "row" : !tile.softmax_state<64, 4>

@@ -6,20 +6,20 @@
 
 // tile.kernel C1: as many argument names as arguments.
 // expected-error @below {{'tile.kernel' op expected as many argument names as arguments, got: 1 and 0}}
-"tile.kernel"() <{arg_names = ["q"], heads = 1 : i64, schedule = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>, sym_name = "k", target = "cpu"}> ({
+"tile.kernel"() <{arg_names = ["q"], heads = 1 : i64, schedule = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>, sym_name = "k", target = "cpu"}> ({
 ^bb0:
 }) : () -> ()
 
 // -----
 
 // expected-error @below {{expected grid `dense`, `packed` or `rows`, got: sparse}}
-tile.kernel @k() target("cpu") grid(sparse heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k() target("cpu") grid(sparse heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
 }
 
 // -----
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   // tile.copy_async C1: dim is a multiple of 8
   // expected-error @below {{'tile.copy_async' op expected dim in multiples of 8 up to the place's columns and one element type, got: dim 60, '!tile.ptr<bf16>' into '!tile.shared<64x64xbf16, 72>'}}
@@ -29,7 +29,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(
 // -----
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   // tile.copy_async C1: at most the place's columns (its pitch does not count)
   // expected-error @below {{got: dim 72,}}
@@ -39,7 +39,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(
 // -----
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   // expected-error @below {{got: dim 0,}}
   %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 0 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
@@ -48,7 +48,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(
 // -----
 
 tile.kernel @k(%q: !tile.ptr<f16>, %stride: i64, %n: i32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   // tile.copy_async C1: element types agree
   // expected-error @below {{got: dim 64, '!tile.ptr<f16>' into '!tile.shared<64x64xbf16, 72>'}}
@@ -57,7 +57,7 @@ tile.kernel @k(%q: !tile.ptr<f16>, %stride: i64, %n: i32) target("sm_80") grid(d
 
 // -----
 
-tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // tile.wait C1: there is at least one token
   // expected-error @below {{'tile.wait' op expected tokens of one kind, got: }}
   "tile.wait"() : () -> ()
@@ -66,7 +66,7 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile
 // -----
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %t = tile.copy_async %Q, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
@@ -78,7 +78,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(
 
 // -----
 
-tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<32x64xbf16, 72>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
@@ -89,7 +89,7 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile
 
 // -----
 
-tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<128x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
@@ -100,7 +100,7 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile
 
 // -----
 
-tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x128xbf16, 136>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
@@ -111,7 +111,7 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile
 
 // -----
 
-tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xf16, 72>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
@@ -122,7 +122,7 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile
 
 // -----
 
-tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %V = tile.alloc "V" : !tile.shared<32x64xbf16, 72>
   %p = tile.alloc "p" : !tile.frag<64x64, 4>
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
@@ -133,7 +133,7 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile
 
 // -----
 
-tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %V = tile.alloc "V" : !tile.shared<64x128xbf16, 136>
   %p = tile.alloc "p" : !tile.frag<64x64, 4>
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
@@ -144,7 +144,7 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile
 
 // -----
 
-tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
   %p = tile.alloc "p" : !tile.frag<64x64, 4>
   %acc = tile.alloc "acc" : !tile.frag<64x64, 2>
@@ -155,7 +155,7 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   // expected-error @below {{'tile.apply_mask' op expected a region over (query row i32, key i32), got: 'i32'}}
   tile.apply_mask %s at(%n, %n) : !tile.frag<64x64, 4> {
@@ -166,7 +166,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   // expected-error @below {{'tile.apply_mask' op expected to yield conditions of type i1, got: 'i32'}}
   tile.apply_mask %s at(%n, %n) : !tile.frag<64x64, 4> {
@@ -177,7 +177,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tile.tiled
 
 // -----
 
-tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // A place is a tile, a fragment or row states.
   // expected-error @below {{op result #0 must be a place, but got 'i32'}}
   %s = tile.alloc "s" : i32
@@ -185,7 +185,7 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile
 
 // -----
 
-tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x32xbf16, 4>
   // tile.load_operand C1: both have the same rows, columns and element type
@@ -195,7 +195,7 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile
 
 // -----
 
-tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // tile.online_softmax C1: scale is positive
@@ -206,19 +206,19 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile
 // -----
 // kernel C2
 // expected-error @below {{'tile.kernel' op expected target "cpu", "sm_80" or "sm_90a", got: "banana"}}
-tile.kernel @k() target("banana") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k() target("banana") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
 }
 
 // -----
 // kernel C3
 // expected-error @below {{'tile.kernel' op expected at least one head in its grid, got: 0}}
-tile.kernel @k() target("cpu") grid(dense heads 0) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k() target("cpu") grid(dense heads 0) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
 }
 
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   // tile.copy_tma C1: the place is swizzled
   // expected-error @below {{'tile.copy_tma' op expected a swizzled tile of the map's rows and element type, got: '!tile.shared<64x64xbf16, 72>' and '!tile.tensor_map<64xbf16>'}}
@@ -228,7 +228,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(d
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<128xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
   // tile.copy_tma C1: and has the map's rows
   // expected-error @below {{expected a swizzled tile of the map's rows and element type, got: }}
@@ -238,7 +238,7 @@ tile.kernel @k(%map: !tile.tensor_map<128xbf16>, %n: i32) target("sm_90a") grid(
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<64xf16>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
   // tile.copy_tma C1: and element type
   // expected-error @below {{expected a swizzled tile of the map's rows and element type, got: }}
@@ -248,7 +248,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xf16>, %n: i32) target("sm_90a") grid(de
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a") grid(packed heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<192x64xbf16, swizzled>
   // tile.copy_tma C3: as many boxes as there is room for
   // expected-error @below {{'tile.copy_tma' op expected from 1 to 3 boxes, of a packed map without heads, got: 4 of '!tile.tensor_map<64xbf16, packed>'}}
@@ -258,7 +258,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a"
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   // tile.producer_load C3: of a packed map
   // expected-error @below {{'tile.producer_load' op expected from 1 to 1 boxes, of a packed map without heads, got: 1 of '!tile.tensor_map<64xbf16>'}}
@@ -268,7 +268,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(d
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
   // tile.copy_tma C2: a packed map has rows
   // expected-error @below {{'tile.copy_tma' op expected rows and no batch for '!tile.tensor_map<64xbf16, packed>'}}
@@ -278,7 +278,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a"
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
   // tile.copy_tma C2: and no batch
   // expected-error @below {{'tile.copy_tma' op expected rows and no batch for '!tile.tensor_map<64xbf16, packed>'}}
@@ -288,7 +288,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a"
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
   // tile.copy_tma C2: so one of both
   // expected-error @below {{'tile.copy_tma' op expected rows and no batch for '!tile.tensor_map<64xbf16, packed>'}}
@@ -298,7 +298,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a"
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
   // tile.copy_tma C2: another one has a batch
   // expected-error @below {{'tile.copy_tma' op expected a batch and no rows for '!tile.tensor_map<64xbf16>'}}
@@ -308,7 +308,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(d
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
   // tile.copy_tma C2: and no rows
   // expected-error @below {{'tile.copy_tma' op expected a batch and no rows for '!tile.tensor_map<64xbf16>'}}
@@ -318,7 +318,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(d
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
   // tile.copy_tma C2: which do not stand for it
   // expected-error @below {{'tile.copy_tma' op expected a batch and no rows for '!tile.tensor_map<64xbf16>'}}
@@ -328,7 +328,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(d
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<128xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   // tile.producer_load C1: the ring's tile has the map's rows
   // expected-error @below {{'tile.producer_load' op expected a swizzled tile of the map's rows and element type, got: '!tile.shared<64x64xbf16, swizzled>' and '!tile.tensor_map<128xbf16>'}}
@@ -338,7 +338,7 @@ tile.kernel @k(%map: !tile.tensor_map<128xbf16>, %n: i32) target("sm_90a") grid(
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<64xf16>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   // tile.producer_load C1: and element type
   // expected-error @below {{'tile.producer_load' op expected a swizzled tile of the map's rows and element type, got: }}
@@ -348,7 +348,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xf16>, %n: i32) target("sm_90a") grid(de
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   // tile.producer_load C2: a packed map has rows
   // expected-error @below {{'tile.producer_load' op expected rows and no batch for '!tile.tensor_map<64xbf16, packed>'}}
@@ -358,7 +358,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a"
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   // tile.producer_load C2: and no batch
   // expected-error @below {{'tile.producer_load' op expected rows and no batch for '!tile.tensor_map<64xbf16, packed>'}}
@@ -368,7 +368,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a"
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   // tile.producer_load C2: another one has a batch
   // expected-error @below {{'tile.producer_load' op expected a batch and no rows for '!tile.tensor_map<64xbf16>'}}
@@ -378,7 +378,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(d
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   // tile.producer_load C2: and no rows
   // expected-error @below {{'tile.producer_load' op expected a batch and no rows for '!tile.tensor_map<64xbf16>'}}
@@ -388,7 +388,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(d
 // -----
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   // expected-error @below {{'tile.consumer_wait' op failed to verify that the ring's tile}}
   %t = "tile.consumer_wait"(%K) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!tile.ring<2, !tile.shared<64x64xbf16, swizzled>>) -> !tile.shared<64x32xbf16, swizzled>
@@ -397,7 +397,7 @@ tile.kernel @k() target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %mailbox = tile.alloc "mailbox" : !tile.mailbox<2>
   // tile.publish_work C1: as many words as the feed has
   // expected-error @below {{'tile.publish_work' op expected 2 words, got: 1}}
@@ -407,7 +407,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // expected-error @below {{'tile.persistent_loop' op expected a region over (block i32, further words i32), got: }}
   tile.persistent_loop %n {
   }
@@ -416,7 +416,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // expected-error @below {{'tile.persistent_loop' op expected a region over (block i32, further words i32), got: 'i32', 'i64'}}
   tile.persistent_loop %n {
   ^bb0(%block: i32, %word: i64):
@@ -426,7 +426,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %p = tile.alloc "p" : !tile.register_operand<64x64xbf16, 4>
   %s = tile.alloc "s" : !tile.frag<64x64, 2>
   // tile.convert C1: both have the same warps
@@ -437,7 +437,7 @@ tile.kernel @k() target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %p = tile.alloc "p" : !tile.register_operand<64x32xbf16, 4>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   // tile.convert C1: both have the same columns
@@ -448,7 +448,7 @@ tile.kernel @k() target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %p = tile.alloc "p" : !tile.register_operand<128x64xbf16, 4>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   // tile.convert C1: both have the same rows
@@ -459,7 +459,7 @@ tile.kernel @k() target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // tile.online_softmax C1: scale is positive
@@ -470,7 +470,7 @@ tile.kernel @k() target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %p = tile.alloc "p" : !tile.register_operand<64x64xbf16, 4>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
@@ -482,7 +482,7 @@ tile.kernel @k() target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %p = tile.alloc "p" : !tile.register_operand<64x32xbf16, 4>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
@@ -494,7 +494,7 @@ tile.kernel @k() target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, swizzled>
   %p = tile.alloc "p" : !tile.register_operand<64x96xbf16, 4>
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
@@ -506,7 +506,7 @@ tile.kernel @k() target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   // expected-error @below {{'tile.recompute_rows' op expected a region over (query row i32, key i32), got: 'i32'}}
   tile.recompute_rows %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
@@ -519,7 +519,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(den
 // -----
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   // expected-error @below {{'tile.recompute_rows' op expected to yield conditions of type i1, got: 'i32'}}
   tile.recompute_rows %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
@@ -533,7 +533,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(den
 
 // expected-note @below {{prior use here}}
 tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   // LSE is float32.
   // expected-error @below {{use of value '%q' expects different type than prior uses: '!tile.ptr<f32>' vs '!tile.ptr<bf16>'}}
@@ -546,7 +546,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(den
 // -----
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %o: !tile.ptr<f16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   // tile.recompute_rows C1
   // expected-error @below {{'tile.recompute_rows' op expected results of q's elements or f32, got: 'f16'}}
@@ -559,7 +559,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %o: !tile.ptr<f16>, %st: i64, %n: i32) targe
 // -----
 
 tile.kernel @k(%o: !tile.ptr<bf16>, %part: !tile.ptr<f32>, %st: i64, %n: i32) target("cpu") grid(dense heads 1)
-    schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, ctas_per_sm = 1>) {
   // tile.combine C1
   // expected-error @below {{'tile.combine' op expected dim in multiples of 8 from 8 to 256 and results of bf16, f16 or f32, got: dim 12, 'bf16'}}
   tile.combine %o stride(%st) from(%part, %part, %part) splits(%n, %st) rows(%n) dim 12 scale 1.0 : !tile.ptr<bf16>
@@ -568,7 +568,7 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %part: !tile.ptr<f32>, %st: i64, %n: i32) ta
 // -----
 
 tile.kernel @k(%o: !tile.ptr<bf16>, %part: !tile.ptr<f32>, %st: i64, %n: i32) target("cpu") grid(dense heads 1)
-    schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, ctas_per_sm = 1>) {
   // tile.combine C2
   // expected-error @below {{'tile.combine' op expected a positive scale, got: -1}}
   tile.combine %o stride(%st) from(%part, %part, %part) splits(%n, %st) rows(%n) dim 64 scale -1.0 : !tile.ptr<bf16>
@@ -577,7 +577,7 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %part: !tile.ptr<f32>, %st: i64, %n: i32) ta
 // -----
 
 tile.kernel @k(%part: !tile.ptr<f32>, %st: i64, %n: i32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
+    schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, ctas_per_sm = 1>) {
   // tile.combine C1
   // expected-error @below {{results of bf16 or f16, got: dim 64, 'f32'}}
   tile.combine %part stride(%st) from(%part, %part, %part) splits(%n, %st) rows(%n) dim 64 scale 1.0 : !tile.ptr<f32>
@@ -586,7 +586,7 @@ tile.kernel @k(%part: !tile.ptr<f32>, %st: i64, %n: i32) target("sm_80") grid(de
 // -----
 
 tile.kernel @k(%st: i64, %n: i32) target("cpu") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // tile.pairs C1
   // expected-error @below {{'tile.pairs' op expected a query and a head of type 'i32', got: 'i32' and 'i64'}}
   %at = "tile.pairs"(%n, %st) : (i32, i64) -> !tile.pairs<4, i32>
@@ -595,7 +595,7 @@ tile.kernel @k(%st: i64, %n: i32) target("cpu") grid(dense heads 1)
 // -----
 
 tile.kernel @k(%o: !tile.ptr<bf16>, %st: i64, %n: i32) target("cpu") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // Pairs begin with at least two heads.
   // expected-error @below {{expected pairs with one of 2 to 256 heads, counted in i32 or i64, got: 1 in 'i64'}}
   tile.store_padding %o stride(%st heads 1) rows(%n) dim 64 : !tile.ptr<bf16>
@@ -603,7 +603,7 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %st: i64, %n: i32) target("cpu") grid(dense 
 
 // -----
 
-tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %at = tile.pairs %n, %n : !tile.pairs<4, i32>
   // Of pairs, the head is part of what a score is modified by.
@@ -617,7 +617,7 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q
 // -----
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   // tile.recompute_rows C4: how many tiles, but not which;
   // expected-error @below {{'tile.recompute_rows' op expected tiles and along together, and no from with them}}
@@ -630,7 +630,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(den
 // -----
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   // and which, but of no number.
   // expected-error @below {{'tile.recompute_rows' op expected an along from i32 to a tile's number of type i32}}
@@ -645,7 +645,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(den
 // -----
 
 tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   %at = tile.pairs %n, %n : !tile.pairs<4, i32>
   // tile.recompute_rows C2
@@ -659,7 +659,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(den
 // -----
 
 tile.kernel @k(%map: !tile.tensor_map<12x4xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
   // tile.copy_tma C1: four more queries would fit.
   // expected-error @below {{expected a swizzled tile of the map's rows and element type, got: '!tile.shared<64x64xbf16, swizzled>' and '!tile.tensor_map<12x4xbf16>'}}
@@ -669,7 +669,7 @@ tile.kernel @k(%map: !tile.tensor_map<12x4xbf16>, %n: i32) target("sm_90a") grid
 // -----
 
 tile.kernel @k(%n: i32, %c: i1) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   scf.if %c {
     // tile.index block C1
     // expected-error @below {{'tile.index' op expected `below` with `block`, in the body of the kernel itself, got: block within scf.if}}
@@ -680,10 +680,10 @@ tile.kernel @k(%n: i32, %c: i1) target("sm_80") grid(dense heads 1)
 // -----
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   // tile.normalize C2
-  // expected-error @below {{expected `repaired` with a fragment, in a kernel with a `tile.recompute_rows`}}
-  tile.normalize %acc, %row repaired : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
+  // expected-error @below {{expected `rows_recomputed` with a fragment, in a kernel with a `tile.recompute_rows`}}
+  tile.normalize %acc, %row rows_recomputed : !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
 }

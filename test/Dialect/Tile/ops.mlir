@@ -7,11 +7,11 @@
 // RUN: attn-opt %s -mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
 // RUN: attn-opt %s -mlir-print-op-generic | attn-opt | FileCheck %s
 
-// CHECK: module attributes {tile.schedule = #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>}
-module attributes {tile.schedule = #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>} {
+// CHECK: module attributes {tile.schedule = #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>}
+module attributes {tile.schedule = #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>} {
 
 // The names of arguments are kept.
-// CHECK: tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %cu_seqlens_q: !tile.ptr<i32>, %padded_offsets_q: !tile.ptr<i32>, %batch: i32, %total_q: i32, %q_row: i64) target("sm_80") grid(packed heads 8) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) shared 49152 {
+// CHECK: tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %cu_seqlens_q: !tile.ptr<i32>, %padded_offsets_q: !tile.ptr<i32>, %batch: i32, %total_q: i32, %q_row: i64) target("sm_80") grid(packed heads 8) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) shared 49152 {
 // GENERIC: "tile.kernel"()
 // GENERIC-SAME: arg_names = ["q", "o", "lse", "cu_seqlens_q", "padded_offsets_q", "batch", "total_q", "q_row"]
 // GENERIC-SAME: packed
@@ -19,7 +19,7 @@ module attributes {tile.schedule = #tile.tiled<q_tile = 128, kv_tile = 64, warps
 // GENERIC-SAME: target = "sm_80"
 tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %cu_seqlens_q: !tile.ptr<i32>,
                      %padded_offsets_q: !tile.ptr<i32>, %batch: i32, %total_q: i32, %q_row: i64)
-    target("sm_80") grid(packed heads 8) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) shared 49152 {
+    target("sm_80") grid(packed heads 8) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) shared 49152 {
   %zero = arith.constant 0 : i32
   %some = arith.constant true
 
@@ -88,7 +88,7 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
 
   // CHECK: %warpgroup = tile.index warpgroup
   // CHECK: tile.kv_loop [%c0_i32, %[[LEN]]] tests [{{\[}}]] own [%warpgroup, %[[LEN]]] carry() {
-  // GENERIC: "tile.kv_loop"({{.*}}) <{operandSegmentSizes = array<i32: 2, 2, 0>, runs = {{\[\[}}array<i64>]]}>
+  // GENERIC: "tile.kv_loop"({{.*}}) <{operandSegmentSizes = array<i32: 2, 2, 0>, tests = {{\[\[}}array<i64>]]}>
   %warpgroup = tile.index warpgroup
   tile.kv_loop [%zero, %len] tests [[]] own [%warpgroup, %len] carry() {
   ^bb0(%j: i32, %next: i32, %more: i1):
@@ -96,7 +96,7 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
   }
   // CHECK: tile.kv_loop [%c0_i32, %[[LEN]], %batch] tests [{{\[}}0, 1], []], [%batch, %total_q] tests [{{\[}}1]] carry() {
   // CHECK-NEXT: ^bb0(%j: i32, %next: i32, %more: i1):
-  // GENERIC: "tile.kv_loop"({{.*}}) <{operandSegmentSizes = array<i32: 5, 0, 0>, runs = {{\[\[}}array<i64: 0, 1>, array<i64>], [array<i64: 1>]]}>
+  // GENERIC: "tile.kv_loop"({{.*}}) <{operandSegmentSizes = array<i32: 5, 0, 0>, tests = {{\[\[}}array<i64: 0, 1>, array<i64>], [array<i64: 1>]]}>
   tile.kv_loop [%zero, %len, %batch] tests [[0, 1], []], [%batch, %total_q] tests [[1]] carry() {
   ^bb0(%j: i32, %next: i32, %more: i1):
     // CHECK: %[[QK:.*]] = tile.mma_abt %s, %Q, %K : !tile.frag<128x64, 4>, !tile.shared<128x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
@@ -149,16 +149,16 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
 }
 
 // A dense grid, no shared memory yet, an empty body.
-// CHECK: tile.kernel @empty() target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, q_in_registers = true>) {
+// CHECK: tile.kernel @empty() target("cpu") grid(dense heads 1) schedule(#tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 16, q_in_registers = true>) {
 tile.kernel @empty() target("cpu") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, q_in_registers = true>) {
+    schedule(#tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 16, q_in_registers = true>) {
 }
 // What sm_90a adds: boxes by tensor maps, roles that meet in rings and a feed, halves of
-// `tile.online_softmax`, and the repair of rows.
-// CHECK: tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_map: !tile.tensor_map<64xbf16>, %v_map: !tile.tensor_map<64xbf16, packed>, %blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3, q_stages = 2>) {
+// `tile.online_softmax`, and recomputation of rows.
+// CHECK: tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_map: !tile.tensor_map<64xbf16>, %v_map: !tile.tensor_map<64xbf16, packed>, %blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, stages = 3, q_stages = 2>) {
 tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_map: !tile.tensor_map<64xbf16>,
                     %v_map: !tile.tensor_map<64xbf16, packed>, %blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3, q_stages = 2>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, stages = 3, q_stages = 2>) {
   %zero = arith.constant 0 : i32
   // CHECK: %Q = tile.alloc "Q" at 1024 : !tile.shared<64x80xbf16, swizzled>
   %0 = tile.alloc "Q" at 1024 : !tile.shared<64x80xbf16, swizzled>
@@ -239,8 +239,8 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
     // CHECK: tile.softmax_convert %p, %s, %state scale 5.000000e-01 : !tile.register_operand<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
     // GENERIC: "tile.softmax_convert"({{.*}}) <{scale = 5.000000e-01 : f64}>
     tile.softmax_convert %p, %s, %state scale 0.5 : !tile.register_operand<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
-    // CHECK: tile.softmax_convert %p, %s, %state scale 5.000000e-01 repaired : !tile.register_operand<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
-    tile.softmax_convert %p, %s, %state scale 0.5 repaired : !tile.register_operand<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
+    // CHECK: tile.softmax_convert %p, %s, %state scale 5.000000e-01 rows_recomputed : !tile.register_operand<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
+    tile.softmax_convert %p, %s, %state scale 0.5 rows_recomputed : !tile.register_operand<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.softmax_state<64, 4>
     // P as it is held after `tile.convert`.
     // CHECK: tile.mma_ab %acc, %p, %K_tile : !tile.frag<64x80, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x80xbf16, swizzled>
     %pv = tile.mma_ab %acc, %p, %k : !tile.frag<64x80, 4>, !tile.register_operand<64x64xbf16, 4>, !tile.shared<64x80xbf16, swizzled>
@@ -249,7 +249,7 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
     // GENERIC: "tile.consumer_release"({{.*}}) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!tile.ring<2, <64x80xbf16, swizzled>>) -> ()
     tile.consumer_release %1 : !tile.ring<2, !tile.shared<64x80xbf16, swizzled>>
     // CHECK: tile.kv_loop [%c0_i32, %blocks] tests {{\[\[}}]] carry() one_body {
-    // GENERIC: "tile.kv_loop"({{.*}}) <{one_body, operandSegmentSizes = array<i32: 2, 0, 0>, runs = {{\[\[}}array<i64>]]}>
+    // GENERIC: "tile.kv_loop"({{.*}}) <{one_body, operandSegmentSizes = array<i32: 2, 0, 0>, tests = {{\[\[}}array<i64>]]}>
     tile.kv_loop [%zero, %blocks] tests [[]] carry() one_body {
     ^bb0(%j: i32, %next: i32, %more: i1):
       tile.yield
@@ -294,7 +294,7 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
 // Results of parts of the keys, with lse and without.
 // CHECK-LABEL: tile.kernel @merge
 tile.kernel @merge(%o: !tile.ptr<f16>, %lse: !tile.ptr<f32>, %po: !tile.ptr<f32>, %pl: !tile.ptr<f32>, %n: i32, %st: i64)
-    target("sm_80") grid(dense heads 1) schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
+    target("sm_80") grid(dense heads 1) schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, ctas_per_sm = 1>) {
   // CHECK: tile.combine %o stride(%st) lse(%lse) from(%po, %pl, %pl) splits(%n, %st) rows(%n) dim 72 scale 1.250000e-01 : !tile.ptr<f16>
   // GENERIC: "tile.combine"({{.*}}) <{dim = 72 : i64, {{.*}}scale = 1.250000e-01 : f64}>
   tile.combine %o stride(%st) lse(%lse) from(%po, %pl, %pl) splits(%n, %st) rows(%n) dim 72 scale 1.250000e-01 : !tile.ptr<f16>
@@ -306,7 +306,7 @@ tile.kernel @merge(%o: !tile.ptr<f16>, %lse: !tile.ptr<f32>, %po: !tile.ptr<f32>
 // CHECK-LABEL: tile.kernel @pairs
 tile.kernel @pairs(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %q_map: !tile.tensor_map<16x4xbf16>,
                    %packed_map: !tile.tensor_map<16x4xbf16, packed>, %st: i64, %n: i32)
-    target("sm_80") grid(dense heads 2) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 4>) {
+    target("sm_80") grid(dense heads 2) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, pack_heads = 4>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %B = tile.alloc "B" : !tile.shared<64x64xbf16, swizzled>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>

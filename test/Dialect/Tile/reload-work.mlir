@@ -5,7 +5,7 @@
 // RUN: attn-opt %s -split-input-file -verify-diagnostics -mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
 
 tile.kernel @k(%blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %mailbox = tile.alloc "mailbox" : !tile.mailbox<2>
   // CHECK: tile.reload_work %mailbox[1] : !tile.mailbox<2>
   // GENERIC: "tile.reload_work"({{.*}}) <{word = 1 : i64}> : (!tile.mailbox<2>) -> i32
@@ -18,7 +18,7 @@ tile.kernel @k(%blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense he
 // -----
 
 tile.kernel @k(%blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %mailbox = tile.alloc "mailbox" : !tile.mailbox<2>
   // C1
   // expected-error @below {{'tile.reload_work' op expected a word below 2, got: 2}}

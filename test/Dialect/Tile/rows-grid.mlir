@@ -12,7 +12,7 @@
 // Tokens that see a sink alone.
 // CHECK: tile.kernel @sinks
 tile.kernel @sinks(%lse: !tile.ptr<f32>, %ids: !tile.ptr<i32>, %n: i32, %x: f32) target("sm_80")
-    grid(packed heads 1) schedule(#tile.tiled<q_tile = 256, kv_tile = 16, warps = 8, blocks = 4>) {
+    grid(packed heads 1) schedule(#tile.tiled<q_tile = 256, kv_tile = 16, warps = 8, ctas_per_sm = 4>) {
   // CHECK: tile.store_sink_lse %lse rows(%n, %n) ids(%ids, %n, %n) of(%ids, %ids, %n) sink(%x){{$}}
   tile.store_sink_lse %lse rows(%n, %n) ids(%ids, %n, %n) of(%ids, %ids, %n) sink(%x)
   // CHECK: tile.store_sink_lse %lse rows(%n, %n) ids(%ids, %n, %n) of(%ids, %ids, %n) sink(%x) positions(%ids, %n)
@@ -22,39 +22,39 @@ tile.kernel @sinks(%lse: !tile.ptr<f32>, %ids: !tile.ptr<i32>, %n: i32, %x: f32)
 
 // A block alone, on targets that have no clusters.
 // CHECK: target("cpu") grid(rows cluster 1) schedule({{.*}}) {
-tile.kernel @one() target("cpu") grid(rows cluster 1) schedule(#tile.auxiliary<q_tile = 256, kv_tile = 128, warps = 16, blocks = 1>) {
+tile.kernel @one() target("cpu") grid(rows cluster 1) schedule(#tile.auxiliary<q_tile = 256, kv_tile = 128, warps = 16, ctas_per_sm = 1>) {
 }
 // CHECK: target("sm_80") grid(rows cluster 1) schedule({{.*}}) {
-tile.kernel @ampere() target("sm_80") grid(rows cluster 1) schedule(#tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>) {
+tile.kernel @ampere() target("sm_80") grid(rows cluster 1) schedule(#tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1>) {
 }
 
 //--- errors.mlir
 // tile.kernel C3: clusters of 1 to 16 blocks,
 // expected-error @below {{'tile.kernel' op expected clusters of 1 to 16 blocks for target "sm_90a", got: 17}}
-tile.kernel @k() target("sm_90a") grid(rows cluster 17) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+tile.kernel @k() target("sm_90a") grid(rows cluster 17) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, ctas_per_sm = 1>) {
 }
 
 // -----
 
 // expected-error @below {{got: 0}}
-tile.kernel @k() target("sm_90a") grid(rows cluster 0) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+tile.kernel @k() target("sm_90a") grid(rows cluster 0) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, ctas_per_sm = 1>) {
 }
 
 // -----
 
 // C3: of 1, but for sm_90a.
 // expected-error @below {{'tile.kernel' op expected clusters of 1 to 1 blocks for target "sm_80", got: 2}}
-tile.kernel @k() target("sm_80") grid(rows cluster 2) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+tile.kernel @k() target("sm_80") grid(rows cluster 2) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, ctas_per_sm = 1>) {
 }
 
 // -----
 
 // expected-error @below {{for target "cpu", got: 16}}
-tile.kernel @k() target("cpu") grid(rows cluster 16) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+tile.kernel @k() target("cpu") grid(rows cluster 16) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, ctas_per_sm = 1>) {
 }
 
 // -----
 
 // expected-error @below {{expected grid `dense`, `packed` or `rows`, got: columns}}
-tile.kernel @k() target("cpu") grid(columns cluster 1) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, blocks = 1>) {
+tile.kernel @k() target("cpu") grid(columns cluster 1) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, ctas_per_sm = 1>) {
 }

@@ -44,31 +44,31 @@ module attributes {tile.type = !tile.simt_softmax_state<1, 3>} {}
 // -----
 
 // tile.kernel C5: `tiles` goes with a CTA or a warp for each sequence, or with a packed grid.
-// expected-error @below {{'tile.kernel' op expected positive `tiles` with a schedule of a CTA or a warp for each sequence, and without one only with a single-pass schedule or in a packed grid of query tiles, got: #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1> with tiles}}
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+// expected-error @below {{'tile.kernel' op expected positive `tiles` with a schedule of a CTA or a warp for each sequence, and without one only with a single-pass schedule or in a packed grid of query tiles, got: #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1> with tiles}}
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
 }
 
 // -----
 
-// expected-error @below {{only with a single-pass schedule or in a packed grid of query tiles, got: #tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1> with tiles}}
-tile.kernel @k() target("cpu") grid(packed heads 1 keys tiles 1) schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+// expected-error @below {{only with a single-pass schedule or in a packed grid of query tiles, got: #tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1> with tiles}}
+tile.kernel @k() target("cpu") grid(packed heads 1 keys tiles 1) schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
 }
 
 // -----
 
-// expected-error @below {{got: #tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1> without}}
-tile.kernel @k() target("cpu") grid(dense heads 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+// expected-error @below {{got: #tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1> without}}
+tile.kernel @k() target("cpu") grid(dense heads 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
 }
 
 // -----
 
-// expected-error @below {{got: #tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1> with tiles}}
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 0) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+// expected-error @below {{got: #tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1> with tiles}}
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 0) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
 }
 
 // -----
 
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   // tile.index lane_group C1.
   // expected-error @below {{'tile.index' op expected 1, 2, 4, 8, 16 or 32 lanes, got: 6}}
   %lane_group = tile.index lane_group lanes 6
@@ -76,7 +76,7 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_r
 
 // -----
 
-tile.kernel @k(%q: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k(%q: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.simt_tile<4x128xf16, 32>
   // tile.load_rows C1.
   // expected-error @below {{'tile.load_rows' op expected rows of bf16, f16 or f32 into a SIMT tile of the same or of f32, got: 'bf16' into 'f16'}}
@@ -85,7 +85,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense 
 
 // -----
 
-tile.kernel @k(%q: !tile.ptr<f32>, %by: i64, %n: i32) target("sm_80") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k(%q: !tile.ptr<f32>, %by: i64, %n: i32) target("sm_80") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.simt_tile<4x128xf32, 32>
   // expected-error @below {{'tile.load_rows' op expected rows of bf16 or f16 into a SIMT tile of the same or of f32, got: 'f32' into 'f32'}}
   tile.load_rows %K, %q stride(%by) rows(%n) : !tile.simt_tile<4x128xf32, 32>, !tile.ptr<f32>
@@ -93,7 +93,7 @@ tile.kernel @k(%q: !tile.ptr<f32>, %by: i64, %n: i32) target("sm_80") grid(dense
 
 // -----
 
-tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   // tile.store_padding C1.
   // expected-error @below {{'tile.store_padding' op expected dim in multiples of 8 of bf16, f16 or f32, or 1 of f32, got: dim 1, 'bf16'}}
   tile.store_padding %o stride(%by) from(%n) to(%n) step(%n) lanes 32 dim 1 : !tile.ptr<bf16>
@@ -101,7 +101,7 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense 
 
 // -----
 
-tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   // tile.store_padding C2.
   // expected-error @below {{'tile.store_padding' op expected 1, 2, 4, 8, 16 or 32 lanes, got: 24}}
   tile.store_padding %o stride(%by) from(%n) to(%n) step(%n) lanes 24 dim 8 : !tile.ptr<bf16>
@@ -109,7 +109,7 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense 
 
 // -----
 
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.simt_tile<1x128xf32, 32>
   %K = tile.alloc "K" : !tile.simt_tile<4x128xbf16, 32>
   %s = tile.alloc "s" : !tile.simt_scores<1x3, 32>
@@ -120,7 +120,7 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_r
 
 // -----
 
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.simt_tile<1x128xbf16, 32>
   %K = tile.alloc "K" : !tile.simt_tile<4x128xbf16, 32>
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 32>
@@ -131,7 +131,7 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_r
 
 // -----
 
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.simt_tile<1x128xf32, 32>
   %K = tile.alloc "K" : !tile.simt_tile<4x128xbf16, 16>
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 32>
@@ -142,7 +142,7 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_r
 
 // -----
 
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %V = tile.alloc "V" : !tile.simt_tile<4x128xbf16, 16>
   %acc = tile.alloc "acc" : !tile.simt_tile<1x128xf32, 32>
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 32>
@@ -153,7 +153,7 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_r
 
 // -----
 
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %V = tile.alloc "V" : !tile.simt_tile<4x128xbf16, 32>
   %acc = tile.alloc "acc" : !tile.simt_tile<1x128xbf16, 32>
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 32>
@@ -164,7 +164,7 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_r
 
 // -----
 
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.simt_tile<1x128xf32, 32>
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 32>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
@@ -175,7 +175,7 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_r
 
 // -----
 
-tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.simt_tile<1x128xf32, 32>
   %row = tile.alloc "row" : !tile.simt_softmax_state<1, 16>
   // tile.normalize C1.
@@ -185,7 +185,7 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_r
 
 // -----
 
-tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.simt_tile<1x128xf32, 32>
   // tile.store C1.
   // expected-error @below {{'tile.store' op expected a SIMT tile of f32 and `dim` columns into bf16, f16 or f32, got: '!tile.simt_tile<1x128xf32, 32>' into '!tile.ptr<bf16>', dim 64}}
@@ -199,7 +199,7 @@ module attributes {tile.type = !tile.simt_tile<4xbf16, 32>} {}
 
 // -----
 
-tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %row = tile.alloc "row" : !tile.simt_softmax_state<1, 32>
   // tile.load_row_statistics C1.
   // expected-error @below {{'tile.load_row_statistics' op expected one of dlse and delta, got: both}}
@@ -208,7 +208,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 t
 
 // -----
 
-tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %row = tile.alloc "row" : !tile.simt_softmax_state<1, 16>
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 32>
   // tile.accumulate_delta C1.
@@ -218,7 +218,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 t
 
 // -----
 
-tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %row = tile.alloc "row" : !tile.simt_softmax_state<1, 16>
   %Q = tile.alloc "Q" : !tile.simt_tile<1x128xf32, 32>
   // tile.subtract_delta C1.
@@ -228,7 +228,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 t
 
 // -----
 
-tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.simt_tile<1x128xf32, 32>
   %dK = tile.alloc "dK" : !tile.simt_tile<3x128xf32, 32>
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 32>
@@ -239,7 +239,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 t
 
 // -----
 
-tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.simt_tile<1x128xf32, 32>
   %dK = tile.alloc "dK" : !tile.simt_tile<4x128xf32, 16>
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 32>
@@ -250,7 +250,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 t
 
 // -----
 
-tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.simt_probabilities<1x16, 16>
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 32>
   // tile.cache_probabilities C1.
@@ -260,7 +260,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 t
 
 // -----
 
-tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.simt_probabilities<1x16, 16>
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 32>
   %row = tile.alloc "row" : !tile.simt_softmax_state<1, 32>
@@ -271,7 +271,7 @@ tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 t
 
 // -----
 
-tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, blocks = 1>) {
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 32, warps = 1, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 32>
   %row = tile.alloc "row" : !tile.simt_softmax_state<2, 32>
   // tile.probabilities C2.

@@ -8,13 +8,13 @@
 // RUN: attn-opt %s -mlir-print-op-generic | attn-opt | FileCheck %s
 // RUN: attn-opt %s -tile-verify-async
 
-// CHECK: tile.kernel @stream(%q: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %q_row: i64, %n: i32) target("sm_80") grid(packed heads 8 tiles 2) schedule(#tile.simt_rows<rows = 2, keys = 4, lanes = 16, warps = 4, blocks = 6, pack_heads = 2>) {
+// CHECK: tile.kernel @stream(%q: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %q_row: i64, %n: i32) target("sm_80") grid(packed heads 8 tiles 2) schedule(#tile.simt_rows<rows = 2, keys = 4, lanes = 16, warps = 4, ctas_per_sm = 6, pack_heads = 2>) {
 // GENERIC: "tile.kernel"()
 // GENERIC-SAME: heads = 8 : i64, packed
-// GENERIC-SAME: schedule = #tile.simt_rows<rows = 2, keys = 4, lanes = 16, warps = 4, blocks = 6, pack_heads = 2>
+// GENERIC-SAME: schedule = #tile.simt_rows<rows = 2, keys = 4, lanes = 16, warps = 4, ctas_per_sm = 6, pack_heads = 2>
 // GENERIC-SAME: tiles = 2 : i64
 tile.kernel @stream(%q: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %q_row: i64, %n: i32) target("sm_80")
-    grid(packed heads 8 tiles 2) schedule(#tile.simt_rows<rows = 2, keys = 4, lanes = 16, warps = 4, blocks = 6, pack_heads = 2>) {
+    grid(packed heads 8 tiles 2) schedule(#tile.simt_rows<rows = 2, keys = 4, lanes = 16, warps = 4, ctas_per_sm = 6, pack_heads = 2>) {
   // CHECK: %global_warp = tile.index global_warp
   %global_warp = tile.index global_warp
   // CHECK: %lane_group = tile.index lane_group lanes 16
@@ -61,7 +61,7 @@ tile.kernel @stream(%q: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %q_row: i64, %n: 
 }
 
 tile.kernel @grads(%lse: !tile.ptr<f32>, %n: i32) target("sm_80") grid(dense heads 1 tiles 1)
-    schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, blocks = 4>) {
+    schedule(#tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, ctas_per_sm = 4>) {
   %Q = tile.alloc "Q" : !tile.simt_tile<1x128xf32, 16>
   %pK = tile.alloc "pK" : !tile.simt_tile<1x128xf32, 16>
   %dK = tile.alloc "dK" : !tile.simt_tile<4x128xf32, 16>

@@ -9,7 +9,7 @@
 
 //--- ops.mlir
 tile.kernel @k(%o: !tile.ptr<bf16>, %dv: !tile.ptr<bf16>, %row: i64, %n: i32) target("sm_90a") grid(packed heads 1 tiles 1)
-    schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1, stages = 2>) {
+    schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, ctas_per_sm = 1, stages = 2>) {
   %Q = tile.alloc "Q" : !tile.shared<208x128xbf16, swizzled>
   %dO = tile.alloc "dO" : !tile.shared<208x128xbf16, swizzled>
   %K = tile.alloc "K" : !tile.shared<64x128xbf16, swizzled>
@@ -51,7 +51,7 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %dv: !tile.ptr<bf16>, %row: i64, %n: i32) ta
 
 //--- errors.mlir
 tile.kernel @k(%o: !tile.ptr<bf16>, %row: i64, %n: i32) target("sm_90a") grid(packed heads 1 tiles 1)
-    schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1, stages = 2>) {
+    schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, ctas_per_sm = 1, stages = 2>) {
   %O = tile.alloc "O" : !tile.register_operand<192x112xbf16, 12>
   // tile.load_rows C1
   // expected-error @below {{expected 16 rows a warp of `dim` columns, rounded up to 32, of the pointer's element type, and one stride, got: '!tile.register_operand<192x112xbf16, 12>', dim 112, 'bf16'}}
@@ -60,7 +60,7 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %row: i64, %n: i32) target("sm_90a") grid(pa
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1, stages = 2>) {
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, ctas_per_sm = 1, stages = 2>) {
   %O = tile.alloc "O" : !tile.register_operand<192x128xbf16, 12>
   %stats = tile.alloc "stats" : !tile.softmax_state<192, 12>
   %dO = tile.alloc "dO" : !tile.shared<208x128xbf16, swizzled>
@@ -71,7 +71,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1, stages = 2>) {
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, ctas_per_sm = 1, stages = 2>) {
   %O = tile.alloc "O" : !tile.shared<192x128xbf16, swizzled>
   %stats = tile.alloc "stats" : !tile.softmax_state<192, 12>
   %dO = tile.alloc "dO" : !tile.shared<144x128xbf16, swizzled>
@@ -82,7 +82,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1, stages = 2>) {
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, ctas_per_sm = 1, stages = 2>) {
   %Q = tile.alloc "Q" : !tile.shared<208x128xbf16, swizzled>
   %K = tile.alloc "K" : !tile.shared<64x128xbf16, swizzled>
   %s = tile.alloc "s" : !tile.frag<128x64, 8>
@@ -92,7 +92,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1, stages = 2>) {
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, ctas_per_sm = 1, stages = 2>) {
   %P = tile.alloc "P" : !tile.ring<1, !tile.shared<208x64xbf16, swizzled>>
   %s = tile.alloc "s" : !tile.frag<128x64, 8>
   // Without `first` all rows are put.
@@ -102,7 +102,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1, stages = 2>) {
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, ctas_per_sm = 1, stages = 2>) {
   %P = tile.alloc "P" : !tile.shared<144x128xbf16, swizzled>
   %dO = tile.alloc "dO" : !tile.shared<144x128xbf16, swizzled>
   %sum = tile.alloc "sum" : !tile.frag<64x64, 4>
@@ -113,7 +113,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1, stages = 2>) {
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, ctas_per_sm = 1, stages = 2>) {
   %P = tile.alloc "P" : !tile.shared<144x64xbf16, swizzled>
   %dO = tile.alloc "dO" : !tile.shared<144x64xbf16, swizzled>
   %sum = tile.alloc "sum" : !tile.frag<64x128, 4>
@@ -125,7 +125,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
 // -----
 
 tile.kernel @k(%dv: !tile.ptr<bf16>, %row: i64, %n: i32) target("sm_90a") grid(packed heads 1 tiles 1)
-    schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1, stages = 2>) {
+    schedule(#tile.stationary_q_backward<q_tile = 144, kv_tile = 48, kv_tiles = 3, warps = 12, ctas_per_sm = 1, stages = 2>) {
   %sum = tile.alloc "sum" : !tile.frag<64x64, 4>
   // tile.store_slice C1
   // expected-error @below {{expected as many factors and dims as products, got: 2 and 1 for 1}}
@@ -134,7 +134,7 @@ tile.kernel @k(%dv: !tile.ptr<bf16>, %row: i64, %n: i32) target("sm_90a") grid(p
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1, stages = 2>) {
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, ctas_per_sm = 1, stages = 2>) {
   %P = tile.alloc "P" : !tile.ring<1, !tile.shared<208x64xbf16, swizzled>>
   %s = tile.alloc "s" : !tile.frag<128x64, 8>
   // Rows of a warp begin at multiples of 16.
@@ -144,7 +144,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1, stages = 2>) {
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, ctas_per_sm = 1, stages = 2>) {
   %Q = tile.alloc "Q" : !tile.shared<208x128xbf16, swizzled>
   %K = tile.alloc "K" : !tile.shared<64x128xbf16, swizzled>
   %s = tile.alloc "s" : !tile.frag<128x64, 8>
@@ -153,7 +153,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
 }
 
 //--- async.mlir
-tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1, stages = 2>) {
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, ctas_per_sm = 1, stages = 2>) {
   %P = tile.alloc "P" : !tile.ring<1, !tile.shared<208x64xbf16, swizzled>>
   %s = tile.alloc "s" : !tile.frag<128x64, 8>
   // expected-note @below {{of which this one is not committed}}
@@ -166,7 +166,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1, stages = 2>) {
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, ctas_per_sm = 1, stages = 2>) {
   %P = tile.alloc "P" : !tile.ring<1, !tile.shared<208x64xbf16, swizzled>>
   %s = tile.alloc "s" : !tile.frag<128x64, 8>
   // expected-note @below {{of which this one is not committed}}
@@ -177,7 +177,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#
 
 // -----
 
-tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, blocks = 1, stages = 2>) {
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) schedule(#tile.stationary_q_backward<q_tile = 208, kv_tile = 64, kv_tiles = 4, warps = 8, ctas_per_sm = 1, stages = 2>) {
   %P = tile.alloc "P" : !tile.ring<1, !tile.shared<208x64xbf16, swizzled>>
   %s = tile.alloc "s" : !tile.frag<128x64, 8>
   tile.producer_store %P, %s first 128 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.frag<128x64, 8>

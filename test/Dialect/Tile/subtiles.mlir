@@ -11,9 +11,9 @@
 // RUN: attn-opt %t/async.mlir -split-input-file -tile-verify-async -verify-diagnostics
 
 //--- ops.mlir
-// CHECK: schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, blocks = 12, column_parts = 2>)
+// CHECK: schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, ctas_per_sm = 12, column_parts = 2>)
 tile.kernel @k(%q: !tile.ptr<bf16>, %n: i32, %stride: i64) target("sm_80")
-    grid(packed heads 8 tiles 2) schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, blocks = 12, column_parts = 2>) {
+    grid(packed heads 8 tiles 2) schedule(#tile.cta_per_sequence<q_tile = 17, kv_tile = 24, warps = 2, ctas_per_sm = 12, column_parts = 2>) {
   %c64 = arith.constant 64 : i32
   %Q = tile.alloc "Q" at 0 : !tile.shared<17x128xbf16, 136>
   %V = tile.alloc "V" at 4736 : !tile.shared<24x128xbf16, 136>
@@ -70,7 +70,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %n: i32, %stride: i64) target("sm_80")
 }
 
 //--- errors.mlir
-tile.kernel @k(%q: !tile.ptr<bf16>, %n: i32, %stride: i64) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k(%q: !tile.ptr<bf16>, %n: i32, %stride: i64) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
   %a = tile.copy_async once %Q, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
@@ -80,7 +80,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %n: i32, %stride: i64) target("sm_80") grid(
 
 // -----
 
-tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
   // expected-error @below {{'tile.subtile' op expected rows and columns of a tile that is not swizzled, at its pitch, got: '!tile.shared<80x64xbf16, 72>' of '!tile.shared<64x64xbf16, 72>'}}
   %part = tile.subtile %V : !tile.shared<64x64xbf16, 72> to !tile.shared<80x64xbf16, 72>
@@ -88,7 +88,7 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile
 
 // -----
 
-tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<16x24, 1>
   %Q = tile.alloc "Q" : !tile.shared<17x128xbf16, 136>
   %K = tile.alloc "K" : !tile.shared<24x128xbf16, 136>
@@ -97,7 +97,7 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile
 }
 
 //--- async.mlir
-tile.kernel @reads_too_early(%q: !tile.ptr<bf16>, %n: i32, %stride: i64) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @reads_too_early(%q: !tile.ptr<bf16>, %n: i32, %stride: i64) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
   %s = tile.alloc "s" : !tile.frag<64x16, 4>
   // expected-note @below {{while this is in flight into it}}
@@ -109,7 +109,7 @@ tile.kernel @reads_too_early(%q: !tile.ptr<bf16>, %n: i32, %stride: i64) target(
 
 // -----
 
-tile.kernel @overwrites(%q: !tile.ptr<bf16>, %n: i32, %stride: i64) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @overwrites(%q: !tile.ptr<bf16>, %n: i32, %stride: i64) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
   %s = tile.alloc "s" : !tile.frag<64x16, 4>

@@ -4,7 +4,7 @@
 //
 // RUN: attn-opt %s -split-input-file -verify-diagnostics
 
-#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>
+#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tiled) {
   // tile.index C1
   // expected-error @below {{'tile.index' op expected `below` with `block`, in the body of the kernel itself, got: warp within tile.kernel}}
@@ -13,7 +13,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) schedule(#tiled) {
 
 // -----
 
-#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>
+#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tiled) {
   // tile.index C2
   // expected-error @below {{'tile.index' op expected `lanes` with `lane_group`, and only with it, got: warp}}
@@ -22,7 +22,7 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tiled) {
 
 // -----
 
-#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>
+#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tiled) {
   // expected-error @below {{'tile.index' op expected `lanes` with `lane_group`, and only with it, got: lane_group}}
   %group = tile.index lane_group
@@ -30,7 +30,7 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tiled) {
 
 // -----
 
-#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>
+#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 tile.kernel @k(%n: i64, %b: i32) target("sm_80") grid(dense heads 1) schedule(#tiled) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   // tile.clear C1
@@ -40,7 +40,7 @@ tile.kernel @k(%n: i64, %b: i32) target("sm_80") grid(dense heads 1) schedule(#t
 
 // -----
 
-#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>
+#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 tile.kernel @k(%to: !tile.ptr<f32>, %n: i64) target("sm_80") grid(dense heads 1) schedule(#tiled) {
   // expected-error @below {{'tile.clear' op expected `count` and `block` together, with a pointer, got: '!tile.ptr<f32>'}}
   tile.clear %to count(%n) : !tile.ptr<f32>
@@ -48,7 +48,7 @@ tile.kernel @k(%to: !tile.ptr<f32>, %n: i64) target("sm_80") grid(dense heads 1)
 
 // -----
 
-#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>
+#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tiled) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   // tile.scale C1
@@ -58,7 +58,7 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tiled) {
 
 // -----
 
-#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>
+#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tiled) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   %a = tile.alloc "a" : !tile.simt_scores<1x4, 16>
@@ -70,18 +70,18 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tiled) {
 
 // -----
 
-#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>
+#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tiled) {
   %acc = tile.alloc "acc" : !tile.simt_tile<1x64xf32, 16>
   %row = tile.alloc "row" : !tile.simt_softmax_state<1, 16>
   // tile.normalize C3
-  // expected-error @below {{'tile.normalize' op expected `reduced` with a fragment, and without `repaired`}}
+  // expected-error @below {{'tile.normalize' op expected `reduced` with a fragment, and without `rows_recomputed`}}
   tile.normalize %acc, %row reduced : !tile.simt_tile<1x64xf32, 16>, !tile.simt_softmax_state<1, 16>
 }
 
 // -----
 
-#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>
+#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tiled) {
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 16>
   %row = tile.alloc "row" : !tile.simt_softmax_state<1, 16>
@@ -92,7 +92,7 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tiled) {
 
 // -----
 
-#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>
+#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 tile.kernel @k(%o: !tile.ptr<bf16>, %row: i64, %n: i32, %m: i32) target("sm_80") grid(dense heads 1) schedule(#tiled) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   // tile.store C2
@@ -102,7 +102,7 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %row: i64, %n: i32, %m: i32) target("sm_80")
 
 // -----
 
-#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>
+#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 tile.kernel @k(%o: !tile.ptr<bf16>, %row: i64, %n: i32) target("sm_80") grid(dense heads 1) schedule(#tiled) {
   // tile.store_padding C3
   // expected-error @below {{'tile.store_padding' op expected `rows`, or `from`, `to`, `step` and `lanes`}}
@@ -111,7 +111,7 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %row: i64, %n: i32) target("sm_80") grid(den
 
 // -----
 
-#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>
+#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 tile.kernel @k(%o: !tile.ptr<bf16>, %row: i64) target("sm_80") grid(dense heads 1) schedule(#tiled) {
   // expected-error @below {{'tile.store_padding' op expected `rows`, or `from`, `to`, `step` and `lanes`}}
   tile.store_padding %o stride(%row) dim 64 : !tile.ptr<bf16>
@@ -119,7 +119,7 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %row: i64) target("sm_80") grid(dense heads 
 
 // -----
 
-#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>
+#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 tile.kernel @k(%q: !tile.ptr<bf16>, %row: i64, %n: i32) target("sm_80") grid(dense heads 1) schedule(#tiled) {
   %rows = tile.alloc "rows" : !tile.simt_tile<1x64xbf16, 16>
   // tile.load_rows C1
@@ -129,7 +129,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %row: i64, %n: i32) target("sm_80") grid(den
 
 // -----
 
-#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>
+#tiled = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
 tile.kernel @k(%to: !tile.ptr<f32>, %pitch: i64) target("sm_80") grid(dense heads 1) schedule(#tiled) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   // tile.store_sums C1
@@ -139,7 +139,7 @@ tile.kernel @k(%to: !tile.ptr<f32>, %pitch: i64) target("sm_80") grid(dense head
 
 // -----
 
-#hopper = #tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>
+#hopper = #tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1>
 tile.kernel @k() target("sm_90a") grid(dense heads 1) schedule(#hopper) {
   %stats = tile.alloc "stats" : !tile.ring<2, !tile.row_statistics<64>>
   // tile.producer_store C2
@@ -149,7 +149,7 @@ tile.kernel @k() target("sm_90a") grid(dense heads 1) schedule(#hopper) {
 
 // -----
 
-#hopper = #tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>
+#hopper = #tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1>
 tile.kernel @k(%more: i1) target("sm_90a") grid(dense heads 1) schedule(#hopper) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   // tile.consumer_release C1

@@ -67,7 +67,7 @@ static const char *problem = "attn.problem @p mask(#attn.causal) layout(thd) hea
 static void splits(void) {
   const char *text =
       "attn.problem @s mask(#attn.causal) layout(thd) heads(2) dims(16) dtype(bf16) "
-      "schedule(#tile.split_kv<splits = 3, of = #tile.tiled<q_tile = 64, kv_tile = 16, warps = 1, blocks = 1>>)";
+      "schedule(#tile.split_kv<splits = 3, of = #tile.tiled<q_tile = 64, kv_tile = 16, warps = 1, ctas_per_sm = 1>>)";
   const int tokens = 150, a = 90;
   const attnTensor *tensors = launchOf(a, tokens);
   attnKernel *kernel = NULL;

@@ -18,7 +18,7 @@ PACKED = ("attn.problem @p mask(#attn.and<#attn.causal, #attn.document>) layout(
           "dtype(bf16)\n"
           "attn.backward @g of(@p)\n"
           "attn.backward @fixed of(@p) "
-          "schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 9>)")
+          "schedule(#tile.tiled_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 9>)")
 
 
 def text_of(value):

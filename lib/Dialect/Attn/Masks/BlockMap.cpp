@@ -6,7 +6,7 @@ using namespace mlir;
 using namespace attn;
 
 namespace {
-enum Operand : unsigned { Offsets = 0, Columns = 1 };
+enum : unsigned { Offsets = 0, Columns = 1 };
 } // namespace
 
 bool BlockMapMaskAttr::keeps(const MaskPoint &p) const { return p.listed(Offsets, p.q / getQ(), p.k / getKv()); }

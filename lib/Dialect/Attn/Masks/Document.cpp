@@ -6,7 +6,7 @@ using namespace mlir;
 using namespace attn;
 
 namespace {
-enum Operand : unsigned { QueryIds = 0, KeyIds = 1 };
+enum : unsigned { QueryIds = 0, KeyIds = 1 };
 } // namespace
 
 static constexpr StringRef usualNames[] = {"segment_ids_q", "segment_ids_kv"};

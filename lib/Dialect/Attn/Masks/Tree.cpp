@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace attn;
 
 namespace {
-enum Operand : unsigned { Node = 0, First = 1, End = 2 };
+enum : unsigned { Node = 0, First = 1, End = 2 };
 
 /// What a mask asks whose operands from `at` on are these three.
 struct Numbers {

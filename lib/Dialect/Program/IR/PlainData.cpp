@@ -112,7 +112,7 @@ private:
     if (step.kernel == int(to.kernels.size()))
       to.kernels.push_back(symbol);
     step.blocks = launch.getBlocks().getExtent();
-    if (kernel.getTiles() && isa<tile::SimtRowsAttr>(kernel.getSchedule())) // warps have numbers
+    if (kernel.getTiles() && kernel.getSchedule().getUnit() == tile::WorkUnit::warp_per_sequence) // warps have numbers
       step.mostBlocks = INT32_MAX / kernel.getSchedule().getWarps();
     step.reusable = reusable.contains(launch);
     SmallVector<int> tensors(launch.getArguments().size(), -1);

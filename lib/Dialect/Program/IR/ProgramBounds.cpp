@@ -8,7 +8,6 @@
 
 using namespace attn::program;
 using attn::rt::Extent;
-using Op = Extent::Op;
 using llvm::StringRef;
 
 static constexpr int64_t anything = INT64_MIN;
@@ -18,33 +17,33 @@ void Bounds::add(StringRef size, const Extent &value) { sizes.insert({size, {val
 int64_t Bounds::least(const Extent &extent) const {
   if (std::optional<int64_t> constant = extent.constant())
     return *constant;
-  if (extent.op() == Op::Symbol) {
+  if (extent.op() == Extent::Op::Symbol) {
     auto size = sizes.find(extent.name());
     return size != sizes.end() ? size->second.second : extent.name() == "ranks";
   }
-  if (extent.op() == Op::Lookup)
+  if (extent.op() == Extent::Op::Lookup)
     return anything;
-  if (extent.op() == Op::Splits)
+  if (extent.op() == Extent::Op::Splits)
     return 1;
   int64_t a = least(extent.operands()[0]), b = least(extent.operands()[1]), result = 0;
   switch (extent.op()) {
-  case Op::Add:
+  case Extent::Op::Add:
     return a == anything || b == anything || llvm::AddOverflow(a, b, result) ? anything : result;
-  case Op::Sub: {
+  case Extent::Op::Sub: {
     std::optional<int64_t> less = extent.operands()[1].constant();
     return a == anything || !less || llvm::SubOverflow(a, *less, result) ? anything : result;
   }
-  case Op::Mul:
+  case Extent::Op::Mul:
     return a < 0 || b < 0 ? anything : llvm::MulOverflow(a, b, result) ? 0 : result;
-  case Op::Min:
+  case Extent::Op::Min:
     return std::min(a, b);
-  case Op::Max:
+  case Extent::Op::Max:
     return std::max(a, b);
-  case Op::FloorDiv:
+  case Extent::Op::FloorDiv:
     return a < 0 ? anything : 0;
-  case Op::CeilDiv:
+  case Extent::Op::CeilDiv:
     return a < 0 ? anything : std::min<int64_t>(a, 1);
-  case Op::Mod:
+  case Extent::Op::Mod:
     return 0;
   default: // RoundUp
     return a < 0 || b < 1 ? anything : a;
@@ -62,7 +61,7 @@ bool Bounds::isEmptyWith(const Extent &extent, const Extent &count, int &steps) 
   if (extent == count)
     return true;
   auto valueOf = [&](const Extent &size) -> const Extent * {
-    auto found = size.op() == Op::Symbol ? sizes.find(size.name()) : sizes.end();
+    auto found = size.op() == Extent::Op::Symbol ? sizes.find(size.name()) : sizes.end();
     return found == sizes.end() ? nullptr : &found->second.first;
   };
   auto of = [](const Extent &whole, int i) -> const Extent & { return whole.operands()[i]; };
@@ -73,24 +72,25 @@ bool Bounds::isEmptyWith(const Extent &extent, const Extent &count, int &steps) 
   // Where the count is 0, so is what it is made of.
   if (const Extent *value = valueOf(count); value && isEmptyWith(extent, *value, steps))
     return true;
-  if ((count.op() == Op::CeilDiv && with(0)) || (count.op() == Op::RoundUp && atLeast(count, 1, 1) && with(0)) ||
-      (count.op() == Op::Max && (with(0) || with(1))) ||
-      (count.op() == Op::Mul && ((atLeast(count, 0, 1) && with(1)) || (atLeast(count, 1, 1) && with(0)))))
+  if ((count.op() == Extent::Op::CeilDiv && with(0)) ||
+      (count.op() == Extent::Op::RoundUp && atLeast(count, 1, 1) && with(0)) ||
+      (count.op() == Extent::Op::Max && (with(0) || with(1))) ||
+      (count.op() == Extent::Op::Mul && ((atLeast(count, 0, 1) && with(1)) || (atLeast(count, 1, 1) && with(0)))))
     return true;
 
   // An extent is 0 where what it is made of is.
   if (const Extent *value = valueOf(extent))
     return isEmptyWith(*value, count, steps);
   switch (extent.op()) {
-  case Op::Mul:
+  case Extent::Op::Mul:
     return (atLeast(extent, 1, 0) && is(0)) || (atLeast(extent, 0, 0) && is(1));
-  case Op::Min:
+  case Extent::Op::Min:
     return is(0) || is(1);
-  case Op::Add:
+  case Extent::Op::Add:
     return is(0) && is(1);
-  case Op::FloorDiv:
-  case Op::CeilDiv:
-  case Op::RoundUp:
+  case Extent::Op::FloorDiv:
+  case Extent::Op::CeilDiv:
+  case Extent::Op::RoundUp:
     return atLeast(extent, 1, 1) && is(0);
   default:
     return false;

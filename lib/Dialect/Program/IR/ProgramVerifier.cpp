@@ -19,14 +19,14 @@ static LogicalResult verifyElement(Operation *op, Type element) {
   return op->emitOpError("expected elements of bf16, f16, f32 or i32, got: ") << element;
 }
 
-static bool isIdentifier(StringRef name) {
+static bool isSizeName(StringRef name) {
   return !name.empty() && !llvm::isDigit(name[0]) &&
          llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
 /// Is it a name for a size of the program's own?
 static LogicalResult verifySizeName(Operation *op, StringRef name) { // C1
-  if (isIdentifier(name) && !llvm::is_contained({"multiprocessors", "id_rows", "rank", "ranks"}, name))
+  if (isSizeName(name) && !llvm::is_contained({"multiprocessors", "id_rows", "rank", "ranks"}, name))
     return success();
   return op->emitOpError("expected an identifier that is no size of the chip, of ids or of ranks, got: ")
          << StringAttr::get(op->getContext(), name);
@@ -40,7 +40,7 @@ static LogicalResult verifyExtent(Operation *op, ExtentAttr extent) { // C2
 
 /// The name and extents of a tensor or buffer.
 static LogicalResult verifyMemory(Operation *op, StringAttr name, ArrayAttr extents) {
-  if (!isIdentifier(name)) // C1
+  if (!isSizeName(name)) // C1
     return op->emitOpError("expected an identifier as its name, got: ") << name;
   for (auto extent : extents.getAsRange<ExtentAttr>())
     if (failed(verifyExtent(op, extent)))

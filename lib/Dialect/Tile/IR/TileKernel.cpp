@@ -105,8 +105,8 @@ LogicalResult KernelOp::verify() {
   ScheduleInterface schedule = getSchedule();
   if (getKeys() && !isa<AuxiliaryAttr>(schedule) && schedule.getKvTile() % (16 * schedule.getWarps())) // C4
     return emitOpError("expected a kv_tile in multiples of 16 * warps in a grid of key tiles, got: ") << schedule;
-  bool isSinglePass = isa<SinglePassAttr, SinglePassBackwardAttr, StationaryQBackwardAttr>(schedule);
-  bool mayHave = isPerSequenceWithoutRoles() || ((getPacked() || isSinglePass) && !getKeys() && !hasRows());
+  bool mayHave =
+      isPerSequenceWithoutRoles() || ((getPacked() || schedule.hasWholeSequence()) && !getKeys() && !hasRows());
   if (getTiles() ? !mayHave || int64_t(*getTiles()) < 1 : isPerSequenceWithoutRoles()) // C5
     return emitOpError("expected positive `tiles` with a schedule of a CTA or a warp for each sequence, and without "
                        "one only with a "
@@ -139,10 +139,10 @@ double KernelOp::getSoftmaxScale() {
 bool KernelOp::isPerSequenceWithoutRoles() {
   if (auto auxiliary = dyn_cast<AuxiliaryAttr>(getSchedule()))
     return auxiliary.getPerSequence();
-  return isa<SimtRowsAttr, CtaPerSequenceAttr>(getSchedule());
+  return getSchedule().isPerSequence() && !getRoles();
 }
 
-bool KernelOp::hasStationaryRows() {
+bool KernelOp::isStationaryQBackward() {
   return walk([](MmaAtbSliceOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 

@@ -45,7 +45,7 @@ ParseResult KvLoopOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.resolveOperands(carried, types, parser.getNameLoc(), result.operands))
     return failure();
   result.addTypes(types);
-  result.addAttribute(getRunsAttrName(result.name), builder.getArrayAttr(runs));
+  result.addAttribute(getTestsAttrName(result.name), builder.getArrayAttr(runs));
   result.getOrAddProperties<Properties>().operandSegmentSizes = {int(bounds.size()), int(own.size()),
                                                                  int(carried.size())};
   if (succeeded(parser.parseOptionalKeyword("one_body")))
@@ -77,7 +77,7 @@ void KvLoopOp::print(OpAsmPrinter &printer) {
 SmallVector<KvLoopOp::Run> KvLoopOp::getRunList() {
   SmallVector<Run> list;
   OperandRange bounds = getBounds();
-  for (auto segments : getRuns().getAsRange<ArrayAttr>()) {
+  for (auto segments : getTests().getAsRange<ArrayAttr>()) {
     Run &run = list.emplace_back();
     run.bounds = bounds.take_front(segments.size() + 1);
     bounds = bounds.drop_front(segments.size() + 1);
@@ -89,7 +89,7 @@ SmallVector<KvLoopOp::Run> KvLoopOp::getRunList() {
 
 LogicalResult KvLoopOp::verify() {
   size_t bounds = 0;
-  for (Attribute run : getRuns()) {
+  for (Attribute run : getTests()) {
     auto segments = dyn_cast<ArrayAttr>(run);
     if (!segments || segments.empty() || !llvm::all_of(segments, llvm::IsaPred<DenseI64ArrayAttr>)) // C1
       return emitOpError("expected each run as an array of i64 arrays, got: ") << run;
@@ -97,9 +97,9 @@ LogicalResult KvLoopOp::verify() {
   }
   if (bounds != getBounds().size())
     return emitOpError("expected ") << bounds << " bounds for its runs, got: " << getBounds().size();
-  if (!getOwn().empty() && (getRuns().size() != 1 || getOwn().size() != getBounds().size())) // C4
+  if (!getOwn().empty() && (getTests().size() != 1 || getOwn().size() != getBounds().size())) // C4
     return emitOpError("expected own bounds like those of a single run, got: ")
-           << getOwn().size() << " for " << getRuns().size() << " runs and " << getBounds().size() << " bounds";
+           << getOwn().size() << " for " << getTests().size() << " runs and " << getBounds().size() << " bounds";
   Block &body = getBody().front();
   SmallVector<Type> args(3, IntegerType::get(getContext(), 32));
   args[2] = IntegerType::get(getContext(), 1);

@@ -433,14 +433,14 @@ LogicalResult OnlineSoftmaxOp::verify() {
 }
 
 LogicalResult NormalizeOp::verify() {
-  auto isRepaired = [&] {
+  auto recomputesRows = [&] {
     auto kernel = getOperation()->getParentOfType<KernelOp>();
     return kernel && kernel.walk([](RecomputeRowsOp) { return WalkResult::interrupt(); }).wasInterrupted();
   };
-  if (getRepaired() && !(isa<FragType>(getAcc().getType()) && isRepaired())) // C2
-    return emitOpError("expected `repaired` with a fragment, in a kernel with a `tile.recompute_rows`");
-  if (getReduced() && (getRepaired() || !isa<FragType>(getAcc().getType()))) // C3
-    return emitOpError("expected `reduced` with a fragment, and without `repaired`");
+  if (getRowsRecomputed() && !(isa<FragType>(getAcc().getType()) && recomputesRows())) // C2
+    return emitOpError("expected `rows_recomputed` with a fragment, in a kernel with a `tile.recompute_rows`");
+  if (getReduced() && (getRowsRecomputed() || !isa<FragType>(getAcc().getType()))) // C3
+    return emitOpError("expected `reduced` with a fragment, and without `rows_recomputed`");
   return verifyLanesOf(*this, getOperands()); // C1
 }
 

@@ -59,17 +59,17 @@ void attn::tile::recomputeInLoop(Operation *of, OpBuilder begin) {
   }
 }
 
-ConsumerReleaseOp ConsumerReleaseOp::early(OpBuilder &b, Location loc, Value ring, Value more) {
-  return create(b, loc, ring, /*passed=*/false, /*when=*/Value(), more, /*fenced=*/false);
+ConsumerReleaseOp ConsumerReleaseOp::early(OpBuilder &b, Location loc, Value ring, Value unless) {
+  return create(b, loc, ring, /*passed=*/false, /*when=*/Value(), unless, /*fenced=*/false);
 }
 
 LogicalResult ConsumerReleaseOp::verify() {
-  if ((getWhen() && !getPassed()) || (getMore() && (getPassed() || getFenced()))) // C1
+  if ((getWhen() && !getPassed()) || (getUnless() && (getPassed() || getFenced()))) // C1
     return emitOpError("expected `when` with `passed`, and `unless` with neither `passed` nor `fenced`");
   bool ofStatistics = isa<RowStatisticsType>(getRing().getType().getTile());
-  if (ofStatistics && (getPassed() || getMore())) // C3
+  if (ofStatistics && (getPassed() || getUnless())) // C3
     return emitOpError("expected no `passed` and no `unless` of row statistics");
-  if (auto loop = (*this)->getParentOfType<KvLoopOp>(); getMore() && loop && getMore() != loop.getMore()) // C4
+  if (auto loop = (*this)->getParentOfType<KvLoopOp>(); getUnless() && loop && getUnless() != loop.getMore()) // C4
     return emitOpError("expected the `more` of its loop, got another condition");
   if (!getFenced()) // C2
     return success();
@@ -90,9 +90,9 @@ LogicalResult RolesOp::verify() {
 
 LogicalResult ConsumerWaitOp::verify() {
   auto tile = dyn_cast<SharedType>(getRing().getType().getTile());
-  if (bool(getMore()) != bool(getOtherwise())) // C1
+  if (bool(getCondition()) != bool(getElseTile())) // C1
     return emitOpError("expected `if` with `else`, or neither");
-  if (SharedType other = getOtherwise() ? getOtherwise().getType() : SharedType();
+  if (SharedType other = getElseTile() ? getElseTile().getType() : SharedType();
       other && (!tile || !other.isSwizzled() || other.getCols() != tile.getCols() ||
                 other.getElement() != tile.getElement() || other.getRows() < tile.getRows())) // C1
     return emitOpError("expected another tile like those of ") << getRing().getType() << ", got: " << other;

@@ -19,9 +19,9 @@ static LogicalResult verifyWarps(EmitError emitError, int64_t warps, ArrayRef<in
   return success();
 }
 
-static LogicalResult verifyBlocks(EmitError emitError, int64_t blocks, int64_t most) {
-  if (blocks < 1 || blocks > most)
-    return emitError() << "expected blocks from 1 to " << most << ", got: " << blocks;
+static LogicalResult verifyCtas(EmitError emitError, int64_t ctas, int64_t most) {
+  if (ctas < 1 || ctas > most)
+    return emitError() << "expected ctas_per_sm from 1 to " << most << ", got: " << ctas;
   return success();
 }
 
@@ -45,12 +45,12 @@ static LogicalResult verifyStages(EmitError emitError, int64_t stages, int64_t q
 }
 
 /// Verifies the consumer warpgroups of a Hopper kernel, which has a producer warpgroup besides.
-static LogicalResult verifyWarpgroups(EmitError emitError, int64_t warps, int64_t blocks) {
+static LogicalResult verifyWarpgroups(EmitError emitError, int64_t warps, int64_t ctas) {
   if (failed(verifyWarps(emitError, warps, {4, 8, 12}, "4, 8 or 12")))
     return failure();
-  if (blocks < 1 || blocks > 3 || warps * blocks > 12)
-    return emitError() << "expected at most 3 blocks and 12 consumer warps a multiprocessor, got: " << blocks
-                       << " blocks of " << warps << " warps";
+  if (ctas < 1 || ctas > 3 || warps * ctas > 12)
+    return emitError() << "expected at most 3 CTAs and 12 consumer warps a multiprocessor, got: " << ctas << " CTAs of "
+                       << warps << " warps";
   return success();
 }
 
@@ -62,7 +62,7 @@ static LogicalResult verifyRowsOfWarps(EmitError emitError, int64_t qTile, int64
 }
 
 LogicalResult SimtRowsAttr::verify(EmitError emitError, int64_t rows, int64_t keys, int64_t lanes, int64_t warps,
-                                   int64_t blocks, int64_t packHeads) {
+                                   int64_t ctas, int64_t packHeads) {
   if (!isLaneCount(lanes)) // C1
     return emitError() << "expected 1, 2, 4, 8, 16 or 32 lanes, got: " << lanes;
   if (failed(verifyWarps(emitError, warps, {1, 2, 4, 8}, "1, 2, 4 or 8")))
@@ -70,17 +70,17 @@ LogicalResult SimtRowsAttr::verify(EmitError emitError, int64_t rows, int64_t ke
   if (rows < 1 || rows > 16 || keys < 1 || keys > 16 || packHeads < 1 || rows % packHeads) // C2
     return emitError() << "expected rows and keys from 1 to 16, and rows a multiple of pack_heads, got: rows = " << rows
                        << ", keys = " << keys << ", pack_heads = " << packHeads;
-  return verifyBlocks(emitError, blocks, 16); // C3
+  return verifyCtas(emitError, ctas, 16); // C3
 }
 
 LogicalResult CtaPerSequenceAttr::verify(EmitError emitError, int64_t qTile, int64_t kvTile, int64_t warps,
-                                         int64_t blocks, int64_t packHeads, int64_t headLoop, int64_t columnParts) {
+                                         int64_t ctas, int64_t packHeads, int64_t headLoop, int64_t columnParts) {
   if (warps < 1 || warps > 8 || qTile < 1 || qTile > 256 || !isMultiple(kvTile, 8, 8, 256)) // C1
     return emitError()
            << "expected 1 to 8 warps, a q_tile from 1 to 256 and a kv_tile in multiples of 8 from 8 to 256, "
               "got: q_tile = "
            << qTile << ", kv_tile = " << kvTile << ", warps = " << warps;
-  if (failed(verifyBlocks(emitError, blocks, 32)) || failed(verifyPackHeads(emitError, packHeads, qTile))) // C2
+  if (failed(verifyCtas(emitError, ctas, 32)) || failed(verifyPackHeads(emitError, packHeads, qTile))) // C2
     return failure();
   if (headLoop < 1 || columnParts < 0) // C3
     return emitError() << "expected a positive head_loop, and column_parts not to be negative, got: head_loop = "
@@ -88,22 +88,22 @@ LogicalResult CtaPerSequenceAttr::verify(EmitError emitError, int64_t qTile, int
   return success();
 }
 
-LogicalResult TiledAttr::verify(EmitError emitError, int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool,
+LogicalResult TiledAttr::verify(EmitError emitError, int64_t qTile, int64_t kvTile, int64_t warps, int64_t ctas, bool,
                                 bool, int64_t packHeads) {
   if (failed(verifyWarps(emitError, warps, {1, 2, 4, 8}, "1, 2, 4 or 8"))) // C1
     return failure();
   if (!isMultiple(qTile, 16 * warps, 16, 256))
     return emitError() << "expected a q_tile in multiples of 16 * warps up to 256, got: q_tile = " << qTile
                        << ", warps = " << warps;
-  if (failed(verifyKvTile(emitError, kvTile)) || failed(verifyBlocks(emitError, blocks, 16))) // C2, C3
+  if (failed(verifyKvTile(emitError, kvTile)) || failed(verifyCtas(emitError, ctas, 16))) // C2, C3
     return failure();
   return verifyPackHeads(emitError, packHeads, qTile); // C4
 }
 
 LogicalResult WarpSpecializedAttr::verify(EmitError emitError, int64_t qTile, int64_t kvTile, int64_t warps,
-                                          int64_t blocks, int64_t stages, int64_t qStages, bool pingpong, bool,
+                                          int64_t ctas, int64_t stages, int64_t qStages, bool pingpong, bool,
                                           int64_t packHeads) {
-  if (failed(verifyWarpgroups(emitError, warps, blocks)) || failed(verifyRowsOfWarps(emitError, qTile, warps)) ||
+  if (failed(verifyWarpgroups(emitError, warps, ctas)) || failed(verifyRowsOfWarps(emitError, qTile, warps)) ||
       failed(verifyKvTile(emitError, kvTile)) || failed(verifyStages(emitError, stages, qStages, 2))) // C1 to C4
     return failure();
   if (pingpong && warps == 4) // C5
@@ -112,8 +112,8 @@ LogicalResult WarpSpecializedAttr::verify(EmitError emitError, int64_t qTile, in
 }
 
 LogicalResult SinglePassAttr::verify(EmitError emitError, int64_t qTile, int64_t kvTile, int64_t kvTiles, int64_t warps,
-                                     int64_t blocks, int64_t stages, int64_t qStages, bool) {
-  if (failed(verifyWarpgroups(emitError, warps, blocks)) || failed(verifyRowsOfWarps(emitError, qTile, warps)) ||
+                                     int64_t ctas, int64_t stages, int64_t qStages, bool) {
+  if (failed(verifyWarpgroups(emitError, warps, ctas)) || failed(verifyRowsOfWarps(emitError, qTile, warps)) ||
       failed(verifyKvTile(emitError, kvTile)) || failed(verifyStages(emitError, stages, qStages, 1))) // C1, C3, C4
     return failure();
   if (kvTiles < 2 || kvTile * kvTiles > 256) // C2
@@ -142,43 +142,43 @@ static LogicalResult verifyStationary(EmitError emitError, int64_t qTile, int64_
   return success();
 }
 
-LogicalResult TiledBackwardAttr::verify(EmitError emitError, int64_t qTile, int64_t kvTile, int64_t warps,
-                                        int64_t blocks, bool) {
+LogicalResult TiledBackwardAttr::verify(EmitError emitError, int64_t qTile, int64_t kvTile, int64_t warps, int64_t ctas,
+                                        bool) {
   if (failed(verifyWarps(emitError, warps, {1, 2, 4, 8}, "1, 2, 4 or 8")) ||
       failed(verifyStationary(emitError, qTile, kvTile, warps))) // C1
     return failure();
-  return verifyBlocks(emitError, blocks, 16); // C2
+  return verifyCtas(emitError, ctas, 16); // C2
 }
 
 LogicalResult WarpSpecializedBackwardAttr::verify(EmitError emitError, int64_t qTile, int64_t kvTile, int64_t warps,
-                                                  int64_t blocks, int64_t stages, int64_t qStages, bool singleLoop,
+                                                  int64_t ctas, int64_t stages, int64_t qStages, bool singleLoop,
                                                   int64_t dqColumns) {
-  if (failed(verifyWarpgroups(emitError, warps, blocks)) || failed(verifyStationary(emitError, qTile, kvTile, warps)) ||
+  if (failed(verifyWarpgroups(emitError, warps, ctas)) || failed(verifyStationary(emitError, qTile, kvTile, warps)) ||
       failed(verifyStages(emitError, stages, qStages, 1))) // C1, C2, C3
     return failure();
-  if (dqColumns && ((dqColumns != 32 && dqColumns != 64) || warps != 8 || blocks != 1 || qTile % 64 || stages < 2 ||
+  if (dqColumns && ((dqColumns != 32 && dqColumns != 64) || warps != 8 || ctas != 1 || qTile % 64 || stages < 2 ||
                     !singleLoop)) // C4
     return emitError()
            << "expected dq_columns of 32 or 64 with single_loop, a q_tile in multiples of 64, 8 warps, 1 block "
               "and 2 stages or more, got: dq_columns = "
-           << dqColumns << ", q_tile = " << qTile << ", warps = " << warps << ", blocks = " << blocks
+           << dqColumns << ", q_tile = " << qTile << ", warps = " << warps << ", ctas_per_sm = " << ctas
            << ", stages = " << stages << (singleLoop ? "" : ", no single_loop");
   return success();
 }
 
 LogicalResult SinglePassBackwardAttr::verify(EmitError emitError, int64_t qTile, int64_t kvTile, int64_t warps,
-                                             int64_t blocks, int64_t stages, int64_t qStages) {
+                                             int64_t ctas, int64_t stages, int64_t qStages) {
   if (warps != 8 || !isMultiple(qTile, 16, 80, 128) || !isMultiple(kvTile, 16, 80, 128)) // C1
     return emitError()
            << "expected 8 warps and a q_tile and a kv_tile in multiples of 16 from 80 to 128, got: q_tile = " << qTile
            << ", kv_tile = " << kvTile << ", warps = " << warps;
-  if (failed(verifyWarpgroups(emitError, warps, blocks))) // C2
+  if (failed(verifyWarpgroups(emitError, warps, ctas))) // C2
     return failure();
   return verifyStages(emitError, stages, qStages, 1);
 }
 
 LogicalResult StationaryQBackwardAttr::verify(EmitError emitError, int64_t qTile, int64_t kvTile, int64_t kvTiles,
-                                              int64_t warps, int64_t blocks, int64_t stages, int64_t qStages) {
+                                              int64_t warps, int64_t ctas, int64_t stages, int64_t qStages) {
   if (warps == 12 ? !isMultiple(qTile, 16, 144, 192) : warps != 8 || !isMultiple(qTile, 16, 208, 256)) // C1
     return emitError()
            << "expected 12 warps with a q_tile from 144 to 192, or 8 with one from 208 to 256, in multiples of "
@@ -187,7 +187,7 @@ LogicalResult StationaryQBackwardAttr::verify(EmitError emitError, int64_t qTile
   if ((kvTile != 48 && kvTile != 64) || kvTiles < 1 || kvTile * kvTiles > 256) // C2
     return emitError() << "expected kv_tiles of 48 or 64 keys and at most 256 keys in all, got: kv_tile = " << kvTile
                        << ", kv_tiles = " << kvTiles;
-  if (failed(verifyWarpgroups(emitError, warps, blocks))) // C3
+  if (failed(verifyWarpgroups(emitError, warps, ctas))) // C3
     return failure();
   return verifyStages(emitError, stages, qStages, 1);
 }
@@ -200,19 +200,24 @@ LogicalResult BackwardKernelsAttr::verify(EmitError emitError, DqAccumulation ac
   return success();
 }
 
+static bool isPerSequence(Attribute schedule) {
+  auto kernel = llvm::dyn_cast<ScheduleInterface>(schedule);
+  return kernel && kernel.isPerSequence();
+}
+
 LogicalResult ByLengthAttr::verify(EmitError emitError, ScheduleInterface shortSequences, Attribute longSequences) {
-  if (!isPerSequence(shortSequences) || isPerSequence(longSequences) || llvm::isa<ByLengthAttr>(longSequences)) // C1
+  if (!shortSequences.isPerSequence() || llvm::isa<ByLengthAttr>(longSequences) || isPerSequence(longSequences)) // C1
     return emitError() << "expected a CTA or a warp for each short sequence and tiles of a grid for long ones, got: "
                        << shortSequences << " and " << longSequences;
   return success();
 }
 
-LogicalResult AuxiliaryAttr::verify(EmitError emitError, int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks,
+LogicalResult AuxiliaryAttr::verify(EmitError emitError, int64_t qTile, int64_t kvTile, int64_t warps, int64_t ctas,
                                     bool) {
   if (warps < 1 || warps > 16 || qTile < 1 || kvTile < 1) // C1
     return emitError() << "expected 1 to 16 warps and a positive q_tile and kv_tile, got: q_tile = " << qTile
                        << ", kv_tile = " << kvTile << ", warps = " << warps;
-  return verifyBlocks(emitError, blocks, 16);
+  return verifyCtas(emitError, ctas, 16);
 }
 
 LogicalResult TargetAttr::verify(EmitError emitError, StringRef family, int64_t chip) {
@@ -220,10 +225,6 @@ LogicalResult TargetAttr::verify(EmitError emitError, StringRef family, int64_t 
     return emitError() << "expected target \"cpu\", \"sm_80\" or \"sm_90a\" with one of its chips, got: \"" << family
                        << "\", chip = " << chip;
   return success();
-}
-
-bool attn::tile::isPerSequence(Attribute schedule) {
-  return llvm::isa<SimtRowsAttr, CtaPerSequenceAttr, SinglePassBackwardAttr, StationaryQBackwardAttr>(schedule);
 }
 
 WarpSpecializedInterface attn::tile::warpSpecializationOf(Attribute schedule) {

@@ -65,8 +65,8 @@ static DenseMap<Value, Value> makeRings(PersistentLoopOp persist, WarpSpecialize
     bool often = llvm::any_of(tile.getUsers(),
                               [](Operation *user) { return destinationOf(user) && user->getParentOfType<KvLoopOp>(); });
     auto place = tile.getDefiningOp<AllocOp>();
-    int64_t slots = place.getSlots().value_or(often ? schedule.getStages() : schedule.getQStages());
-    auto type = RingType::get(b.getContext(), slots, tile.getType());
+    int64_t stages = place.getSlots().value_or(often ? schedule.getStages() : schedule.getQStages());
+    auto type = RingType::get(b.getContext(), stages, tile.getType());
     rings[tile] = AllocOp::create(b, place.getLoc(), type, place.getName());
   });
   return rings;
@@ -87,7 +87,7 @@ static void mergeSegments(KvLoopOp loop) {
   }
   loop.getBoundsMutable().assign(bounds);
   loop.getOwnMutable().clear();
-  loop.setRunsAttr(b.getArrayAttr(runs));
+  loop.setTestsAttr(b.getArrayAttr(runs));
 }
 
 /// Keeps scalars, loops and ops that already belong to a role. Calls `keep` on each compute op, then erases that op.
@@ -134,10 +134,10 @@ static void writeDqStore(PersistentLoopOp persist, Value staging, int64_t blocks
     auto sum = cast<AddGlobalOp>(op);
     OpBuilder b(op);
     if (sum.getSoleWriter()) {
-      auto alone = scf::IfOp::create(b, sum.getLoc(), sum.getSoleWriter(), /*withElseRegion=*/true);
-      b.setInsertionPointToStart(alone.thenBlock());
+      auto soleWriter = scf::IfOp::create(b, sum.getLoc(), sum.getSoleWriter(), /*withElseRegion=*/true);
+      b.setInsertionPointToStart(soleWriter.thenBlock());
       SkipAddOp::create(b, sum.getLoc(), sum.getSemaphore());
-      b.setInsertionPointToStart(alone.elseBlock());
+      b.setInsertionPointToStart(soleWriter.elseBlock());
     }
     auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getLeft(), sum.getSemaphore(),
                                       sum.getTile(), sum.getAcc().getType().getCols(), blocks, sum.getAfterFirst());
@@ -165,8 +165,8 @@ static void storeDqBlock(OpBuilder b, AddGlobalOp sum, Value staging, Value acc,
   if (sum.getSoleWriter()) {
     int64_t first = i % rowBlocks * 64, column = i / rowBlocks * cast<FragType>(acc.getType()).getCols();
     int64_t columns = std::min(int64_t(*sum.getDim()) - column, cast<FragType>(acc.getType()).getCols());
-    auto alone = scf::IfOp::create(b, loc, sum.getSoleWriter(), /*withElseRegion=*/true);
-    b.setInsertionPointToStart(alone.thenBlock());
+    auto soleWriter = scf::IfOp::create(b, loc, sum.getSoleWriter(), /*withElseRegion=*/true);
+    b.setInsertionPointToStart(soleWriter.thenBlock());
     Value offset = arith::MulIOp::create(b, loc, sum.getStride(), wide(first)), rows = sum.getRows();
     Value dst = recomputedAddress(b, sum.getDst(), sum->getParentOfType<PersistentLoopOp>().getBody());
     dst = AdvanceOp::create(b, loc, dst, arith::AddIOp::create(b, loc, offset, wide(column)));
@@ -174,7 +174,7 @@ static void storeDqBlock(OpBuilder b, AddGlobalOp sum, Value staging, Value acc,
       rows = arith::SubIOp::create(b, loc, rows, arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(first)));
     if (columns > 0)
       StoreOp::create(b, loc, dst, sum.getStride(), acc, rows, rows, b.getI64IntegerAttr(columns), sum.getFactorAttr());
-    b.setInsertionPointToStart(alone.elseBlock());
+    b.setInsertionPointToStart(soleWriter.elseBlock());
   }
   if (sum.getStaging().getType().getBytes())
     StageOp::create(b, loc, staging, acc);
@@ -332,7 +332,7 @@ static std::pair<int64_t, int64_t> registersOf(KernelOp kernel, PersistentLoopOp
     auto probabilities = dyn_cast<ProbabilitiesOp>(op);
     return isa<DropoutGradScoresOp>(op) || (probabilities && !probabilities.getModify().empty());
   });
-  bool scarce = schedule.getDqColumns() || schedule.getWarps() * schedule.getBlocks() >= 12;
+  bool scarce = schedule.getDqColumns() || schedule.getWarps() * schedule.getCtasPerSm() >= 12;
   int64_t few = scarce ? 32 : hasDqStore && spares && schedule.getQTile() <= 64 ? 48 : 40;
   auto many = [&](int64_t few) {
     return std::min((atLaunch / warpgroup - few - dqMmaRegisters) / (schedule.getWarps() / 4) / 8 * 8, most);
@@ -418,7 +418,7 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
       recomputeInLoop(producer);
       recomputeInLoop(dqStore);
     }
-    if (kernel.hasStationaryRows()) // the producer has many rings
+    if (kernel.isStationaryQBackward()) // the producer has many rings
       for (PersistentLoopOp role : {producer, consumer})
         recomputeInLoop(role);
     SmallVector<Operation *> taken;

@@ -23,7 +23,7 @@ using namespace attn::tile;
 
 namespace {
 /// The body as roles leave it: wait for Q, s = K Q^T, wait, ..., store dS, commit, ..., dK += dS Q, wait, release Q.
-struct Body {
+struct GradientsBody {
   ConsumerWaitOp waitQ;
   MmaAbtOp scores;
   WaitOp waitScores;
@@ -35,8 +35,8 @@ struct Body {
 };
 } // namespace
 
-static std::optional<Body> match(KvLoopOp loop) {
-  Body body;
+static std::optional<GradientsBody> matchGradients(KvLoopOp loop) {
+  GradientsBody body;
   Block &block = loop.getBody().front();
   if (!loop.getCarried().empty())
     return std::nullopt;
@@ -82,9 +82,9 @@ static void findWarpgroupRows(KvLoopOp loop) {
 
 namespace {
 /// Writes the pipelined loop.
-class Overlap {
+class GradientOverlap {
 public:
-  Overlap(KvLoopOp loop, Body body) : loop(loop), body(body), loc(loop.getLoc()), b(loop) {
+  GradientOverlap(KvLoopOp loop, GradientsBody body) : loop(loop), body(body), loc(loop.getLoc()), b(loop) {
     for (auto product : loop.getBody().getOps<MmaAbtOp>())
       if (product != body.scores)
         grads = product;
@@ -106,8 +106,8 @@ public:
     WaitOp::create(b, loc, map.lookup(body.scores.getToken()));
 
     Value none = NullProductOp::create(b, loc);
-    auto pipelined = KvLoopOp::create(b, loc, none.getType(), loop.getBounds(), loop.getOwn(), none, loop.getRunsAttr(),
-                                      loop.getOneBody());
+    auto pipelined = KvLoopOp::create(b, loc, none.getType(), loop.getBounds(), loop.getOwn(), none,
+                                      loop.getTestsAttr(), loop.getOneBody());
     writeBody(pipelined, first.tile);
     WaitOp::create(b, loc, pipelined.getResults().front());
     ConsumerReleaseOp::create(b, loc, body.waitQ.getRing(), /*passed=*/true, first.any, /*more=*/Value());
@@ -158,7 +158,7 @@ private:
     YieldOp::create(b, loc, product);
   }
 
-  /// Moves the wait for V and its users behind the issue of the first S.
+  /// Moves the wait for V and its users after the issue of the first S.
   void delayValues() {
     if (!values)
       return;
@@ -185,9 +185,9 @@ private:
   }
 
   KvLoopOp loop;
-  Body body;
+  GradientsBody body;
   MmaAbtOp grads;        ///< the product for dP = V dO^T; null if there is none
-  ConsumerWaitOp values; ///< the wait for V, if it is moved behind the first S and V is released early; else null
+  ConsumerWaitOp values; ///< the wait for V, if it is moved after the first S and V is released early; else null
   Location loc;
   OpBuilder b;
   IRMapping map;
@@ -203,14 +203,14 @@ struct OverlapGradientsPass : attn::tile::impl::OverlapGradientsBase<OverlapGrad
     getOperation().walk(
         [&](RolesOp roles) { roles.getConsumer().walk([&](KvLoopOp loop) { loops.push_back(loop); }); });
     for (KvLoopOp loop : loops) {
-      std::optional<Body> body = match(loop);
+      std::optional<GradientsBody> body = matchGradients(loop);
       if (!body) {
         loop.emitError("expected scores of a query tile first, and what follows from them stored into a ring and "
                        "multiplied with it last");
         return signalPassFailure();
       }
       findWarpgroupRows(loop);
-      Overlap(loop, *body).write();
+      GradientOverlap(loop, *body).write();
     }
   }
 };

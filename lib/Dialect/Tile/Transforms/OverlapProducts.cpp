@@ -23,7 +23,7 @@ using namespace attn::tile;
 namespace {
 /// The body as roles leave it: wait for K, s = Q K^T, wait, release, modify, apply mask, softmax, wait for V, acc += P
 /// V, wait, release.
-struct Body {
+struct ProductsBody {
   SmallVector<Operation *> scores; ///< from the wait for K to its release, with the scalars in between
   SmallVector<Operation *> tests;  ///< modify, apply mask
   SmallVector<Operation *> values; ///< from the wait for V to its release
@@ -34,8 +34,8 @@ struct Body {
 };
 } // namespace
 
-static std::optional<Body> match(KvLoopOp loop) {
-  Body body;
+static std::optional<ProductsBody> matchProducts(KvLoopOp loop) {
+  ProductsBody body;
   Block &block = loop.getBody().front();
   auto only = [&]<typename Op>(Op &found) {
     auto ops = block.getOps<Op>();
@@ -70,9 +70,9 @@ static std::optional<Body> match(KvLoopOp loop) {
 
 namespace {
 /// Writes the pipelined loop.
-class Overlap {
+class ProductOverlap {
 public:
-  Overlap(KvLoopOp loop, Body body) : loop(loop), body(body), loc(loop.getLoc()), b(loop) {}
+  ProductOverlap(KvLoopOp loop, ProductsBody body) : loop(loop), body(body), loc(loop.getLoc()), b(loop) {}
 
   void write() {
     auto roles = loop->getParentOfType<RolesOp>();
@@ -84,7 +84,7 @@ public:
 
     constexpr int64_t roomy = 8; // up to 8 warps, a thread has registers for another 16-bit tile
     if (body.drop && !body.softmax.getRising() && body.drop.getRow0().getType().isInteger(32) && s.getWarps() <= roomy)
-      kept = AllocOp::create(top, loc, p.getType(), "dropout_bits");
+      dropoutBits = AllocOp::create(top, loc, p.getType(), "dropout_bits");
     TileOfWalk first = firstTile(loop, b), last = lastTile(loop, b);
     Value behindFirst =
         arith::AddIOp::create(b, loc, first.tile, arith::ConstantIntOp::create(b, loc, 1, 32).getResult());
@@ -104,7 +104,7 @@ public:
       clone(body.scores);
       clone(body.tests);
       OnlineSoftmaxOp::create(b, loc, body.softmax.getS(), body.softmax.getRow(), body.softmax.getScaleAttr(),
-                              body.softmax.getRepairedAttr());
+                              body.softmax.getRowsRecomputedAttr());
       cloneDrop(body.softmax.getS());
       ConvertOp::create(b, loc, p, body.softmax.getS());
     });
@@ -132,7 +132,7 @@ public:
       Value s = body.softmax.getS(), row = body.softmax.getRow(), acc = body.softmax.getAcc();
       if (body.softmax.getRising()) {
         clone(body.tests);
-        OnlineSoftmaxOp::create(b, loc, s, row, body.softmax.getScaleAttr(), body.softmax.getRepairedAttr());
+        OnlineSoftmaxOp::create(b, loc, s, row, body.softmax.getScaleAttr(), body.softmax.getRowsRecomputedAttr());
         clone(ArrayRef(body.values).drop_front(pv));
         RescaleOp::create(b, loc, acc, row);
         cloneDrop(s);
@@ -140,17 +140,17 @@ public:
       } else {
         clone(ArrayRef(body.values).drop_front(pv));
         clone(body.tests);
-        SoftmaxConvertOp::create(b, loc, p, s, row, body.softmax.getScaleAttr(), body.softmax.getRepairedAttr(),
+        SoftmaxConvertOp::create(b, loc, p, s, row, body.softmax.getScaleAttr(), body.softmax.getRowsRecomputedAttr(),
                                  ValueRange(), FloatAttr(), FloatAttr());
-        if (kept)
-          ApplyDropoutBitsOp::create(b, loc, p, kept);
+        if (dropoutBits)
+          ApplyDropoutBitsOp::create(b, loc, p, dropoutBits);
         else
           cloneDrop(p);
         RescaleOp::create(b, loc, acc, row);
       }
     });
 
-    // Releases of Q already follow the loop; insert behind them.
+    // Releases of Q already follow the loop; insert after them.
     Operation *behind = loop->getNextNode();
     while (isa_and_nonnull<ConsumerReleaseOp>(behind))
       behind = behind->getNextNode();
@@ -166,7 +166,7 @@ public:
 private:
   template <typename Write> void writeLoop(ArrayRef<Value> bounds, bool oneBody, Write write) {
     auto pipelined =
-        KvLoopOp::create(b, loc, TypeRange(), bounds, /*own=*/ValueRange(), ValueRange(), loop.getRunsAttr(), oneBody);
+        KvLoopOp::create(b, loc, TypeRange(), bounds, /*own=*/ValueRange(), ValueRange(), loop.getTestsAttr(), oneBody);
     Block &block = pipelined.getBody().emplaceBlock();
     block.addArguments(loop.getBody().getArgumentTypes(), SmallVector<Location>(3, loc));
     OpBuilder::InsertionGuard guard(b);
@@ -189,11 +189,11 @@ private:
 
   /// Computes dropout bits under both products, where registers suffice.
   void cloneDraw() {
-    if (!kept)
+    if (!dropoutBits)
       return;
     clone(body.drop.getOperation());
     auto drop = cast<DropoutOp>(*std::prev(b.getInsertionPoint()));
-    DropoutBitsOp::create(b, loc, kept, drop.getRow0(), drop.getCol0(), drop.getDropout(), drop.getBelow());
+    DropoutBitsOp::create(b, loc, dropoutBits, drop.getRow0(), drop.getCol0(), drop.getDropout(), drop.getBelow());
     drop.erase();
   }
 
@@ -215,12 +215,12 @@ private:
   }
 
   KvLoopOp loop;
-  Body body;
+  ProductsBody body;
   Location loc;
   OpBuilder b;
   IRMapping map;
   Value p;
-  Value kept; ///< precomputed dropout bits; null without dropout or without registers for them
+  Value dropoutBits; ///< precomputed dropout bits; null without dropout or without registers for them
 };
 
 struct OverlapProductsPass : attn::tile::impl::OverlapProductsBase<OverlapProductsPass> {
@@ -235,12 +235,12 @@ struct OverlapProductsPass : attn::tile::impl::OverlapProductsBase<OverlapProduc
       });
     });
     for (KvLoopOp loop : loops) {
-      std::optional<Body> body = match(loop);
+      std::optional<ProductsBody> body = matchProducts(loop);
       if (!body) {
         loop.emitError("expected one product with K and one with V, each behind what takes its tile");
         return signalPassFailure();
       }
-      Overlap(loop, *body).write();
+      ProductOverlap(loop, *body).write();
     }
   }
 };

@@ -18,8 +18,8 @@ struct PersistPass : attn::tile::impl::PersistBase<PersistPass> {
     KernelOp kernel = getOperation();
     if (!kernel.isPersistent())
       return;
-    Value blocks = kernel.getArg("blocks"), queue = kernel.getArg("queue");
-    if (!blocks || !queue) {
+    Value workItems = kernel.getArg("blocks"), queue = kernel.getArg("queue");
+    if (!workItems || !queue) {
       kernel.emitError("expected arguments `blocks` and `queue` of a kernel that is to be persistent");
       return signalPassFailure();
     }
@@ -34,17 +34,17 @@ struct PersistPass : attn::tile::impl::PersistBase<PersistPass> {
           for (Operation *op : sliceOf(definition))
             llvm::erase(program, op);
         Location named = NameLoc::get(b.getStringAttr("work_items"), kernel.getLoc());
-        blocks = arith::MinSIOp::create(b, named, blocks, below);
+        workItems = arith::MinSIOp::create(b, named, workItems, below);
       }
-    auto persist = PersistentLoopOp::create(b, kernel.getLoc(), blocks, queue, Value());
+    auto persist = PersistentLoopOp::create(b, kernel.getLoc(), workItems, queue, Value());
     Block &body = persist.getBody().emplaceBlock();
-    Value block = body.addArgument(b.getI32Type(), kernel.getLoc());
+    Value workItem = body.addArgument(b.getI32Type(), kernel.getLoc());
     for (Operation *op : program)
       op->moveBefore(&body, body.end());
     persist.walk([&](IndexOp index) {
       if (!index.isBlock())
         return;
-      index.replaceAllUsesWith(block);
+      index.replaceAllUsesWith(workItem);
       index.erase();
     });
   }

@@ -13,7 +13,7 @@ using namespace attn::tile;
 
 namespace {
 /// The body as converted: copy K, wait, s = Q K^T, wait, ..., copy V, wait, acc += P V, wait.
-struct Body {
+struct CopiesBody {
   CopyAsyncOp copyK, copyV;
   WaitOp waitK, waitV;
   MmaAbtOp qk;
@@ -21,8 +21,8 @@ struct Body {
 };
 } // namespace
 
-static std::optional<Body> match(KvLoopOp loop) {
-  Body b;
+static std::optional<CopiesBody> matchCopies(KvLoopOp loop) {
+  CopiesBody b;
   MmaAbOp pv;
   for (Operation &op : loop.getBody().front()) {
     if (auto qk = dyn_cast<MmaAbtOp>(op))
@@ -48,7 +48,7 @@ static std::optional<Body> match(KvLoopOp loop) {
   return b;
 }
 
-/// A copy like `copy`, but for tile `tile`, where `when` holds; returns its token.
+/// Clones `copy` for tile `tile`, conditional on `when`; returns its token.
 static Value copyOf(CopyAsyncOp copy, KvLoopOp loop, OpBuilder &b, Value tile, Value when) {
   IRMapping map;
   map.map(loop.getTile(), tile);
@@ -59,7 +59,7 @@ static Value copyOf(CopyAsyncOp copy, KvLoopOp loop, OpBuilder &b, Value tile, V
   return clone.getToken();
 }
 
-/// Moves waits for Q behind all copies issued before the loop, so that these are in flight together.
+/// Moves waits for Q after all copies issued before the loop, so that these are in flight together.
 static void waitForQueriesLast(KvLoopOp loop) {
   SmallVector<Operation *> waiting;
   for (Operation &op : *loop->getBlock())
@@ -73,16 +73,16 @@ static void waitForQueriesLast(KvLoopOp loop) {
 static void carry(KvLoopOp loop, ValueRange tokens) {
   OpBuilder b(loop);
   auto pipelined = KvLoopOp::create(b, loop.getLoc(), tokens.getTypes(), loop.getBounds(), loop.getOwn(), tokens,
-                                    loop.getRuns(), loop.getOneBody());
+                                    loop.getTests(), loop.getOneBody());
   pipelined.getBody().takeBody(loop.getBody());
-  // Nothing is in flight behind the loop: without a next tile no copy was issued.
+  // Nothing is in flight after the loop: without a next tile no copy was issued.
   WaitOp::create(b, loop.getLoc(), pipelined.getResults());
   loop.erase();
 }
 
 /// For short sequences, which mostly have one KV tile: Q, K and V are in flight together, and co-resident CTAs hide
 /// each other's latency.
-static void loadTogether(KvLoopOp loop, Body body) {
+static void loadTogether(KvLoopOp loop, CopiesBody body) {
   OpBuilder b(loop);
   auto [first, any] = firstTile(loop, b);
   SmallVector<Value> tokens = {copyOf(body.copyK, loop, b, first, any), copyOf(body.copyV, loop, b, first, any)};
@@ -104,13 +104,13 @@ static void loadTogether(KvLoopOp loop, Body body) {
   carry(loop, tokens);
 }
 
-static void pipeline(KvLoopOp loop, Body body) {
+static void pipeline(KvLoopOp loop, CopiesBody body) {
   OpBuilder b(loop);
   auto [first, any] = firstTile(loop, b);
   Value firstToken = copyOf(body.copyK, loop, b, first, any);
   waitForQueriesLast(loop);
 
-  // V(j): its copy and the scalars it needs move up behind the wait for K(j).
+  // V(j): its copy and the scalars it needs move up after the wait for K(j).
   Block &block = loop.getBody().front();
   body.waitK->moveBefore(&block, block.begin());
   Operation *after = body.waitK;
@@ -118,7 +118,7 @@ static void pipeline(KvLoopOp loop, Body body) {
     op->moveAfter(after);
     after = op;
   }
-  // K(next) is copied behind the wait for V(j), which follows the product: the barrier of that wait orders all warps'
+  // K(next) is copied after the wait for V(j), which follows the product: the barrier of that wait orders all warps'
   // reads of K(j) before the copy.
   body.waitV->moveAfter(body.waitQk);
   b.setInsertionPointAfter(body.waitV);
@@ -137,12 +137,13 @@ struct PipelineKvPass : attn::tile::impl::PipelineKvBase<PipelineKvPass> {
 
   void runOnOperation() final {
     KernelOp kernel = getOperation();
-    if (kernel.getTarget() != "sm_80" || isa<SimtRowsAttr>(kernel.getSchedule())) // its loads are asynchronous already
+    if (kernel.getTarget() != "sm_80" ||
+        kernel.getSchedule().getUnit() == WorkUnit::warp_per_sequence) // its loads are asynchronous already
       return;
     WalkResult result = kernel.walk([&](KvLoopOp loop) {
       if (!isForward(loop))
         return WalkResult::advance();
-      std::optional<Body> body = match(loop);
+      std::optional<CopiesBody> body = matchCopies(loop);
       if (!body) {
         loop.emitError("expected one product with K and one with V, each behind its copy and waits");
         return WalkResult::interrupt();

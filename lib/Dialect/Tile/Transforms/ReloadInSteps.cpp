@@ -70,7 +70,7 @@ struct ReloadInStepsPass : attn::tile::impl::ReloadInStepsBase<ReloadInStepsPass
       return;
     getOperation().walk([](RolesOp roles) {
       auto consumer = *roles.getConsumer().front().getOps<PersistentLoopOp>().begin();
-      // Only if words are also reloaded behind the loop is the message not yet released here.
+      // The message is not yet released at this point only if words are also reloaded after the loop.
       if (consumer.getBody().front().empty() || !isa<ReleaseWorkOp>(consumer.getBody().front().back()))
         return;
       consumer.walk([&](scf::ForOp loop) {

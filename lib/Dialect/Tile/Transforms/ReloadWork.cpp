@@ -14,7 +14,7 @@ using namespace attn::tile;
 
 namespace {
 
-/// Reloads mailbox words behind a consumer's loop, so that they occupy no registers during the loop.
+/// Reloads mailbox words after a consumer's loop, so that they occupy no registers during the loop.
 class Reloaded {
 public:
   Reloaded(PersistentLoopOp consumer, Operation *loop) : consumer(consumer), b(loop->getContext()) {
@@ -59,9 +59,9 @@ bool isBehind(Value value, Operation *loop) {
   return around && loop->isBeforeInBlock(around);
 }
 
-/// Reloads or recomputes what ops behind the loop use.
+/// Reloads or recomputes what ops after the loop use.
 void reloadBehind(PersistentLoopOp consumer, Operation *loop) {
-  // NOTE: collected first, since reloads are inserted behind the loop, too.
+  // NOTE: collected first, since reloads are inserted after the loop, too.
   SmallVector<Operation *> behind;
   for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
     behind.push_back(op);

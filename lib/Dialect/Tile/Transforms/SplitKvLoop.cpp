@@ -12,10 +12,10 @@ using namespace attn::tile;
 
 /// Keeps only the conjuncts `tests` in the masks of `loop`; erases the masks if `tests` is empty.
 static void specialize(scf::ForOp loop, ArrayRef<int64_t> tests) {
-  loop.walk([&](ApplyMaskOp keep) {
+  loop.walk([&](ApplyMaskOp mask) {
     if (tests.empty())
-      return keep.erase();
-    auto yield = cast<YieldOp>(keep.getBody().front().getTerminator());
+      return mask.erase();
+    auto yield = cast<YieldOp>(mask.getBody().front().getTerminator());
     SmallVector<Value> kept;
     for (int64_t test : tests)
       kept.push_back(yield.getValues()[test]);
@@ -107,10 +107,10 @@ static SmallVector<Value> oneBody(KvLoopOp loop, const RunBounds &run, ValueRang
   Value partial = arith::OrIOp::create(body, named(b, loc, "partial"), less(body, loc, j, run.fullBegin),
                                        arith::CmpIOp::create(body, loc, arith::CmpIPredicate::sle, run.fullEnd, j));
   cloneBody(loop, tiles, body, j, next, more);
-  tiles.walk([&](ApplyMaskOp keep) {
-    OpBuilder at(keep);
+  tiles.walk([&](ApplyMaskOp mask) {
+    OpBuilder at(mask);
     auto guard = scf::IfOp::create(at, loc, partial, /*withElseRegion=*/false);
-    keep->moveBefore(guard.thenBlock(), guard.thenBlock()->begin());
+    mask->moveBefore(guard.thenBlock(), guard.thenBlock()->begin());
   });
   tiles.walk([&](MmaAbOp product) {
     if (product.getGuarded())

@@ -50,7 +50,7 @@ public:
     for (auto &[place, flight] : state.into)
       return flight.op->emitOpError("is never waited for");
     for (auto &[ring, current] : state.waited)
-      if (!ConsumerWaitOp(current).getMore()) // conditional on another step of the loop
+      if (!ConsumerWaitOp(current).getCondition()) // conditional on another step of the loop
         return current->emitOpError("is never followed by a release");
     for (auto &[ring, previous] : state.advanced)
       return previous->emitOpError("is never followed by a release");
@@ -145,8 +145,8 @@ private:
         return failure();
       else
         flight.reads.push_back(place);
-      if (auto current = place.getDefiningOp<ConsumerWaitOp>(); current && current.getOtherwise())
-        flight.reads.push_back(wholeOf(current.getOtherwise()));
+      if (auto current = place.getDefiningOp<ConsumerWaitOp>(); current && current.getElseTile())
+        flight.reads.push_back(wholeOf(current.getElseTile()));
     }
     for (Value place : written)
       if ((isShared(place.getType()) && failed(overwrite(op, place, state))) ||
@@ -201,7 +201,7 @@ private:
   }
 
   LogicalResult consumerWait(ConsumerWaitOp op, State &state) {
-    if (auto it = state.waited.find(op.getRing()); it != state.waited.end() && !it->second.getMore())
+    if (auto it = state.waited.find(op.getRing()); it != state.waited.end() && !it->second.getCondition())
       return complain(op, op.getRing(), "waits for a tile of", it->second, "of which this tile is not released");
     if (failed(access(op, state)))
       return failure();
@@ -235,7 +235,7 @@ private:
     return success();
   }
 
-  /// The rows that a store writes, first and count; none if it writes all rows of the tile.
+  /// The first row and the number of rows that a store writes; nullopt if it writes all rows of the tile.
   static std::optional<std::pair<int64_t, int64_t>> rowsOf(Operation *op) {
     auto store = dyn_cast<ProducerStoreOp>(op);
     if (!store || !store.getFirst())
@@ -299,7 +299,7 @@ private:
   LogicalResult release(ConsumerReleaseOp op, State &state) {
     if (op.getPassed())
       return releasePassed(op, state);
-    if (op.getMore())
+    if (op.getUnless())
       return releaseEarly(op, state);
     FailureOr<Value> tile = toRelease(op, op.getRing(), state);
     if (failed(tile))
@@ -424,13 +424,14 @@ private:
           auto leavesAlike = [](const State &one, const State &two) {
             return llvm::all_of(one.waited,
                                 [&](auto &entry) {
-                                  return ConsumerWaitOp(entry.second).getMore() || two.waited.contains(entry.first);
+                                  return ConsumerWaitOp(entry.second).getCondition() ||
+                                         two.waited.contains(entry.first);
                                 }) &&
                    llvm::all_of(one.advanced, [&](auto &entry) { return two.advanced.contains(entry.first); });
           };
           if (!leavesAlike(state, other) || !leavesAlike(other, state))
             return branch.emitOpError("waits for or releases a ring's tile in one branch and not in the other");
-          // What holds on one path is taken to hold. (A warp whose rows have no part in a step stores nothing.)
+          // A fact of either path is taken as a fact after both. (A warp whose rows skip a step stores nothing.)
           state.into.insert_range(other.into);
           state.place.insert_range(other.place);
           state.readers.insert_range(other.readers);

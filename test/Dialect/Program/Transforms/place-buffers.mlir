@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: attn-opt %s --pass-pipeline='builtin.module(program.def(program-place-buffers))' | FileCheck %s
 
-tile.kernel @one(%a: !tile.ptr<i32>, %b: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
-tile.kernel @two(%a: !tile.ptr<i32>, %b: !tile.ptr<i32>, %c: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+tile.kernel @one(%a: !tile.ptr<i32>, %b: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
+tile.kernel @two(%a: !tile.ptr<i32>, %b: !tile.ptr<i32>, %c: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 
 // `all` lives throughout; `early` is over when `late` begins, and what one launch alone needs lies over either.
 // CHECK-LABEL: program.def @lives

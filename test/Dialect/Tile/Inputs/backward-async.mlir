@@ -2,7 +2,7 @@
 // Read by backward-errors.mlir: what tile-verify-async says of statistics.
 
 tile.kernel @unwaited(%f: !tile.ptr<f32>, %p: i64, %n: i32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
   // expected-note @below {{while this is in flight into it}}
@@ -15,7 +15,7 @@ tile.kernel @unwaited(%f: !tile.ptr<f32>, %p: i64, %n: i32) target("sm_80") grid
 // -----
 
 tile.kernel @overwritten(%f: !tile.ptr<f32>, %p: i64, %n: i32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
   %t = tile.copy_row_statistics %stats, %f pitch(%p) : !tile.row_statistics<64>
@@ -31,7 +31,7 @@ tile.kernel @overwritten(%f: !tile.ptr<f32>, %p: i64, %n: i32) target("sm_80") g
 
 // A barrier is enough.
 tile.kernel @barred(%f: !tile.ptr<f32>, %p: i64, %n: i32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
   %t = tile.copy_row_statistics %stats, %f pitch(%p) : !tile.row_statistics<64>
@@ -46,7 +46,7 @@ tile.kernel @barred(%f: !tile.ptr<f32>, %p: i64, %n: i32) target("sm_80") grid(d
 
 // A product that reads p may be under way while gradients of scores are made of it.
 tile.kernel @beside(%n: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %dp = tile.alloc "dp" : !tile.frag<64x64, 4>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>

@@ -5,11 +5,11 @@
 //
 // RUN: attn-opt %s -tile-allocate-shared | FileCheck %s
 // RUN: not attn-opt %s -pass-pipeline="builtin.module(tile.kernel(tile-allocate-shared{limit=76287}))" 2>&1 | FileCheck %s --check-prefix=LIMIT
-// LIMIT: error: expected at most 76287 bytes of shared memory, got: 76288 with #tile.warp_specialized<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1>
+// LIMIT: error: expected at most 76287 bytes of shared memory, got: 76288 with #tile.warp_specialized<q_tile = 64, kv_tile = 32, warps = 4, ctas_per_sm = 1>
 
 // CHECK: tile.kernel @rings() {{.*}} shared 76288 {
 tile.kernel @rings() target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 32, warps = 4, ctas_per_sm = 1>) {
   // 65536 + 80 bytes of barriers; two slots of two barriers and of the words, rounded up to 16 bytes
   // CHECK-NEXT: %mailbox = tile.alloc "mailbox" at 65616 : !tile.mailbox<5>
   %mailbox = tile.alloc "mailbox" : !tile.mailbox<5>

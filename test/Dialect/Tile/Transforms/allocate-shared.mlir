@@ -5,13 +5,13 @@
 // RUN: attn-opt %s -tile-allocate-shared | FileCheck %s
 // RUN: attn-opt %s -pass-pipeline="builtin.module(tile.kernel(tile-allocate-shared{limit=34688}))" | FileCheck %s
 // RUN: not attn-opt %s -pass-pipeline="builtin.module(tile.kernel(tile-allocate-shared{limit=34687}))" 2>&1 | FileCheck %s --check-prefix=LIMIT
-// LIMIT: error: expected at most 34687 bytes of shared memory, got: 34688 with #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>
+// LIMIT: error: expected at most 34687 bytes of shared memory, got: 34688 with #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>
 // LIMIT-NOT: error:
 
 // Offsets are multiples of 128 bytes; fragments and rows get none.
-// CHECK: tile.kernel @forward() {{.*}} blocks = 2>) shared 34688 {
+// CHECK: tile.kernel @forward() {{.*}} ctas_per_sm = 2>) shared 34688 {
 tile.kernel @forward() target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {
+    schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {
   // 16 rows x 40 elements x 2 bytes = 1280 = 10 * 128
   // CHECK-NEXT: %a = tile.alloc "a" at 0 : !tile.shared<16x32xbf16, 40>
   %a = tile.alloc "a" : !tile.shared<16x32xbf16, 40>
@@ -32,13 +32,13 @@ tile.kernel @forward() target("sm_80") grid(dense heads 1)
 
 // No shared memory is 0 bytes.
 // CHECK: tile.kernel @none() {{.*}} shared 0 {
-tile.kernel @none() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {
+tile.kernel @none() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {
 }
 
 // What is written once the last reader of another tile is done lies in its bytes; what is read in a loop stays.
 // CHECK: tile.kernel @reused({{.*}} shared 7040 {
 tile.kernel @reused(%n: i32) target("sm_80") grid(dense heads 1 tiles 1)
-    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 2>) {
+    schedule(#tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 2>) {
   // CHECK: %V = tile.alloc "V" at 0 : !tile.shared<16x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<16x64xbf16, 72>
   // CHECK: %K = tile.alloc "K" at 2304 : !tile.shared<16x64xbf16, 72>
@@ -62,7 +62,7 @@ tile.kernel @reused(%n: i32) target("sm_80") grid(dense heads 1 tiles 1)
 // What nobody reads is still being written until its copy is waited for.
 // CHECK: tile.kernel @flight({{.*}} shared 4608 {
 tile.kernel @flight(%from: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, blocks = 2>) {
+    schedule(#tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 2>) {
   // CHECK: %K = tile.alloc "K" at 0 : !tile.shared<16x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<16x64xbf16, 72>
   // CHECK: %V = tile.alloc "V" at 2304 : !tile.shared<16x64xbf16, 72>

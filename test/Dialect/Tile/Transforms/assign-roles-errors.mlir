@@ -7,7 +7,7 @@
 // Nothing to split,
 // expected-error @below {{expected one `tile.persistent_loop` around the kernel's program}}
 tile.kernel @plain(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
 }
 
 // -----
@@ -15,7 +15,7 @@ tile.kernel @plain(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32,
 // or nobody knows what.
 // expected-error @below {{expected one `tile.persistent_loop` around the kernel's program}}
 tile.kernel @twofold(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   tile.persistent_loop %blocks, %queue {
   ^bb0(%block: i32):
   }
@@ -27,7 +27,7 @@ tile.kernel @twofold(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i3
 // -----
 
 tile.kernel @never(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   tile.persistent_loop %blocks, %queue {
@@ -41,7 +41,7 @@ tile.kernel @never(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32,
 // -----
 
 tile.kernel @twice_waited(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   tile.persistent_loop %blocks, %queue {
@@ -61,7 +61,7 @@ tile.kernel @twice_waited(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %h
 // -----
 
 tile.kernel @together(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
@@ -78,7 +78,7 @@ tile.kernel @together(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i
 // -----
 
 tile.kernel @branch(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   tile.persistent_loop %blocks, %queue {
@@ -96,7 +96,7 @@ tile.kernel @branch(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32
 // -----
 
 tile.kernel @twice(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   tile.persistent_loop %blocks, %queue {
@@ -117,7 +117,7 @@ tile.kernel @twice(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32,
 // -----
 
 tile.kernel @before(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   tile.persistent_loop %blocks, %queue {
@@ -133,7 +133,7 @@ tile.kernel @before(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32
 // -----
 
 tile.kernel @outside(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   tile.persistent_loop %blocks, %queue {
@@ -153,7 +153,7 @@ tile.kernel @outside(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i3
 
 tile.kernel @no_place(%Q: !tile.shared<64x64xbf16, swizzled>, %map: !tile.tensor_map<64xbf16>, %n: i32, %blocks: i32,
                       %queue: !tile.queue) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   tile.persistent_loop %blocks, %queue {
   ^bb0(%block: i32):
     // Not a place of this kernel.
@@ -166,7 +166,7 @@ tile.kernel @no_place(%Q: !tile.shared<64x64xbf16, swizzled>, %map: !tile.tensor
 // -----
 
 tile.kernel @carried(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
@@ -188,7 +188,7 @@ tile.kernel @carried(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i3
 // Nothing for the reducer to do.
 // expected-error @below {{expected something shared and added up through a staging place for the dQ MMA warpgroup of its schedule}}
 tile.kernel @idle(%map: !tile.tensor_map<64xbf16>, %n: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    grid(dense heads 1 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   tile.persistent_loop %blocks, %queue {
   ^bb0(%block: i32):
   }

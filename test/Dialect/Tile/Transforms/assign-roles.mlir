@@ -74,7 +74,7 @@
 // CHECK-NEXT: }
 tile.kernel @one_run(%map: !tile.tensor_map<64xbf16>, %packed_map: !tile.tensor_map<64xbf16, packed>, %lens: !tile.ptr<i32>,
                      %o: !tile.ptr<bf16>, %o_row: i64, %n: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3, q_stages = 2>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, stages = 3, q_stages = 2>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, swizzled>
@@ -145,7 +145,7 @@ tile.kernel @one_run(%map: !tile.tensor_map<64xbf16>, %packed_map: !tile.tensor_
 // CHECK-NEXT: tile.store_padding %o stride(%o_row) rows(%q0)
 tile.kernel @branches(%map: !tile.tensor_map<64xbf16>, %cu: !tile.ptr<i32>, %o: !tile.ptr<bf16>, %o_row: i64, %n: i32,
                       %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(packed heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(packed heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, swizzled>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
@@ -188,7 +188,7 @@ tile.kernel @branches(%map: !tile.tensor_map<64xbf16>, %cu: !tile.ptr<i32>, %o: 
 // CHECK-NEXT: tile.consumer_release %Q
 // CHECK-NEXT: }
 tile.kernel @unread(%map: !tile.tensor_map<192xbf16>, %n: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 192, kv_tile = 64, warps = 12, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<192x64xbf16, swizzled>
   tile.persistent_loop %blocks, %queue {
   ^bb0(%block: i32):
@@ -210,7 +210,7 @@ tile.kernel @unread(%map: !tile.tensor_map<192xbf16>, %n: i32, %blocks: i32, %qu
 // CHECK-NEXT: tile.store_lse %lse, %row rows(%[[LAST]], %[[A]])
 // CHECK-NEXT: tile.store_lse %lse, %row rows(%[[B]], %[[C]])
 tile.kernel @many(%lse: !tile.ptr<f32>, %n: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
   tile.persistent_loop %blocks, %queue {
   ^bb0(%block: i32):
@@ -288,7 +288,7 @@ tile.kernel @many(%lse: !tile.ptr<f32>, %n: i32, %blocks: i32, %queue: !tile.que
 // CHECK: tile.add_staged %sum, %staging left(%{{.*}}) semaphore(%semaphore of %{{.*}}) columns 64 : !tile.staging<2, 32768> {
 // CHECK: arith.cmpi slt, %{{.*}}, %[[N]]
 tile.kernel @adds(%map: !tile.tensor_map<64xbf16>, %sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %n: i32, %blocks: i32, %queue: !tile.queue)
-    target("sm_90a") grid(dense heads 1 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    target("sm_90a") grid(dense heads 1 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<64x128xbf16, swizzled>
   %S = tile.alloc "S" : !tile.shared<64x64xbf16, swizzled>
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
@@ -328,7 +328,7 @@ tile.kernel @adds(%map: !tile.tensor_map<64xbf16>, %sum: !tile.ptr<f32>, %semaph
 // CHECK-NEXT: scf.if %[[FEW]] {
 // CHECK-NEXT: tile.store_padding %o stride(%o_row) rows(%least)
 tile.kernel @truths(%o: !tile.ptr<bf16>, %o_row: i64, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   tile.persistent_loop %blocks, %queue {
   ^bb0(%block: i32):
     %eight = arith.constant 8 : i32

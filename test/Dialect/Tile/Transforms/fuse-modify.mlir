@@ -7,7 +7,7 @@
 
 // CHECK-LABEL: tile.kernel @k
 tile.kernel @k(%q0: i32, %k0: i32, %partial: i1) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %p = tile.alloc "p" : !tile.register_operand<64x64xbf16, 4>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>

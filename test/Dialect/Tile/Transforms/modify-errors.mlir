@@ -5,7 +5,7 @@
 // RUN: attn-opt %s --pass-pipeline="builtin.module(tile.kernel(tile-verify-async))" -verify-diagnostics
 
 tile.kernel @k(%q0: i32, %k0: i32) target("sm_80") grid(dense heads 1)
-    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>

@@ -5,7 +5,7 @@
 // RUN: attn-opt %s -tile-overlap-gradients -split-input-file -verify-diagnostics
 
 tile.kernel @no_products(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   tile.roles registers(32, 208, 64) producer {
   } consumer {
     // expected-error @below {{expected scores of a query tile first, and what follows from them stored into a ring and multiplied with it last}}
@@ -20,7 +20,7 @@ tile.kernel @no_products(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1
 // -----
 
 tile.kernel @other_tile(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %K = tile.alloc "K" : !tile.ring<1, !tile.shared<128x128xbf16, swizzled>>
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dO = tile.alloc "dO" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>

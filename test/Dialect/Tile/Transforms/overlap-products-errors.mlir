@@ -5,7 +5,7 @@
 // RUN: attn-opt %s -tile-overlap-products -split-input-file -verify-diagnostics
 
 tile.kernel @no_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
@@ -30,7 +30,7 @@ tile.kernel @no_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @no_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
   } consumer {
@@ -54,7 +54,7 @@ tile.kernel @no_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @no_softmax(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -82,7 +82,7 @@ tile.kernel @no_softmax(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @two_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -114,7 +114,7 @@ tile.kernel @two_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @two_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -146,7 +146,7 @@ tile.kernel @two_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @turned(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -176,7 +176,7 @@ tile.kernel @turned(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @other_p(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -207,7 +207,7 @@ tile.kernel @other_p(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @other_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -238,7 +238,7 @@ tile.kernel @other_scores(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 
 // -----
 
 tile.kernel @other_acc(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -269,7 +269,7 @@ tile.kernel @other_acc(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @values_first(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -299,7 +299,7 @@ tile.kernel @values_first(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 
 // -----
 
 tile.kernel @resident_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -329,7 +329,7 @@ tile.kernel @resident_values(%lo: i32, %hi: i32) target("sm_90a") grid(dense hea
 // -----
 
 tile.kernel @resident_keys(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -359,7 +359,7 @@ tile.kernel @resident_keys(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads
 // -----
 
 tile.kernel @together(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -388,7 +388,7 @@ tile.kernel @together(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @late(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -418,7 +418,7 @@ tile.kernel @late(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @no_wait(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -447,7 +447,7 @@ tile.kernel @no_wait(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
 // -----
 
 tile.kernel @carried(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>

@@ -69,7 +69,7 @@
 // CHECK-NEXT: }
 // CHECK-NEXT: tile.normalize %acc, %row
 tile.kernel @one_run(%n: i32, %lo: i32, %mid: i32, %hi: i32, %map: !tile.tensor_map<64xbf16>) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -137,7 +137,7 @@ tile.kernel @one_run(%n: i32, %lo: i32, %mid: i32, %hi: i32, %map: !tile.tensor_
 // CHECK: %[[WHEN:.*]] = arith.cmpi slt, %[[LAST]], %n : i32
 // CHECK-NEXT: tile.mma_ab %acc, %p, %{{.*}} when(%[[WHEN]])
 tile.kernel @two_runs(%n: i32, %lo: i32, %mid: i32, %hi: i32, %map: !tile.tensor_map<64xbf16>) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
@@ -178,7 +178,7 @@ tile.kernel @two_runs(%n: i32, %lo: i32, %mid: i32, %hi: i32, %map: !tile.tensor
 // CHECK-NEXT: tile.convert %p, %s
 // CHECK-NEXT: tile.yield
 tile.kernel @rising(%n: i32, %lo: i32, %hi: i32, %map: !tile.tensor_map<64xbf16>) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<128x64xbf16, 8>
@@ -221,7 +221,7 @@ tile.kernel @rising(%n: i32, %lo: i32, %hi: i32, %map: !tile.tensor_map<64xbf16>
 // CHECK-NOT: tile.ping_pong_wait
 // CHECK-NOT: tile.ping_pong_arrive
 tile.kernel @turns(%n: i32, %lo: i32, %hi: i32, %map: !tile.tensor_map<64xbf16>) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, pingpong = true>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, ctas_per_sm = 1, pingpong = true>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<128x64xbf16, 8>
@@ -255,7 +255,7 @@ tile.kernel @turns(%n: i32, %lo: i32, %hi: i32, %map: !tile.tensor_map<64xbf16>)
 // CHECK-NEXT: tile.kv_loop [%lo, %hi] tests {{\[\[}}]] carry() {
 // CHECK-NOT: tile.kv_loop
 tile.kernel @no_walk(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   tile.roles registers(40, 240) producer {
     tile.kv_loop [%lo, %hi] tests [[]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):

@@ -21,7 +21,7 @@
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 tile.kernel @program(%o: !tile.ptr<bf16>, %o_row: i64, %n: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   %block = tile.index block
   %last = arith.addi %block, %n : i32
@@ -42,7 +42,7 @@ tile.kernel @program(%o: !tile.ptr<bf16>, %o_row: i64, %n: i32, %blocks: i32, %q
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 tile.kernel @nothing(%blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
 }
 
 // -----
@@ -50,7 +50,7 @@ tile.kernel @nothing(%blocks: i32, %queue: !tile.queue) target("sm_90a") grid(de
 // How many blocks there are is not known,
 // expected-error @below {{expected arguments `blocks` and `queue` of a kernel that is to be persistent}}
 tile.kernel @no_blocks(%queue: !tile.queue) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
 }
 
 // -----
@@ -58,5 +58,5 @@ tile.kernel @no_blocks(%queue: !tile.queue) target("sm_90a") grid(dense heads 1)
 // or there is no counter that deals them out.
 // expected-error @below {{expected arguments `blocks` and `queue` of a kernel that is to be persistent}}
 tile.kernel @no_queue(%blocks: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
 }

@@ -8,7 +8,7 @@
 
 // CHECK-LABEL: tile.kernel @one_run
 tile.kernel @one_run(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -83,7 +83,7 @@ tile.kernel @one_run(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid:
 // A walk that is to stay one body says so still.
 // CHECK: tile.kv_loop [%lo, %n] tests {{\[\[}}0]], [%mid, %hi] tests {{\[\[}}1]] carry(%{{.*}}) one_body {
 tile.kernel @two_runs(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -120,7 +120,7 @@ tile.kernel @two_runs(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid
 // -----
 
 tile.kernel @no_values(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -141,7 +141,7 @@ tile.kernel @no_values(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mi
 // -----
 
 tile.kernel @resident_keys(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -168,7 +168,7 @@ tile.kernel @resident_keys(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32,
 // -----
 
 tile.kernel @twice(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>

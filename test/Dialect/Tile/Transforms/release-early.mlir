@@ -6,7 +6,7 @@
 
 // It is there again in each step, and gone behind the loops.
 tile.kernel @in_steps(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
     tile.producer_load %Q, %map at(%n, %n, %n) : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -34,7 +34,7 @@ tile.kernel @in_steps(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: 
 // -----
 
 tile.kernel @read_behind(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
     tile.producer_load %Q, %map at(%n, %n, %n) : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -58,7 +58,7 @@ tile.kernel @read_behind(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %l
 // -----
 
 tile.kernel @read_behind_loops(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
     tile.producer_load %Q, %map at(%n, %n, %n) : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -82,7 +82,7 @@ tile.kernel @read_behind_loops(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: 
 // -----
 
 tile.kernel @in_flight(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
     tile.producer_load %Q, %map at(%n, %n, %n) : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -105,7 +105,7 @@ tile.kernel @in_flight(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo:
 // -----
 
 tile.kernel @twice(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
     tile.producer_load %Q, %map at(%n, %n, %n) : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -128,7 +128,7 @@ tile.kernel @twice(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32
 // -----
 
 tile.kernel @not_taken(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
     tile.producer_load %Q, %map at(%n, %n, %n) : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -148,7 +148,7 @@ tile.kernel @not_taken(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo:
 // -----
 
 tile.kernel @other_condition(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 240) producer {
     tile.producer_load %Q, %map at(%n, %n, %n) : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>

@@ -18,7 +18,7 @@
 // CHECK-NEXT: tile.store %[[TO]] stride(%dk_row), %dK rows(%[[ROWS]], %[[ROWS]])
 // CHECK-NEXT: tile.release_work %mailbox : !tile.mailbox<4>
 tile.kernel @keys(%dk: !tile.ptr<bf16>, %dk_row: i64, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %dK = tile.alloc "dK" : !tile.frag<64x64, 4>
   %mailbox = tile.alloc "mailbox" : !tile.mailbox<4>
   tile.roles registers(40, 240) producer {
@@ -44,7 +44,7 @@ tile.kernel @keys(%dk: !tile.ptr<bf16>, %dk_row: i64, %blocks: i32, %queue: !til
 // CHECK-NOT: tile.reload_work
 // CHECK-NOT: tile.release_work
 tile.kernel @queries(%o: !tile.ptr<bf16>, %o_row: i64, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   %mailbox = tile.alloc "mailbox" : !tile.mailbox<3>
   tile.roles registers(40, 240) producer {
@@ -68,7 +68,7 @@ tile.kernel @queries(%o: !tile.ptr<bf16>, %o_row: i64, %blocks: i32, %queue: !ti
 // CHECK: tile.store
 // CHECK-NEXT: tile.release_work
 tile.kernel @wide_queries(%dq: !tile.ptr<bf16>, %dq_row: i64, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %mailbox = tile.alloc "mailbox" : !tile.mailbox<3>
   tile.roles registers(40, 240) producer {
   } consumer {

@@ -14,4 +14,4 @@
 // CHECK-NOT: scf.for
 // CHECK: tile.normalize
 attn.problem @window mask(#attn.band<left = 255, right = 0>) layout(bshd) heads(2) dims(64) dtype(bf16)
-  schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, single_loop = true>)
+  schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, single_loop = true>)

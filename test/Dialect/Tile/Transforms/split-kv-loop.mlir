@@ -31,7 +31,7 @@
 // CHECK: tile.mma_ab %acc, %s, %V {guarded}
 // CHECK-NOT: scf.for
 tile.kernel @window(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -74,7 +74,7 @@ tile.kernel @window(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: 
 // CHECK: }
 // CHECK: tile.wait %[[T2]] : !tile.token<copy>
 tile.kernel @carried(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>

@@ -5,7 +5,7 @@
 // RUN: attn-opt %s -allow-unregistered-dialect -tile-verify-async -split-input-file -verify-diagnostics
 
 tile.kernel @load_statistics(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
   // Statistics are written while a copy brings others,
   // expected-note @below {{while this is in flight into it}}
@@ -18,7 +18,7 @@ tile.kernel @load_statistics(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i
 // -----
 
 tile.kernel @load_statistics_that_are_read(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %dp = tile.alloc "dp" : !tile.frag<64x64, 4>
@@ -32,7 +32,7 @@ tile.kernel @load_statistics_that_are_read(%q: !tile.ptr<bf16>, %f: !tile.ptr<f3
 // -----
 
 tile.kernel @row_grads(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %dp = tile.alloc "dp" : !tile.frag<64x64, 4>
@@ -47,7 +47,7 @@ tile.kernel @row_grads(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n
 // -----
 
 tile.kernel @row_grads_that_are_read(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %stats = tile.alloc "stats" : !tile.row_statistics<64>
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   %dp = tile.alloc "dp" : !tile.frag<64x64, 4>
@@ -62,7 +62,7 @@ tile.kernel @row_grads_that_are_read(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %s
 // -----
 
 tile.kernel @add_deltas(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %o = tile.alloc "O" : !tile.shared<64x64xbf16, swizzled>
   %do = tile.alloc "dO" : !tile.shared<64x64xbf16, swizzled>
   %row = tile.alloc "row" : !tile.softmax_state<64, 4>
@@ -77,7 +77,7 @@ tile.kernel @add_deltas(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a
 // -----
 
 tile.kernel @store_diagonals(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %place = tile.alloc "place" : !tile.shared<64x128xbf16, 136>
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   // What goes through a tile writes it.
@@ -91,7 +91,7 @@ tile.kernel @store_diagonals(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i
 // -----
 
 tile.kernel @store_diagonals_that_are_read(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %place = tile.alloc "place" : !tile.shared<64x64xbf16, 136>
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
@@ -104,7 +104,7 @@ tile.kernel @store_diagonals_that_are_read(%q: !tile.ptr<bf16>, %f: !tile.ptr<f3
 // -----
 
 tile.kernel @negate_in_the_same_bytes(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" at 0 : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" at 128 : !tile.shared<64x64xbf16, 72>
   // A tile is written that lies in the bytes of another.
@@ -118,7 +118,7 @@ tile.kernel @negate_in_the_same_bytes(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %
 // -----
 
 tile.kernel @probabilities_of_strips(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 16>
   %dp = tile.alloc "dp" : !tile.simt_scores<1x4, 16>
   %Q = tile.alloc "Q" : !tile.simt_tile<1x128xf32, 16>
@@ -135,7 +135,7 @@ tile.kernel @probabilities_of_strips(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %s
 // -----
 
 tile.kernel @grad_scores_of_strips(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.simt_scores<1x4, 16>
   %dp = tile.alloc "dp" : !tile.simt_scores<1x4, 16>
   %Q = tile.alloc "Q" : !tile.simt_tile<1x128xf32, 16>
@@ -152,7 +152,7 @@ tile.kernel @grad_scores_of_strips(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %str
 // -----
 
 tile.kernel @together(%q: !tile.ptr<bf16>, %queue: !tile.queue, %stride: i64, %n: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %q_operand = tile.alloc "q_operand" : !tile.register_operand<64x64xbf16, 4>
   // What all blocks do together is looked at, too.
@@ -169,7 +169,7 @@ tile.kernel @together(%q: !tile.ptr<bf16>, %queue: !tile.queue, %stride: i64, %n
 // -----
 
 tile.kernel @global_memory(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
   // Results are written where a copy reads.
@@ -183,7 +183,7 @@ tile.kernel @global_memory(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64
 // -----
 
 tile.kernel @role(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   tile.roles registers(40, 232) producer {
     // The producer has no warps that store rows.
     // expected-error @below {{expected an op that is run by the producer, got: tile.store_padding}}
@@ -195,7 +195,7 @@ tile.kernel @role(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32
 // -----
 
 tile.kernel @role_of_consumers(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_90a")
-    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %mailbox = tile.alloc "mailbox" : !tile.mailbox<1>
   tile.roles registers(40, 232) producer {
   } consumer {
@@ -207,7 +207,7 @@ tile.kernel @role_of_consumers(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride:
 // -----
 
 tile.kernel @silent(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   // An op of this dialect says what it does,
   // expected-error @below {{expected an op that says what it reads and writes (TileOpInterface), got: tile.silent}}
@@ -217,7 +217,7 @@ tile.kernel @silent(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i
 // -----
 
 tile.kernel @silent_of_metadata(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   // one of the metadata dialect too,
   // expected-error @below {{expected an op that says what it reads and writes (TileOpInterface), got: metadata.silent}}
@@ -227,7 +227,7 @@ tile.kernel @silent_of_metadata(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride
 // -----
 
 tile.kernel @other_dialects(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   // and what others do is not known.
   // expected-error @below {{expected an op without effects, or a loop or a branch of scf, got: other.op}}
@@ -237,7 +237,7 @@ tile.kernel @other_dialects(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i6
 // -----
 
 tile.kernel @silent_in_a_region(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %stride: i64, %n: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %s = tile.alloc "s" : !tile.frag<64x64, 4>
   tile.modify %s at(%n, %n) : !tile.frag<64x64, 4> {
   ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %column_offset: f32):

@@ -5,7 +5,7 @@
 // RUN: attn-opt %s -tile-verify-async -split-input-file -verify-diagnostics
 
 tile.kernel @whole(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.alloc "dS" ring stored_for_dq_mma : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -33,7 +33,7 @@ tile.kernel @whole(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32
 // -----
 
 tile.kernel @ring_of_other_roles(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   // expected-error @below {{'tile.alloc' op expected `ring stored_for_dq_mma` as its uses have it, got: loaded}}
   %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
@@ -61,7 +61,7 @@ tile.kernel @ring_of_other_roles(%map: !tile.tensor_map<64xbf16>, %n: i32, %some
 // -----
 
 tile.kernel @stored_in_else(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.alloc "dS" ring stored_for_dq_mma : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -93,7 +93,7 @@ tile.kernel @stored_in_else(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1,
 // -----
 
 tile.kernel @not_passed(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -113,7 +113,7 @@ tile.kernel @not_passed(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo
 // -----
 
 tile.kernel @old_name(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -138,7 +138,7 @@ tile.kernel @old_name(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: 
 // -----
 
 tile.kernel @twice_passed(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -161,7 +161,7 @@ tile.kernel @twice_passed(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %
 // -----
 
 tile.kernel @never_released(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -181,7 +181,7 @@ tile.kernel @never_released(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1,
 // -----
 
 tile.kernel @nothing_passed(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -201,7 +201,7 @@ tile.kernel @nothing_passed(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1,
 // -----
 
 tile.kernel @in_flight(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -226,7 +226,7 @@ tile.kernel @in_flight(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo:
 // -----
 
 tile.kernel @stand_in(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -253,7 +253,7 @@ tile.kernel @stand_in(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: 
 // -----
 
 tile.kernel @one_branch(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
@@ -276,7 +276,7 @@ tile.kernel @one_branch(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo
 // -----
 
 tile.kernel @twice_put(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
   } consumer {
@@ -296,7 +296,7 @@ tile.kernel @twice_put(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo:
 // -----
 
 tile.kernel @not_published(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
   } consumer {
@@ -313,7 +313,7 @@ tile.kernel @not_published(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, 
 // -----
 
 tile.kernel @not_put(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
   } consumer {
@@ -331,7 +331,7 @@ tile.kernel @not_put(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i
 // -----
 
 tile.kernel @not_rounded(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %K = tile.alloc "K" : !tile.shared<128x128xbf16, swizzled>
   tile.roles registers(32, 208, 64) producer {
@@ -355,7 +355,7 @@ tile.kernel @not_rounded(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %l
 // -----
 
 tile.kernel @covered(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
   } consumer {
@@ -377,7 +377,7 @@ tile.kernel @covered(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i
 // -----
 
 tile.kernel @covered_in_else(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
-    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %dS = tile.alloc "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
   } consumer {

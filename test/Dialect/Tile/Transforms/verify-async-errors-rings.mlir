@@ -5,7 +5,7 @@
 // RUN: attn-opt %s -tile-verify-async -split-input-file -verify-diagnostics
 
 tile.kernel @read_after(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -23,7 +23,7 @@ tile.kernel @read_after(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo
 // -----
 
 tile.kernel @product_after(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -42,7 +42,7 @@ tile.kernel @product_after(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, 
 // -----
 
 tile.kernel @values_after(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -61,7 +61,7 @@ tile.kernel @values_after(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %
 // -----
 
 tile.kernel @negate_after(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -77,7 +77,7 @@ tile.kernel @negate_after(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %
 // -----
 
 tile.kernel @read_before_take(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -98,7 +98,7 @@ tile.kernel @read_before_take(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i
 // -----
 
 tile.kernel @read_after_branches(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -119,7 +119,7 @@ tile.kernel @read_after_branches(%map: !tile.tensor_map<64xbf16>, %n: i32, %some
 // -----
 
 tile.kernel @read_after_one_branch(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -141,7 +141,7 @@ tile.kernel @read_after_one_branch(%map: !tile.tensor_map<64xbf16>, %n: i32, %so
 // -----
 
 tile.kernel @release_in_flight(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -161,7 +161,7 @@ tile.kernel @release_in_flight(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: 
 // -----
 
 tile.kernel @release_values_in_flight(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -185,7 +185,7 @@ tile.kernel @release_values_in_flight(%map: !tile.tensor_map<64xbf16>, %n: i32, 
 // -----
 
 tile.kernel @box_read(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -207,7 +207,7 @@ tile.kernel @box_read(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: 
 // -----
 
 tile.kernel @round_read(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -229,7 +229,7 @@ tile.kernel @round_read(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo
 // -----
 
 tile.kernel @weigh_read(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -252,7 +252,7 @@ tile.kernel @weigh_read(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo
 // -----
 
 tile.kernel @round_scores(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -274,7 +274,7 @@ tile.kernel @round_scores(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %
 // -----
 
 tile.kernel @rescale(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -296,7 +296,7 @@ tile.kernel @rescale(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i
 // -----
 
 tile.kernel @softmax(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -318,7 +318,7 @@ tile.kernel @softmax(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i
 // -----
 
 tile.kernel @take_twice(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -335,7 +335,7 @@ tile.kernel @take_twice(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo
 // -----
 
 tile.kernel @take_around(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -352,7 +352,7 @@ tile.kernel @take_around(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %l
 // -----
 
 tile.kernel @release_first(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -368,7 +368,7 @@ tile.kernel @release_first(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, 
 // -----
 
 tile.kernel @release_twice(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -384,7 +384,7 @@ tile.kernel @release_twice(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, 
 // -----
 
 tile.kernel @release_around(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -401,7 +401,7 @@ tile.kernel @release_around(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1,
 // -----
 
 tile.kernel @kept(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -417,7 +417,7 @@ tile.kernel @kept(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32,
 // -----
 
 tile.kernel @one_branch(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -434,7 +434,7 @@ tile.kernel @one_branch(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo
 // -----
 
 tile.kernel @other_branch(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -452,7 +452,7 @@ tile.kernel @other_branch(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %
 // -----
 
 tile.kernel @take_in_branch(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -469,7 +469,7 @@ tile.kernel @take_in_branch(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1,
 // -----
 
 tile.kernel @in_flight(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -486,7 +486,7 @@ tile.kernel @in_flight(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo:
 // -----
 
 tile.kernel @box(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
   tile.roles registers(40, 232) producer {
@@ -507,7 +507,7 @@ tile.kernel @box(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, 
 // -----
 
 tile.kernel @box_twice(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
   tile.roles registers(40, 232) producer {
@@ -527,7 +527,7 @@ tile.kernel @box_twice(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo:
 // -----
 
 tile.kernel @box_never(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, swizzled>
   tile.roles registers(40, 232) producer {
@@ -544,7 +544,7 @@ tile.kernel @box_never(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo:
 // -----
 
 tile.kernel @only_filled(%map: !tile.tensor_map<64xbf16>, %n: i32, %blocks: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // Nobody takes what is filled.
   // expected-error @below {{'tile.alloc' op expected a ring with a producer and a consumer, got: one with only a producer}}
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -557,7 +557,7 @@ tile.kernel @only_filled(%map: !tile.tensor_map<64xbf16>, %n: i32, %blocks: i32)
 // -----
 
 tile.kernel @only_taken(%map: !tile.tensor_map<64xbf16>, %n: i32, %blocks: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // Nobody fills what is taken.
   // expected-error @below {{'tile.alloc' op expected a ring with a producer and a consumer, got: one with only a consumer}}
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -571,7 +571,7 @@ tile.kernel @only_taken(%map: !tile.tensor_map<64xbf16>, %n: i32, %blocks: i32) 
 // -----
 
 tile.kernel @persist(%map: !tile.tensor_map<64xbf16>, %n: i32, %blocks: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
@@ -589,7 +589,7 @@ tile.kernel @persist(%map: !tile.tensor_map<64xbf16>, %n: i32, %blocks: i32) tar
 // -----
 
 tile.kernel @own_tiles(%map: !tile.tensor_map<64xbf16>, %n: i32, %blocks: i32) target("sm_90a") grid(dense heads 1)
-    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(32, 208, 64) producer {
     tile.producer_load %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>

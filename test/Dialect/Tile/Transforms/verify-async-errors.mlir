@@ -5,7 +5,7 @@
 // RUN: attn-opt %s -tile-verify-async -split-input-file -verify-diagnostics
 
 tile.kernel @read_copy(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -24,7 +24,7 @@ tile.kernel @read_copy(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mi
 // -----
 
 tile.kernel @read_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -43,7 +43,7 @@ tile.kernel @read_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, 
 // -----
 
 tile.kernel @store(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -61,7 +61,7 @@ tile.kernel @store(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i
 // -----
 
 tile.kernel @softmax(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -79,7 +79,7 @@ tile.kernel @softmax(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid:
 // -----
 
 tile.kernel @keep(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -100,7 +100,7 @@ tile.kernel @keep(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i3
 // -----
 
 tile.kernel @two_products(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -118,7 +118,7 @@ tile.kernel @two_products(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, 
 // -----
 
 tile.kernel @clear(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -136,7 +136,7 @@ tile.kernel @clear(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i
 // -----
 
 tile.kernel @two_copies(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -154,7 +154,7 @@ tile.kernel @two_copies(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %m
 // -----
 
 tile.kernel @write_read_by_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -175,7 +175,7 @@ tile.kernel @write_read_by_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %
 // -----
 
 tile.kernel @overwrite(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -194,7 +194,7 @@ tile.kernel @overwrite(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mi
 // -----
 
 tile.kernel @never(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -209,7 +209,7 @@ tile.kernel @never(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i
 // -----
 
 tile.kernel @never_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -224,7 +224,7 @@ tile.kernel @never_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32,
 // -----
 
 tile.kernel @twice(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -241,7 +241,7 @@ tile.kernel @twice(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i
 // -----
 
 tile.kernel @twice_in_one(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -257,7 +257,7 @@ tile.kernel @twice_in_one(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, 
 // -----
 
 tile.kernel @hold(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -276,7 +276,7 @@ tile.kernel @hold(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i3
 // -----
 
 tile.kernel @hold_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -295,7 +295,7 @@ tile.kernel @hold_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, 
 // -----
 
 tile.kernel @after_hold(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -314,7 +314,7 @@ tile.kernel @after_hold(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %m
 // -----
 
 tile.kernel @negate(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -332,7 +332,7 @@ tile.kernel @negate(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: 
 // -----
 
 tile.kernel @negate_readers(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -350,7 +350,7 @@ tile.kernel @negate_readers(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32
 // -----
 
 tile.kernel @same_bytes() target("sm_80") grid(dense heads 1 tiles 1)
-    schedule(#tile.cta_per_sequence<q_tile = 32, kv_tile = 32, warps = 2, blocks = 2>) {
+    schedule(#tile.cta_per_sequence<q_tile = 32, kv_tile = 32, warps = 2, ctas_per_sm = 2>) {
   %V = tile.alloc "V" at 0 : !tile.shared<32x64xbf16, 72>
   %dO = tile.alloc "dO" at 8192 : !tile.shared<32x64xbf16, 72>
   %P = tile.alloc "P" at 1024 : !tile.shared<32x32xbf16, 40>

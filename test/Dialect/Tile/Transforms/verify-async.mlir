@@ -11,7 +11,7 @@
 
 // CHECK-LABEL: tile.kernel @one_run
 tile.kernel @one_run(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -45,7 +45,7 @@ tile.kernel @one_run(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid:
 
 // CHECK-LABEL: tile.kernel @two_runs
 tile.kernel @two_runs(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -78,7 +78,7 @@ tile.kernel @two_runs(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid
 // A copy that may not start counts as landed; both branches wait; two tokens in one wait.
 // CHECK-LABEL: tile.kernel @branches
 tile.kernel @branches(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
-    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %Q = tile.alloc "Q" : !tile.shared<64x64xbf16, 72>
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
   %V = tile.alloc "V" : !tile.shared<64x64xbf16, 72>
@@ -101,7 +101,7 @@ tile.kernel @branches(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid
 // it as they found it; two rings at a time; the same ring after its release.
 // CHECK-LABEL: tile.kernel @rings
 tile.kernel @rings(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue)
-    target("sm_90a") grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+    target("sm_90a") grid(dense heads 1) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %V = tile.alloc "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   %nobody = tile.alloc "nobody" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>

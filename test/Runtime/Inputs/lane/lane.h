@@ -7,9 +7,6 @@
 #include <cstring>
 
 #define ATTN_INLINE inline
-struct uint4 {
-  unsigned x, y, z, w;
-};
 
 namespace attn {
 
@@ -27,9 +24,13 @@ inline float min(float a, float b) { return fminf(a, b); }
 inline int lane_index() { return 0; }
 inline bool __any_sync(unsigned, bool x) { return x; }
 inline float __shfl_xor_sync(unsigned, float x, int) { return x; }
-inline void __syncthreads() {}
 inline int __float_as_int(float x) {
   int y;
+  memcpy(&y, &x, 4);
+  return y;
+}
+inline float __int_as_float(int x) {
+  float y;
   memcpy(&y, &x, 4);
   return y;
 }
@@ -37,41 +38,24 @@ inline int __float_as_int(float x) {
 template <int Heads> struct Pairs {
   int query, head;
 };
-template <class T, int R, int C, int P> struct Smem {};
-template <class Place> struct ThreadMap {};
-inline uint4 &chunk_at(unsigned) {
-  static uint4 chunk;
-  return chunk;
-}
-template <int R, int C, int W> struct Frag {
-  static constexpr int Blocks = 1, Pieces = C / 8;
+template <int R, int W> struct RowShape {
+  static constexpr int Blocks = 1;
+  static int row(int i) { return i; }
+};
+template <int R, int C, int W> struct Frag : RowShape<R, W> {
+  static constexpr int Pieces = C / 8;
   float v[1][C / 8][4];
-  int row(int i) const { return i; }
   int col(int) const { return 0; }
 };
 template <class T, int R, int C, int W> struct RegisterOperand {
   unsigned v[1][(C + 15) / 16][4];
 };
-constexpr float kRescaleThresholdExponent = 8, kRescaleThreshold = 256;
-template <int R, int W> struct SoftmaxState { // as fragment.cuh
-  static constexpr int Blocks = 1;
-  float max[2], sum[2], rescale_factor[2];
-  bool needs_rescale;
-  float rescale_threshold;
-  int raw_rows() const { return __float_as_int(rescale_threshold) & 0xff; }
-  void set_raw_rows(int rows) {
-    int bits = rows ? 0x7fc00000 | rows : 0x43800000;
-    memcpy(&rescale_threshold, &bits, 4);
-  }
-  int row(int i) const { return i; }
-};
-template <int R, int W> void clear(SoftmaxState<R, W> &row) { // as fragment.cuh
-  for (int i = 0; i < 2; ++i)
-    row.max[i] = -kLargest, row.sum[i] = 0;
-  row.set_raw_rows(0);
-}
 template <class T> unsigned pack(float, float) { return 0; }
 template <class T, int R, int N, int W> void pack_depth(unsigned (&)[4], const Frag<R, N, W> &, int, int) {}
+template <int R, int C, int W> void scale_row(Frag<R, C, W> &acc, int i, float factor) { // as mma/fragment.cuh
+  for (auto &piece : acc.v[0])
+    piece[2 * i] *= factor, piece[2 * i + 1] *= factor;
+}
 template <int R, int N, int W> void warpgroup_fence_operand(Frag<R, N, W> &) {}
 
 struct LinearScore {

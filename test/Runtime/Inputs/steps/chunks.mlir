@@ -1,10 +1,10 @@
 // Chunks of 4 rows take turns on one buffer; one more repeat carries bf16 values that tensor maps show.
 tile.kernel @partial(%a: !tile.ptr<i32>, %partial: !tile.ptr<i32>, %chunk: i32)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 tile.kernel @rows(%partial: !tile.ptr<i32>, %o: !tile.ptr<i32>, %chunk: i32, %rows: i32)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 tile.kernel @copy(%from: !tile.ptr<bf16>, %to: !tile.ptr<bf16>, %map: !tile.tensor_map<64xbf16>)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 
 program.def @chunks {
   %a = program.tensor "a" operand : i32 [total]

@@ -1,6 +1,6 @@
 // Uneven shards come from all ranks at once, each into its block.
 tile.kernel @sum(%k: !tile.ptr<i32>, %others: !tile.ptr<i32>, %o: !tile.ptr<i32>, %most: i32)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 
 program.def @gather {
   program.table "shard" [ranks]

@@ -1,10 +1,10 @@
 // A ring over numbers: what each rank sums up shows whose keys it has seen, and how often.
 tile.kernel @begin(%k: !tile.ptr<i32>, %acc: !tile.ptr<i32>, %rows: i32)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 tile.kernel @add(%k: !tile.ptr<i32>, %acc: !tile.ptr<i32>, %rows: i32, %from: i32, %row: i64)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 tile.kernel @store(%acc: !tile.ptr<i32>, %o: !tile.ptr<i32>, %rows: i32)
-    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+    target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {}
 
 program.def @ring {
   %k = program.tensor "k" operand : i32 [rows, 2] strided(0)

@@ -54,16 +54,16 @@ def Metadata_LoadRangesOp
 def Metadata_InitListsOp : Metadata_ComputeOp<"init_lists"> {
   let summary = "initialises lists for `metadata.select_tiles`";
   let description = [{
-    All CTAs of the kernel together set the four numbers of `taken` to 0, and each of the first `across` entries of
-    `list` to its own index. With `piece`, the CTA writes only the 512 entries from 512 * piece on.
+    All CTAs of the kernel together set the four numbers of `used` to 0, and each of the first `across` entries of
+    `list` to its own index. With `slice`, the CTA writes only the 512 entries from 512 * slice on.
 
     ```mlir
-    metadata.init_lists %list across(%tiles) taken(%taken)
-    metadata.init_lists %list across(%tiles) taken(%taken) piece(%i)
+    metadata.init_lists %list across(%tiles) used(%used)
+    metadata.init_lists %list across(%tiles) used(%used) slice(%i)
     ```
   }];
-  let arguments = (ins Out<Tile_IntPtr>:$list, Out<Tile_IntPtr>:$taken, I32:$across, Optional<I32>:$piece);
-  let assemblyFormat = "$list `across` `(` $across `)` `taken` `(` $taken `)` (`piece` `(` $piece^ `)`)? attr-dict";
+  let arguments = (ins Out<Tile_IntPtr>:$list, Out<Tile_IntPtr>:$used, I32:$across, Optional<I32>:$slice);
+  let assemblyFormat = "$list `across` `(` $across `)` `used` `(` $used `)` (`slice` `(` $slice^ `)`)? attr-dict";
 }
 
 def Metadata_SelectTilesOp
@@ -73,7 +73,7 @@ def Metadata_SelectTilesOp
   let description = [{
     The tiles are those from `begin` to `end`. The region `body` yields, for a tile, whether some of its pairs may be
     visible, and whether all are. The CTA lists the tiles with visible pairs, and writes where these are to row `row`
-    of `visits`, which has eight numbers:
+    of `positions`, which has eight numbers:
 
     | | |
     |---|---|
@@ -83,7 +83,7 @@ def Metadata_SelectTilesOp
     | 6 | 1 if the row has entries of its own, else 0 |
 
     Tiles that follow each other need no entries of their own: they are among the first `across` entries of `list`,
-    which are equal to their indices (`metadata.init_lists`). Other rows get entries behind these. `taken` counts the
+    which are equal to their indices (`metadata.init_lists`). Other rows get entries behind these. `used` counts the
     entries of all rows in two numbers, the lower half first; its third number becomes 1 when a row does not fit the
     `entries` of `list`. In that case numbers 0 to 3 of rows with entries of their own are undefined.
 
@@ -102,7 +102,7 @@ def Metadata_SelectTilesOp
       yields three i1 and two i32; `chunk` has two arguments of type i32 and yields nothing.
 
     ```mlir
-    metadata.select_tiles %visits[%row] in %list(%entries) across(%tiles) taken(%taken) from %begin to %end {
+    metadata.select_tiles %positions[%row] in %list(%entries) across(%tiles) used(%used) from %begin to %end {
     ^bb0(%j: i32):
       %some = arith.cmpi sle, %j, %last : i32
       %all = arith.cmpi slt, %j, %last : i32
@@ -121,12 +121,12 @@ def Metadata_SelectTilesOp
     }
     ```
   }];
-  let arguments = (ins Out<Tile_IntPtr>:$visits, Out<Tile_IntPtr>:$list, InOut<Tile_IntPtr>:$taken, I64:$row,
+  let arguments = (ins Out<Tile_IntPtr>:$positions, Out<Tile_IntPtr>:$list, InOut<Tile_IntPtr>:$used, I64:$row,
       I32:$entries, I32:$across, I32:$begin, I32:$end, I32:$first);
   let regions = (region SizedRegion<1>:$body, SizedRegion<1>:$inner, SizedRegion<1>:$groups, SizedRegion<1>:$chunk);
   let hasVerifier = 1;
   let assemblyFormat = [{
-    $visits `[` $row `]` `in` $list `(` $entries `)` `across` `(` $across `)` `taken` `(` $taken `)` `from` $begin `to`
+    $positions `[` $row `]` `in` $list `(` $entries `)` `across` `(` $across `)` `used` `(` $used `)` `from` $begin `to`
         $end
     $body `inner` $inner `groups` `(` $first `)` $groups `chunk` $chunk attr-dict
   }];
@@ -145,7 +145,7 @@ def Metadata_ListQueryTilesOp
     `tile.find_sequence` numbers them) of tiles of `q_tile` rows that have something to write, in descending order of
     their sequence's cost. Slots of equal cost are in descending order: tiles of one sequence, which read the same keys,
     are neighbours, and its last tiles, which see most keys under a causal mask, come first. Tiles of padding alone are
-    last. `count` gets the number of tiles. The region yields the cost of a sequence: the keys that it visits. Costs
+    last. `count` gets the number of tiles. The region yields the cost of a sequence: the keys that it positions. Costs
     are compared in steps of 1/255 of the largest.
 
     Constraints:

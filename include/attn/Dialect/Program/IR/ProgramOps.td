@@ -182,10 +182,10 @@ def Program_DefOp : Program_Op<"def", [Symbol, IsolatedFromAbove, SingleBlock, N
     tile.kernel @split(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %partial: !tile.ptr<f32>, %batch: i32, %splits: i32,
                        %q_row: i64)
         target("sm_80") grid(dense heads 16)
-        schedule(#tile.split_kv<of = #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>>) {}
+        schedule(#tile.split_kv<of = #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>>) {}
     tile.kernel @merge(%partial: !tile.ptr<f32>, %o: !tile.ptr<bf16>, %splits: i32)
         target("sm_80") grid(dense heads 16)
-        schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+        schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 
     program.def @few_queries {
       %q = program.tensor "q" operand : bf16 [batch, seqlen_q, 16, 128] strided(0, 1, 2)
@@ -367,10 +367,10 @@ def Program_RepeatOp
     ```mlir
     tile.kernel @attend(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %acc: !tile.ptr<f32>)
         target("sm_80") grid(dense heads 16)
-        schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+        schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
     tile.kernel @store(%acc: !tile.ptr<f32>, %o: !tile.ptr<bf16>)
         target("sm_80") grid(dense heads 16)
-        schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+        schedule(#tile.auxiliary<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) {}
 
     program.def @ring {
       %q = program.tensor "q" operand : bf16 [rows, 16, 128]

@@ -33,8 +33,6 @@
 namespace attn::tile {
 /// The name of a module's `#tile.target`.
 constexpr llvm::StringLiteral targetAttrName = "tile.target";
-/// Does the schedule have one CTA or warp for each sequence, forward or backward?
-bool isPerSequence(mlir::Attribute schedule);
 /// The warp-specialization part of a kernel's schedule; null if all warps do the same.
 WarpSpecializedInterface warpSpecializationOf(mlir::Attribute schedule);
 } // namespace attn::tile

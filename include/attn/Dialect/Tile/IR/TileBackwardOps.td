@@ -256,9 +256,10 @@ def Tile_StoreAndSyncOp
                                                        "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
   let summary = "stores a register operand to shared memory and waits for all consumer warps";
   let description = [{
-    To the next slot of a ring that no producer fills: each warp writes its rows and waits for the others. All warps
-    may then read the tile until the next `tile.store_and_sync` but one overwrites its slot. The barrier of the one in
-    between ensures that these reads are over, so that a store waits for no further barrier.
+    The operand goes to the next stage of a ring of two stages that has no producer. Each warp stores its rows, and a
+    barrier of all consumer warps follows. The tile may be read until its stage is overwritten by the second
+    `tile.store_and_sync` after this one. The barrier of the first shows that all warps have finished reading, so the
+    second needs no barrier before its stores.
 
     Constraints:
     - C1: the ring has two stages; its tiles have the operand's element type; they have its rows, or fewer, and then
@@ -397,11 +398,11 @@ def Tile_MmaAtbSliceOp : Tile_ComputeOp<"mma_atb_slice", [SameVariadicOperandSiz
     ```
   }];
   let arguments = (ins Out<Tile_Frag>:$acc, In<Variadic<Tile_Shared>>:$lefts, In<Variadic<Tile_Shared>>:$rights,
-      I32:$piece, I32:$from, I32:$to);
+      I32:$slice, I32:$first_block, I32:$end_block);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat = [{
-    $acc `,` `(` $lefts `)` `,` `(` $rights `)` `at` `(` $piece `)` `blocks` `(` $from `,` $to `)` attr-dict
-    `:` qualified(type($acc)) `,` `(` qualified(type($lefts)) `)` `,` `(` qualified(type($rights)) `)`
+    $acc `,` `(` $lefts `)` `,` `(` $rights `)` `at` `(` $slice `)` `blocks` `(` $first_block `,` $end_block `)`
+    attr-dict `:` qualified(type($acc)) `,` `(` qualified(type($lefts)) `)` `,` `(` qualified(type($rights)) `)`
   }];
   let hasVerifier = 1;
 }
@@ -420,10 +421,10 @@ def Tile_StoreSliceOp : Tile_ComputeOp<"store_slice", [SameVariadicOperandSize]>
         factors [1.0, 0.125] dims [128, 128] : (!tile.ptr<bf16>, !tile.ptr<bf16>), !tile.frag<64x64, 4>
     ```
   }];
-  let arguments = (ins Out<Variadic<Tile_Ptr>>:$dsts, Variadic<I64>:$strides, In<Tile_Frag>:$acc, I32:$piece, I32:$rows,
+  let arguments = (ins Out<Variadic<Tile_Ptr>>:$dsts, Variadic<I64>:$strides, In<Tile_Frag>:$acc, I32:$slice, I32:$rows,
       I32:$write_rows, DenseF64ArrayAttr:$factors, DenseI64ArrayAttr:$dims);
   let assemblyFormat = [{
-    `(` $dsts `)` `strides` `(` $strides `)` `,` $acc `at` `(` $piece `)` `rows` `(` $rows `,` $write_rows `)` `factors`
+    `(` $dsts `)` `strides` `(` $strides `)` `,` $acc `at` `(` $slice `)` `rows` `(` $rows `,` $write_rows `)` `factors`
         $factors `dims` $dims attr-dict
     `:` `(` qualified(type($dsts)) `)` `,` qualified(type($acc))
   }];

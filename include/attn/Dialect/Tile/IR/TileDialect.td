@@ -33,6 +33,4 @@ def Tile_Dialect : Dialect {
   }];
 }
 
-class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
-
 #endif // TILE_DIALECT

@@ -94,9 +94,9 @@ def Tile_OnlineSoftmaxOp : Tile_ComputeOp<"online_softmax"> {
 
     `rising`: scores are expected to grow from tile to tile, so that most tiles raise a maximum.
 
-    `repaired`: a row whose largest score is 2^24 or more in size, in base 2, may come out wrong. `tile.normalize` finds
-    such rows and `tile.recompute_rows` computes them again. Without it every finite score is right, which takes a few
-    instructions a tile.
+    `rows_recomputed`: a row whose largest score is 2^24 or more in size, in base 2, may come out wrong.
+    `tile.normalize` finds such rows and `tile.recompute_rows` computes them again. Without it every finite score is
+    right, which takes a few instructions a tile.
 
     Constraints:
     - C1: scale is positive (`tile.scale` takes a sign, the least float stands for 0).
@@ -105,20 +105,20 @@ def Tile_OnlineSoftmaxOp : Tile_ComputeOp<"online_softmax"> {
     ```mlir
     tile.online_softmax %s, %row, %acc scale 8.838835e-02
         : !tile.frag<128x64, 4>, !tile.softmax_state<128, 4>, !tile.frag<128x128, 4>
-    tile.online_softmax %all, %all_rows scale 8.838835e-02 repaired
+    tile.online_softmax %all, %all_rows scale 8.838835e-02 rows_recomputed
         : !tile.frag<128x128, 8>, !tile.softmax_state<128, 8>
     ```
   }];
   let hasVerifier = 1;
   let arguments = (ins Tile_AnyScores:$s, Tile_AnySoftmaxState:$row, Optional<Tile_AnyAccumulator>:$acc, F64Attr:$scale,
-      UnitAttr:$rising, UnitAttr:$repaired);
-  let builders = [OpBuilder<
-      (ins "::mlir::Value":$s, "::mlir::Value":$row, "::mlir::FloatAttr":$scale, "::mlir::UnitAttr":$repaired), [{
-    build($_builder, $_state, s, row, /*acc=*/::mlir::Value(), scale, /*rising=*/::mlir::UnitAttr(), repaired);
+      UnitAttr:$rising, UnitAttr:$rows_recomputed);
+  let builders = [OpBuilder<(ins "::mlir::Value":$s, "::mlir::Value":$row, "::mlir::FloatAttr":$scale,
+                                "::mlir::UnitAttr":$rows_recomputed),
+                            [{
+    build($_builder, $_state, s, row, /*acc=*/::mlir::Value(), scale, /*rising=*/::mlir::UnitAttr(), rows_recomputed);
   }]>];
-  let assemblyFormat =
-      [{ $s `,` $row (`,` $acc^)? `scale` $scale (`repaired` $repaired^)? attr-dict `:` qualified(type($s)) `,`
-          qualified(type($row)) (`,` qualified(type($acc))^)? }];
+  let assemblyFormat = [{ $s `,` $row (`,` $acc^)? `scale` $scale (`rows_recomputed` $rows_recomputed^)? attr-dict `:`
+          qualified(type($s)) `,` qualified(type($row)) (`,` qualified(type($acc))^)? }];
 }
 
 def Tile_RescaleOp : Tile_ComputeOp<"rescale"> {
@@ -161,7 +161,7 @@ def Tile_SoftmaxConvertOp
     maxima. Only if a sum then shows that a row exceeded its maximum by far, the maximum is raised and the tile is
     computed again. So exponentials wait for no maximum, and most tiles compute none. The softmax state keeps the
     factor of the accumulator for `tile.rescale`. The maxima have to come from scores already, as
-    `tile.online_softmax` leaves them. `repaired` is as in `tile.online_softmax`.
+    `tile.online_softmax` leaves them. `rows_recomputed` is as in `tile.online_softmax`.
 
     No product may still read `p` when this op begins; of the two separate ops, only `tile.convert` needs that.
 
@@ -184,10 +184,10 @@ def Tile_SoftmaxConvertOp
     ```
   }];
   let arguments = (ins Out<Tile_RegisterOperand>:$p, Tile_Frag:$s, Tile_SoftmaxState:$row, F64Attr:$scale,
-      UnitAttr:$repaired, Variadic<I32>:$at, OptionalAttr<F64Attr>:$within, OptionalAttr<F64Attr>:$becomes);
+      UnitAttr:$rows_recomputed, Variadic<I32>:$at, OptionalAttr<F64Attr>:$within, OptionalAttr<F64Attr>:$becomes);
   let regions = (region AnyRegion:$small, AnyRegion:$modify);
   let assemblyFormat = [{
-    $p `,` $s `,` $row `scale` $scale (`repaired` $repaired^)? (`at` `(` $at^ `)`)? attr-dict
+    $p `,` $s `,` $row `scale` $scale (`rows_recomputed` $rows_recomputed^)? (`at` `(` $at^ `)`)? attr-dict
     `:` qualified(type($p)) `,` qualified(type($s)) `,` qualified(type($row))
     (`within` $within^ (`becomes` $becomes^)? $small `else`)? (`modify` $modify^)?
   }];
@@ -284,13 +284,13 @@ def Tile_NormalizeOp : Tile_ComputeOp<"normalize"> {
   let summary = "divides the accumulator by the rows' sums (0 where no key was seen)";
   let description = [{
     `reduced`: `tile.reduce_row_sums` has reduced the sums across lanes, as for accumulators whose columns are divided
-    one part after the other. `repaired`: a row whose largest score is 2^24 or more in size, in base 2, becomes NaN, so
-    that `tile.recompute_rows` computes it again.
+    one part after the other. `rows_recomputed`: a row whose largest score is 2^24 or more in size, in base 2, becomes
+    NaN, so that `tile.recompute_rows` computes it again.
 
     Constraints:
     - C1: both are of fragments, or both of SIMT tiles of as many lanes.
-    - C2: `repaired` is for fragments, in a kernel with a `tile.recompute_rows`.
-    - C3: `reduced` is for fragments, and not with `repaired`.
+    - C2: `rows_recomputed` is for fragments, in a kernel with a `tile.recompute_rows`.
+    - C3: `reduced` is for fragments, and not with `rows_recomputed`.
 
     ```mlir
     tile.normalize %acc, %row : !tile.frag<128x128, 4>, !tile.softmax_state<128, 4>
@@ -299,8 +299,9 @@ def Tile_NormalizeOp : Tile_ComputeOp<"normalize"> {
     ```
   }];
   let hasVerifier = 1;
-  let arguments = (ins Tile_AnyAccumulator:$acc, Tile_AnySoftmaxState:$row, UnitAttr:$repaired, UnitAttr:$reduced);
-  let assemblyFormat = "$acc `,` $row (`repaired` $repaired^)? (`reduced` $reduced^)? attr-dict `:` "
+  let arguments = (ins Tile_AnyAccumulator:$acc, Tile_AnySoftmaxState:$row, UnitAttr:$rows_recomputed,
+      UnitAttr:$reduced);
+  let assemblyFormat = "$acc `,` $row (`rows_recomputed` $rows_recomputed^)? (`reduced` $reduced^)? attr-dict `:` "
                        "qualified(type($acc)) `,` qualified(type($row))";
 }
 

@@ -8,11 +8,16 @@
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
 #include "llvm/ADT/StringMap.h"
+#include <optional>
 
 namespace attn::tile {
 
 /// The warps of a CTA that run an op: `compute` are consumers and the dQ MMA warpgroup.
 enum class Role { any, producer, compute, dq_store };
+
+/// What a CTA or a warp of a kernel computes: query (or KV) tiles of any sequence, or the rows of a sequence and some
+/// heads, for which it has an index of its own.
+enum class WorkUnit { tile, cta_per_sequence, warp_per_sequence };
 
 /// What TableGen emits for an op.
 struct Behavior {

@@ -48,7 +48,7 @@ def Tile_KvLoopOp
     }
     ```
   }];
-  let arguments = (ins Variadic<I32>:$bounds, Variadic<I32>:$own, Variadic<Tile_Token>:$carried, ArrayAttr:$runs,
+  let arguments = (ins Variadic<I32>:$bounds, Variadic<I32>:$own, Variadic<Tile_Token>:$carried, ArrayAttr:$tests,
       UnitAttr:$one_body);
   let results = (outs Variadic<Tile_Token>:$results);
   let regions = (region SizedRegion<1>:$body);

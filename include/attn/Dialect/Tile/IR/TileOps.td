@@ -62,7 +62,7 @@ def Tile_KernelOp
 
     ```mlir
     tile.kernel @copy(%q: !tile.ptr<bf16>, %batch: i32) target("cpu") grid(dense heads 4)
-        schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+        schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
       %b = tile.index block
     }
     ```
@@ -85,7 +85,7 @@ def Tile_KernelOp
     /// Does each row of the batch have a cluster?
     bool hasRows() { return getCluster().has_value(); }
     /// Do query rows stay in the CTA while K/V tiles are streamed past them? That leaves few registers.
-    bool hasStationaryRows();
+    bool isStationaryQBackward();
     /// The scale of the kernel's softmax ops; 1 if there are none.
     double getSoftmaxScale();
     /// Rows of a CTA's result tile: keys in a grid of KV tiles, else query rows.
@@ -115,7 +115,7 @@ def Tile_IndexOp : Tile_ScalarOp<"index", [DeclareOpInterfaceMethods<OpAsmOpInte
 
     ```mlir
     tile.kernel @k(%blocks: i32) target("sm_80") grid(packed heads 1)
-        schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+        schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
       %block = tile.index block below(%blocks)
       %warpgroup = tile.index warpgroup
       %lane_group = tile.index lane_group lanes 16

@@ -187,13 +187,13 @@ def Tile_ConsumerWaitOp
         : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
     ```
   }];
-  let arguments = (ins Tile_Ring:$ring, Optional<I1>:$more, In<Optional<Tile_Shared>>:$otherwise);
+  let arguments = (ins Tile_Ring:$ring, Optional<I1>:$condition, In<Optional<Tile_Shared>>:$else_tile);
   let results = (outs AnyTypeOf<[Tile_Shared, Tile_RowStatistics]>:$tile);
   let builders = [OpBuilder<(ins "::mlir::Value":$ring), [{
-    build($_builder, $_state, ring, /*more=*/::mlir::Value(), /*otherwise=*/::mlir::Value());
+    build($_builder, $_state, ring, /*condition=*/::mlir::Value(), /*else_tile=*/::mlir::Value());
   }]>];
   let assemblyFormat = [{
-    $ring (`if` `(` $more^ `)`)? (`else` `(` $otherwise^ `:` qualified(type($otherwise)) `)`)? attr-dict `:`
+    $ring (`if` `(` $condition^ `)`)? (`else` `(` $else_tile^ `:` qualified(type($else_tile)) `)`)? attr-dict `:`
         qualified(type($ring))
   }];
   let hasVerifier = 1;
@@ -227,8 +227,8 @@ def Tile_ConsumerReleaseOp : Tile_ComputeOp<"consumer_release", [AttrSizedOperan
     `passed`: the slot of the tile before `tile.consumer_advance`. `when`: only if the condition holds, which says
     whether the ring was advanced at all.
 
-    `unless`: an early release, in a loop or a branch. In the last step, where its condition (there are `more` steps) is
-    false, it frees the slot; otherwise it does nothing. A plain release always follows after the loop or the branches,
+    `unless`: an early release, in a loop or a branch. In the last step, where its condition (a step follows) is false,
+    it frees the slot; otherwise it does nothing. A plain release always follows after the loop or the branches,
     and frees the slot if no early release did.
 
     Lanes read row statistics with plain loads, which may be under way when the slot is freed, and a bulk copy could
@@ -248,19 +248,20 @@ def Tile_ConsumerReleaseOp : Tile_ComputeOp<"consumer_release", [AttrSizedOperan
     tile.consumer_release %stats fenced : !tile.ring<2, !tile.row_statistics<64>>
     ```
   }];
-  let arguments = (ins Tile_Ring:$ring, UnitAttr:$passed, Optional<I1>:$when, Optional<I1>:$more, UnitAttr:$fenced);
+  let arguments = (ins Tile_Ring:$ring, UnitAttr:$passed, Optional<I1>:$when, Optional<I1>:$unless, UnitAttr:$fenced);
   let builders = [OpBuilder<(ins "::mlir::Value":$ring), [{
-    build($_builder, $_state, ring, /*passed=*/false, /*when=*/::mlir::Value(), /*more=*/::mlir::Value(),
+    build($_builder, $_state, ring, /*passed=*/false, /*when=*/::mlir::Value(), /*unless=*/::mlir::Value(),
           /*fenced=*/false);
   }]>];
   let assemblyFormat = [{
-    $ring (`passed` $passed^)? (`when` `(` $when^ `)`)? (`unless` `(` $more^ `)`)? (`fenced` $fenced^)? attr-dict `:`
+    $ring (`passed` $passed^)? (`when` `(` $when^ `)`)? (`unless` `(` $unless^ `)`)? (`fenced` $fenced^)? attr-dict `:`
         qualified(type($ring))
   }];
   let hasVerifier = 1;
   let declarations = [{
-    /// Frees the slot before its release, if there are no `more` steps.
-    static ConsumerReleaseOp early(::mlir::OpBuilder &b, ::mlir::Location loc, ::mlir::Value ring, ::mlir::Value more);
+    /// Frees the slot before its release, unless another step follows.
+    static ConsumerReleaseOp early(::mlir::OpBuilder &b, ::mlir::Location loc, ::mlir::Value ring,
+                                   ::mlir::Value unless);
   }];
 }
 

@@ -16,14 +16,25 @@ def Tile_ScheduleInterface : AttrInterface<"ScheduleInterface"> {
   let methods = [InterfaceMethod<"Rows of a query tile.", "int64_t", "getQTile">,
                  InterfaceMethod<"Keys of a KV tile.", "int64_t", "getKvTile">,
                  InterfaceMethod<"Consumer warps of a CTA; without roles, all warps.", "int64_t", "getWarps">,
-                 InterfaceMethod<"CTAs that a multiprocessor should have room for.", "int64_t", "getBlocks">,
+                 InterfaceMethod<"CTAs that a multiprocessor should have room for.", "int64_t", "getCtasPerSm">,
                  InterfaceMethod<"Heads whose rows share a query tile (GQA packing).", "int64_t", "getPackHeads", (ins),
                                  "", "return 1;">,
                  InterfaceMethod<"Is the KV loop one loop that tests which tiles need the mask?", "bool",
-                                 "getSingleLoop", (ins), "", "return false;">];
+                                 "getSingleLoop", (ins), "", "return false;">,
+                 InterfaceMethod<"What a CTA or a warp computes.", "::attn::tile::WorkUnit", "getUnit", (ins), "",
+                                 "return ::attn::tile::WorkUnit::tile;">,
+                 InterfaceMethod<"Does a CTA loop over all query tiles of its sequence?", "bool", "hasWholeSequence",
+                                 (ins), "", "return false;">,
+                 InterfaceMethod<
+                     "CTAs that share the keys of a query tile (split-KV), 0 if each launch decides; none if "
+                     "one CTA has all keys.",
+                     "std::optional<int64_t>", "getKvSplits", (ins), "", "return std::nullopt;">];
   let extraSharedClassDeclaration = [{
     /// Queries of a query tile. With packed heads, its last rows may belong to no query.
     int64_t getQueries() const { return $_attr.getQTile() / $_attr.getPackHeads(); }
+    /// Does each sequence have CTAs or warps of its own, forward or backward?
+    bool isPerSequence() const { return $_attr.getUnit() != ::attn::tile::WorkUnit::tile; }
+    bool splitsKv() const { return $_attr.getKvSplits().has_value(); }
   }];
 }
 
@@ -43,7 +54,7 @@ def Tile_WarpSpecializedInterface : AttrInterface<"WarpSpecializedInterface", [T
     /// Threads of a CTA: those of consumers, the producer's warpgroup, and the dQ MMA warpgroup if there is one.
     int64_t getThreads() const { return 32 * $_attr.getWarps() + ($_attr.getDqColumns() ? 256 : 128); }
     /// Registers of a thread at launch, a multiple of eight.
-    int64_t getRegistersAtLaunch() const { return 64 * 1024 / $_attr.getBlocks() / getThreads() / 8 * 8; }
+    int64_t getRegistersAtLaunch() const { return 64 * 1024 / $_attr.getCtasPerSm() / getThreads() / 8 * 8; }
   }];
 }
 

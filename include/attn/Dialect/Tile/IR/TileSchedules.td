@@ -22,7 +22,7 @@ class Param<string p, string accessor, string type = "int64_t", string initial =
 def QTile : Param<"q_tile", "QTile">;
 def KvTile : Param<"kv_tile", "KvTile">;
 def Warps : Param<"warps", "Warps">;
-def Blocks : Param<"blocks", "Blocks">;
+def CtasPerSm : Param<"ctas_per_sm", "CtasPerSm">;
 def SingleLoop : Param<"single_loop", "SingleLoop", "bool", "false">;
 def Stages : Param<"stages", "Stages", "int64_t", "2">;
 def QStages : Param<"q_stages", "QStages", "int64_t", "1">;
@@ -51,9 +51,9 @@ class Tile_Schedule<string name, string word, list<Param> all, list<Trait> trait
 // Short sequences
 //===----------------------------------------------------------------------===//
 
-def Tile_SimtRows
-    : Tile_Schedule<"SimtRows", "simt_rows",
-                    [Param<"rows", "Rows">, Param<"keys", "Keys">, Param<"lanes", "Lanes">, Warps, Blocks, PackHeads]> {
+def Tile_SimtRows : Tile_Schedule<"SimtRows", "simt_rows",
+                                  [Param<"rows", "Rows">, Param<"keys", "Keys">, Param<"lanes", "Lanes">, Warps,
+                                   CtasPerSm, PackHeads]> {
   let summary = "rows divided among lane groups of a warp, without tensor cores";
   let description = [{
     `lanes` lanes of a warp share a row of a head, and a warp has 32 / lanes heads, or groups of `pack_heads` heads. A
@@ -63,21 +63,22 @@ def Tile_SimtRows
     Constraints:
     - C1: `lanes` is 1, 2, 4, 8, 16 or 32; `warps` is 1, 2, 4 or 8.
     - C2: `rows` and `keys` are from 1 to 16, and `rows` is a multiple of `pack_heads`.
-    - C3: `blocks` is from 1 to 16.
+    - C3: `ctas_per_sm` is from 1 to 16.
 
     ```mlir
-    #tile.simt_rows<rows = 2, keys = 4, lanes = 16, warps = 4, blocks = 4>
+    #tile.simt_rows<rows = 2, keys = 4, lanes = 16, warps = 4, ctas_per_sm = 4>
     ```
   }];
   let declarations = [{
     int64_t getQTile() const { return getRows(); }
     int64_t getKvTile() const { return getKeys(); }
+    WorkUnit getUnit() const { return WorkUnit::warp_per_sequence; }
   }];
 }
 
 def Tile_CtaPerSequence
     : Tile_Schedule<"CtaPerSequence", "cta_per_sequence",
-                    [QTile, KvTile, Warps, Blocks, PackHeads, Param<"head_loop", "HeadLoop", "int64_t", "1">,
+                    [QTile, KvTile, Warps, CtasPerSm, PackHeads, Param<"head_loop", "HeadLoop", "int64_t", "1">,
                      Param<"column_parts", "ColumnParts", "int64_t", "0">]> {
   let summary = "one CTA per short sequence, on tensor cores";
   let description = [{
@@ -93,14 +94,15 @@ def Tile_CtaPerSequence
 
     Constraints:
     - C1: `warps` is from 1 to 8, `q_tile` from 1 to 256, `kv_tile` a multiple of 8 from 8 to 256.
-    - C2: `blocks` is from 1 to 32.
+    - C2: `ctas_per_sm` is from 1 to 32.
     - C3: `pack_heads` is from 1 to q_tile; `head_loop` is positive, `column_parts` is not negative.
 
     ```mlir
-    #tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16>
+    #tile.cta_per_sequence<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 16>
     ```
   }];
   let declarations = [{
+    WorkUnit getUnit() const { return WorkUnit::cta_per_sequence; }
     /// Rows of a query tile's fragment, a multiple of 16 for each warp.
     int64_t getFragmentRows() const { return (getQTile() + 16 * getWarps() - 1) / (16 * getWarps()) *
         (16 * getWarps()); }
@@ -112,8 +114,8 @@ def Tile_CtaPerSequence
 //===----------------------------------------------------------------------===//
 
 def Tile_Tiled : Tile_Schedule<"Tiled", "tiled",
-                               [QTile, KvTile, Warps, Blocks, Param<"q_in_registers", "QInRegisters", "bool", "false">,
-                                SingleLoop, PackHeads]> {
+                               [QTile, KvTile, Warps, CtasPerSm,
+                                Param<"q_in_registers", "QInRegisters", "bool", "false">, SingleLoop, PackHeads]> {
   let summary = "a query tile for each CTA, whose warps both copy and multiply";
   let description = [{
     A CTA of `warps` warps has `q_tile` query rows and streams K and V past them, `kv_tile` keys at a time; the copies
@@ -124,17 +126,17 @@ def Tile_Tiled : Tile_Schedule<"Tiled", "tiled",
     Constraints:
     - C1: `warps` is 1, 2, 4 or 8, `q_tile` a multiple of 16 * warps up to 256.
     - C2: `kv_tile` is a multiple of 16 from 16 to 256.
-    - C3: `blocks` is from 1 to 16.
+    - C3: `ctas_per_sm` is from 1 to 16.
     - C4: `pack_heads` is from 1 to q_tile.
 
     ```mlir
-    #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>
+    #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>
     ```
   }];
 }
 
 def Tile_WarpSpecialized : Tile_Schedule<"WarpSpecialized", "warp_specialized",
-                                         [QTile, KvTile, Warps, Blocks, Stages, QStages,
+                                         [QTile, KvTile, Warps, CtasPerSm, Stages, QStages,
                                           Param<"pingpong", "Pingpong", "bool", "false">, SingleLoop, PackHeads],
                                          [Tile_ScheduleInterface, Tile_WarpSpecializedInterface]> {
   let summary = "a producer warp and consumer warpgroups on Hopper, persistent";
@@ -153,7 +155,7 @@ def Tile_WarpSpecialized : Tile_Schedule<"WarpSpecialized", "warp_specialized",
     - C6: `pack_heads` is from 1 to q_tile.
 
     ```mlir
-    #tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>
+    #tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1, q_stages = 2>
     ```
   }];
 }
@@ -161,7 +163,7 @@ def Tile_WarpSpecialized : Tile_Schedule<"WarpSpecialized", "warp_specialized",
 def Tile_SinglePass
     : Tile_Schedule<
           "SinglePass",
-          "single_pass", [QTile, KvTile, Param<"kv_tiles", "KvTiles">, Warps, Blocks, Stages, QStages, SingleLoop],
+          "single_pass", [QTile, KvTile, Param<"kv_tiles", "KvTiles">, Warps, CtasPerSm, Stages, QStages, SingleLoop],
           [Tile_ScheduleInterface, Tile_WarpSpecializedInterface]> {
   let summary = "all keys of a short sequence at once, warp-specialized";
   let description = [{
@@ -176,9 +178,10 @@ def Tile_SinglePass
     - C4: `stages` is from 1 to 8, `q_stages` 1 or 2.
 
     ```mlir
-    #tile.single_pass<q_tile = 192, kv_tile = 48, kv_tiles = 3, warps = 12, blocks = 1>
+    #tile.single_pass<q_tile = 192, kv_tile = 48, kv_tiles = 3, warps = 12, ctas_per_sm = 1>
     ```
   }];
+  let declarations = "bool hasWholeSequence() const { return true; }";
 }
 
 def Tile_SplitKv : AttrDef<Tile_Dialect, "SplitKv", [Tile_ScheduleInterface]> {
@@ -194,7 +197,7 @@ def Tile_SplitKv : AttrDef<Tile_Dialect, "SplitKv", [Tile_ScheduleInterface]> {
     - C2: `of` is `#tile.tiled` or `#tile.warp_specialized`.
 
     ```mlir
-    #tile.split_kv<splits = 4, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2>>
+    #tile.split_kv<splits = 4, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 2>>
     ```
   }];
   let parameters = (ins DefaultValuedParameter<"int64_t", "0">:$splits, "::attn::tile::ScheduleInterface":$of);
@@ -204,9 +207,10 @@ def Tile_SplitKv : AttrDef<Tile_Dialect, "SplitKv", [Tile_ScheduleInterface]> {
     int64_t getQTile() const { return getOf().getQTile(); }
     int64_t getKvTile() const { return getOf().getKvTile(); }
     int64_t getWarps() const { return getOf().getWarps(); }
-    int64_t getBlocks() const { return getOf().getBlocks(); }
+    int64_t getCtasPerSm() const { return getOf().getCtasPerSm(); }
     int64_t getPackHeads() const { return getOf().getPackHeads(); }
     bool getSingleLoop() const { return getOf().getSingleLoop(); }
+    std::optional<int64_t> getKvSplits() const { return getSplits(); }
   }];
 }
 
@@ -214,7 +218,8 @@ def Tile_SplitKv : AttrDef<Tile_Dialect, "SplitKv", [Tile_ScheduleInterface]> {
 // Backward passes on tiles
 //===----------------------------------------------------------------------===//
 
-def Tile_TiledBackward : Tile_Schedule<"TiledBackward", "tiled_backward", [QTile, KvTile, Warps, Blocks, SingleLoop]> {
+def Tile_TiledBackward
+    : Tile_Schedule<"TiledBackward", "tiled_backward", [QTile, KvTile, Warps, CtasPerSm, SingleLoop]> {
   let summary = "gradients of a stationary tile; the CTA's warps both copy and multiply";
   let description = [{
     A CTA has a KV tile and streams Q and dO past it, for dK and dV, or a query tile and streams K and V past it, for
@@ -223,16 +228,16 @@ def Tile_TiledBackward : Tile_Schedule<"TiledBackward", "tiled_backward", [QTile
     Constraints:
     - C1: `warps` is 1, 2, 4 or 8; `q_tile` and `kv_tile` are multiples of 16 from 16 to 256, and the stationary
       tile's rows a multiple of 16 * warps.
-    - C2: `blocks` is from 1 to 16.
+    - C2: `ctas_per_sm` is from 1 to 16.
 
     ```mlir
-    #tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>
+    #tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
     ```
   }];
 }
 
 def Tile_WarpSpecializedBackward : Tile_Schedule<"WarpSpecializedBackward", "warp_specialized_backward",
-                                                 [QTile, KvTile, Warps, Blocks, Stages, QStages, SingleLoop,
+                                                 [QTile, KvTile, Warps, CtasPerSm, Stages, QStages, SingleLoop,
                                                   Param<"dq_columns", "DqColumns", "int64_t", "0">],
                                                  [Tile_ScheduleInterface, Tile_WarpSpecializedInterface]> {
   let summary = "gradients of a stationary tile on Hopper, with a producer warp";
@@ -250,14 +255,17 @@ def Tile_WarpSpecializedBackward : Tile_Schedule<"WarpSpecializedBackward", "war
       `single_loop`, since two loops do not fit the registers.
 
     ```mlir
-    #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true,
+    #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true,
                                     dq_columns = 64>
     ```
   }];
 }
 
+defvar ownsSequence = "WorkUnit getUnit() const { return WorkUnit::cta_per_sequence; }\n"
+                      "bool hasWholeSequence() const { return true; }";
+
 def Tile_SinglePassBackward
-    : Tile_Schedule<"SinglePassBackward", "single_pass_backward", [QTile, KvTile, Warps, Blocks, Stages, QStages],
+    : Tile_Schedule<"SinglePassBackward", "single_pass_backward", [QTile, KvTile, Warps, CtasPerSm, Stages, QStages],
                     [Tile_ScheduleInterface, Tile_WarpSpecializedInterface]> {
   let summary = "all pairs of a short sequence in one tile, on Hopper";
   let description = [{
@@ -270,15 +278,16 @@ def Tile_SinglePassBackward
     - C2: at most 3 CTAs; `stages` is from 1 to 8, `q_stages` 1 or 2.
 
     ```mlir
-    #tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>
+    #tile.single_pass_backward<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1, q_stages = 2>
     ```
   }];
+  let declarations = ownsSequence;
 }
 
 def Tile_StationaryQBackward
     : Tile_Schedule<
           "StationaryQBackward",
-          "stationary_q_backward", [QTile, KvTile, Param<"kv_tiles", "KvTiles">, Warps, Blocks, Stages, QStages],
+          "stationary_q_backward", [QTile, KvTile, Param<"kv_tiles", "KvTiles">, Warps, CtasPerSm, Stages, QStages],
           [Tile_ScheduleInterface, Tile_WarpSpecializedInterface]> {
   let summary = "all queries of a sequence stay in a CTA and K/V tiles are streamed past them, on Hopper";
   let description = [{
@@ -291,9 +300,10 @@ def Tile_StationaryQBackward
     - C3: at most 3 CTAs and 12 consumer warps; `stages` is from 1 to 8, `q_stages` 1 or 2.
 
     ```mlir
-    #tile.stationary_q_backward<q_tile = 192, kv_tile = 64, kv_tiles = 3, warps = 12, blocks = 1>
+    #tile.stationary_q_backward<q_tile = 192, kv_tile = 64, kv_tiles = 3, warps = 12, ctas_per_sm = 1>
     ```
   }];
+  let declarations = ownsSequence;
 }
 
 //===----------------------------------------------------------------------===//
@@ -327,7 +337,7 @@ def Tile_BackwardKernels : AttrDef<Tile_Dialect, "BackwardKernels"> {
 
     ```mlir
     #tile.backward_kernels<accumulation = first_stores, dkdv = #tile.warp_specialized_backward<
-        q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>>
+        q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>>
     ```
   }];
   let parameters = (ins EnumParameter<Tile_DqAccumulation>:$accumulation, "::attn::tile::ScheduleInterface":$dkdv,
@@ -350,8 +360,8 @@ def Tile_ByLength : AttrDef<Tile_Dialect, "ByLength"> {
     - C1: `short_sequences` has a CTA or a warp for each sequence, `long_sequences` tiles of a grid.
 
     ```mlir
-    #tile.by_length<short_sequences = #tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, blocks = 10>,
-                    long_sequences = #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>>
+    #tile.by_length<short_sequences = #tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, ctas_per_sm = 10>,
+                    long_sequences = #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>>
     ```
   }];
   let parameters = (ins "::attn::tile::ScheduleInterface":$short_sequences, "::mlir::Attribute":$long_sequences);
@@ -362,16 +372,16 @@ def Tile_ByLength : AttrDef<Tile_Dialect, "ByLength"> {
 def Tile_Auxiliary
     : Tile_Schedule<
           "Auxiliary",
-          "auxiliary", [QTile, KvTile, Warps, Blocks, Param<"per_sequence", "PerSequence", "bool", "false">]> {
+          "auxiliary", [QTile, KvTile, Warps, CtasPerSm, Param<"per_sequence", "PerSequence", "bool", "false">]> {
   let summary = "a kernel beside attention: tile lists, row statistics, combining splits, conversion of ids";
   let description = [{
     CTAs of `warps` warps for tiles of so many rows or keys. With `per_sequence`, a CTA's index gives its sequence.
 
     Constraints:
-    - C1: `warps` is from 1 to 16, `blocks` from 1 to 16; `q_tile` and `kv_tile` are positive.
+    - C1: `warps` is from 1 to 16, `ctas_per_sm` from 1 to 16; `q_tile` and `kv_tile` are positive.
 
     ```mlir
-    #tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>
+    #tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 16, ctas_per_sm = 1>
     ```
   }];
 }

@@ -90,6 +90,16 @@ def OverlapGradients : Pass<"tile-overlap-gradients", "::attn::tile::KernelOp"> 
   let dependentDialects = ["::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
 }
 
+def OverlapStores : Pass<"tile-overlap-stores", "::attn::tile::KernelOp"> {
+  let summary = "store a result while the next product is computed";
+  let description = [{
+    As converted, a product is followed by its wait, the scaling of its result and its store. In kernels with roles,
+    whose products are asynchronous, the scaling and the store move behind the start of the next product of the same
+    block, if no op in between accesses the result or global memory.
+    (`test/Dialect/Tile/Transforms/overlap-stores.mlir`)
+  }];
+}
+
 def FuseModify : Pass<"tile-fuse-modify", "::attn::tile::KernelOp"> {
   let summary = "modify scores where they are exponentiated";
   let description = [{
@@ -100,6 +110,7 @@ def FuseModify : Pass<"tile-fuse-modify", "::attn::tile::KernelOp"> {
     (`test/Dialect/Tile/Transforms/fuse-modify.mlir`)
   }];
 }
+
 def SplitKvLoop : Pass<"tile-split-kv-loop", "::attn::tile::KernelOp"> {
   let summary = "make one loop for each segment of a KV loop";
   let description = [{

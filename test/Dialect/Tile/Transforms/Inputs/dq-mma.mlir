@@ -3,7 +3,7 @@
 // The walk of a key tile over query tiles, for kernels whose dQ a reducer makes.
 tile.kernel @keys(%dk: !tile.ptr<bf16>, %dk_row: i64, %row_statistics: !tile.ptr<f32>, %dq_accumulator: !tile.ptr<f32>, %pitch: i64, %n: i32,
                   %q_map: !tile.tensor_map<64xbf16, packed>, %k_map: !tile.tensor_map<128xbf16>, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, single_loop = true, dq_columns = 64>) {
+    grid(dense heads 1 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %Q = tile.alloc "Q" : !tile.shared<64x128xbf16, swizzled>
   %K = tile.alloc "K" : !tile.shared<128x128xbf16, swizzled>
   %V = tile.alloc "V" : !tile.shared<128x128xbf16, swizzled>

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#pragma once
-
-// Tile scheduler counters. A launch uses one of them, which all of its CTAs share and which is 0 before and after the
-// launch. The runtime looks them up by this name.
-extern "C" {
-__device__ unsigned attn_queue[4096];
-}

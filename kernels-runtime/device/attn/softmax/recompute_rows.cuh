@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Recomputes rows whose result is NaN because of a NaN or Inf in masked keys, or for want of a raw reference.
+#pragma once
+#include "attn/softmax/dropout.cuh"
+#include "attn/softmax/modify.cuh"
+#include "attn/softmax/softmax.cuh"
+
+namespace attn {
+
+ATTN_INLINE bool is_stored(const float *lse) { return lse; }
+ATTN_INLINE bool is_stored(const PartialState &) { return true; }
+
+// The sink of a problem without sinks: it has no weight.
+struct NoSink {
+  ATTN_INLINE float operator()(int = 0) const { return -infinity(); }
+};
+
+// The KV tiles, of Keys keys each, that a kernel processes.
+template <int Keys, class F> struct KvTiles {
+  int tiles;
+  F tile_at;
+};
+template <int Keys, class F> ATTN_INLINE KvTiles<Keys, F> kv_tiles(int tiles, F tile_at) { return {tiles, tile_at}; }
+// Ranges of keys: all from the first key on, or one for each KV tile.
+struct KeyRange {
+  int begin, end;
+};
+ATTN_INLINE int range_count(int) { return 1; }
+ATTN_INLINE KeyRange range_at(int first_key, int, int keys) { return {first_key, keys}; }
+template <int Keys, class F> ATTN_INLINE int range_count(const KvTiles<Keys, F> &key_ranges) {
+  return key_ranges.tiles;
+}
+template <int Keys, class F> ATTN_INLINE KeyRange range_at(const KvTiles<Keys, F> &key_ranges, int j, int keys) {
+  const int begin = key_ranges.tile_at(j) * Keys;
+  return {begin, min(begin + Keys, keys)};
+}
+
+// In acc += P V, 0 * NaN is NaN, so a NaN or Inf in V makes rows NaN for which its key is masked. Rows with a NaN are
+// recomputed one by one, from visible keys alone, with a lane for every 32nd column, and stored again (`lse` may be
+// null). Other rows cost a test. This follows the stores, when the accumulator is no longer live.
+template <int DimQk, int DimV, class T, class O, int R, int C, int W, class First, class KeyRanges, class Stride,
+          class OStride, class Lse, class LseStride, class F, class G = Unmodified, class S = NoSink,
+          class D = NoDropout>
+ATTN_INLINE void recompute_rows(const Frag<R, C, W> &acc, First q0, int rows, KeyRanges key_ranges, int keys,
+                                const T *q, Stride q_row, const T *k, long long k_row, const T *v, long long v_row,
+                                O *o, OStride o_row, Lse lse, LseStride lse_row, float scale, F is_visible,
+                                G modified = {}, S sink = {}, D dropout = {}) {
+  const int lane = lane_index();
+  unsigned bad[2]; // a bit for each lane whose part of its row has a NaN or Inf
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float sum = 0;
+#pragma unroll
+    for (int n = 0; n < acc.Pieces; ++n)
+      sum = fmaf(acc.v[0][n][2 * half], 0, fmaf(acc.v[0][n][2 * half + 1], 0, sum));
+    bad[half] = __ballot_sync(~0u, sum != 0 && acc.row(half) < rows);
+  }
+#pragma unroll 1
+  while (bad[0] | bad[1]) {
+    const int half = bad[0] ? 0 : 1, quad = (__ffs(half ? bad[1] : bad[0]) - 1) / 4,
+              r = warp_index() * 16 + half * 8 + quad;
+    (half ? bad[1] : bad[0]) &= ~(15u << quad * 4);
+    constexpr int Own = (DimV + 31) / 32;
+    float top = -infinity(), sum = 0, out[Own] = {};
+    const float sign = scale < 0 ? -1 : 1, size = fabsf(scale);
+#pragma unroll 1
+    for (int i = 0; i < range_count(key_ranges); ++i) {
+      const KeyRange run = range_at(key_ranges, i, keys);
+#pragma unroll 1
+      for (int key = run.begin; key < run.end; ++key) {
+        if (!is_visible(query_of(q0, r), key))
+          continue;
+        float score = 0;
+#pragma unroll 1
+        for (int d = lane; d < DimQk; d += 32)
+          score = fmaf(to_float(q[offset_of(q_row, r) + d]), to_float(k[key * k_row + d]), score);
+        score = apply(modified, warp_sum(score), q0, r, key, key, 0) * sign;
+        const float now = max(top, score), rescale_factor = top == now ? 1 : exp2((top - now) * size),
+                    p = score == -infinity() ? 0 : exp2((score - now) * size);
+        top = now, sum = sum * rescale_factor + p;
+        const bool skips_value = dropout(q0, r, key);
+#pragma unroll
+        for (int i = 0; i < Own; ++i)
+          if (lane + i * 32 < DimV)
+            out[i] = skips_value ? out[i] * rescale_factor
+                                 : fmaf(p, to_float(v[key * v_row + lane + i * 32]), out[i] * rescale_factor);
+      }
+    }
+    float own;
+    Reference of = {top, true};
+    const float rescale_factor = join_sink(of, own, sink_of(sink, q0, r), size, 0);
+    sum = fmaf(sum, rescale_factor, own);
+    const float factor = sum == 0 ? 0 : rescale_factor * reciprocal(sum) * dropout.factor;
+#pragma unroll
+    for (int i = 0; i < Own; ++i)
+      if (lane + i * 32 < DimV)
+        round_to(o[offset_of(o_row, r) + lane + i * 32], out[i] * factor);
+    if (is_stored(lse) && lane == 0)
+      store_row_state(lse, offset_of(lse_row, r), sum == 0, of, sum, size);
+  }
+}
+
+// The shorter form: all keys, and rows that are queries.
+template <int DimQk, int DimV, class T, int R, int C, int W, class F, class G = Unmodified, class S = NoSink,
+          class D = NoDropout>
+ATTN_INLINE void recompute_rows(const Frag<R, C, W> &acc, int q0, int rows, int keys, const T *q, long long q_row,
+                                const T *k, long long k_row, const T *v, long long v_row, T *o, long long o_row,
+                                float *lse, float scale, F is_visible, G modified = {}, S sink = {}, D dropout = {}) {
+  recompute_rows<DimQk, DimV>(acc, q0, rows, 0, keys, q, q_row, k, k_row, v, v_row, o, o_row, lse, 1ll, scale,
+                              is_visible, modified, sink, dropout);
+}
+
+} // namespace attn
