@@ -125,7 +125,7 @@ def goal_rows(run):
             continue
         reached = line["tf"] / of["tf"]
         yield [f"{which}: {case}", f"{share} of plain causal" if share else goal,
-               f"{reached:.2f}" if share else f"{reached:.0f}", "yes" if reached >= (share or goal) else "**no**"]
+               f"{reached:.3f}" if share else f"{reached:.0f}", "yes" if reached >= (share or goal) else "**no**"]
 
 
 def versions(env):

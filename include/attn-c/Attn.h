@@ -2,13 +2,13 @@
 /*
  * The C interface of libattnc.so: a problem's text in, a kernel to launch out.
  *
- *   attnLower       text to a kernel that can be asked (shapes, workspace, schedule)
+ *   attnLower       text to a kernel, without compiling: shapes, workspace and schedule are known
  *   attnBuild       compiles and loads it; attnCompile does both
- *   attnSpecialize  the kernel for shapes, which may be faster for them
+ *   attnSpecialize  the kernel for certain shapes, which may be faster for them
  *   attnLaunch      puts it on a stream; compiles nothing
  *   attnDescribe, attnExplain, attnSupported, attnEquiv
  *                   say what a text means, as JSON
- *   attnWarm        compiles into the cache on disk; attnCacheList and attnCachePrune look after it
+ *   attnWarm        compiles into the cache on disk; attnCacheList lists it, attnCachePrune bounds it
  *   attnPack        compiles into a file for libattnrt.so
  *
  * Functions that return int return 0 on success; otherwise attnLastError() of
@@ -24,6 +24,7 @@
 extern "C" {
 #endif
 
+/* A whole program for one pass of a problem: one or several CUDA kernels (or CPU kernels) and their launches. */
 typedef struct attnKernel attnKernel;
 
 /* Version of this interface: major * 10000 + minor * 100 + patch. */
@@ -148,15 +149,15 @@ ATTN_API int attnEquiv(const char *mask_a, const char *mask_b, const char **json
  * `target`: "cpu"; "sm_90a" (Hopper); "sm_80", or "sm_80:CHIP" for its kernels on another chip (80, 86, 87, 89, 90,
  * 100 or 120); NULL or empty: the current GPU, or the CPU if there is none.
  *
- * It takes milliseconds; nothing is compiled, and with a target no device is asked. Such a kernel can be asked all
- * below, but not launched. Different threads lower at the same time.
+ * It takes milliseconds; nothing is compiled, and with a target no device is queried. All calls below except launches
+ * accept such a kernel. Several threads may lower at the same time.
  */
 ATTN_API int attnLower(const char *mlir, const char *name, const char *target, attnKernel **kernel);
 
 /*
- * Compiles the kernel, or finds it in the cache, and loads it, into the current context or that of device 0. Does
- * nothing where that is done; other threads that want the same wait. Do this before the launch that matters, and
- * never under stream capture: a cold compile takes one to two seconds.
+ * Compiles the kernel, or finds it in the cache, and loads it into the current context or that of device 0. Does
+ * nothing for a kernel that is built; other threads that build the same kernel wait. Call it before the first launch
+ * and never under stream capture: a cold compile takes one to two seconds.
  */
 ATTN_API int attnBuild(const attnKernel *kernel);
 
@@ -164,13 +165,12 @@ ATTN_API int attnBuild(const attnKernel *kernel);
 ATTN_API int attnCompile(const char *mlir, const char *name, const char *target, attnKernel **kernel);
 
 /*
- * The kernel for tensors of such shapes, a handle of its own. A handle stands for a program: one or several GPU kernels
- * and their launches. Without `max_seqlen` and `expected_seqlen` in the problem, short sequences (dense ones of up to
- * 1024 rows; packed ones where there are many) and few queries on many keys may get another program than `kernel` has
- * (docs/Schedules/by_length.md, "Shape specialisation"). It is lowered at the first call with lengths of its range,
- * and built if `kernel` is. A handle always runs the program that it was made with, which is right for all shapes;
- * equal handles and shapes give equal programs. Of `tensors`, shapes and strides of operands and arrays are read, no
- * data, and nothing of results.
+ * The kernel for tensors of such shapes, a handle of its own. Without `max_seqlen` and `expected_seqlen` in the
+ * problem, short sequences (dense ones of up to 1024 rows; packed ones where there are many) and few queries on many
+ * keys may get another program than `kernel` has (docs/Schedules/by_length.md, "Shape specialisation"). It is lowered
+ * at the first call with lengths of its range, and built if `kernel` is. A handle always runs the program that it was
+ * made with, which is right for all shapes; equal handles and shapes give equal programs. Of `tensors`, shapes and
+ * strides of operands and arrays are read, no data, and nothing of results.
  */
 ATTN_API int attnSpecialize(const attnKernel *kernel, const attnTensor *tensors, attnKernel **specialized);
 
@@ -200,9 +200,9 @@ ATTN_API int attnInferShapes(const attnKernel *kernel, attnTensor *tensors, int6
  * fits the registers).
  *
  * 0 for most forward passes. Passes with split-KV (`expected_seqlen(1, 32768)`, say), `segments(64)`, KV-tile lists
- * (masks with arrays of positions) or size classes (packed, `expected_seqlen(8)`) need some. Gradients need 8 bytes *
- * heads * round_up(seqlen, 128) for each sequence (packed: for 128 rows more), and with dQ accumulation 4 bytes for
- * each row and column of dQ, with head dims rounded up to 32 or a multiple of 64, and 4 bytes for each 64 rows.
+ * (masks with arrays of positions) or a schedule by length (packed, `expected_seqlen(8)`) need some. Gradients need 8
+ * bytes * heads * round_up(seqlen, 128) for each sequence (packed: for 128 rows more), and with dQ accumulation 4 bytes
+ * for each row and column of dQ, with head dims rounded up to 32 or a multiple of 64, and 4 bytes for each 64 rows.
  */
 ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_t *bytes);
 ATTN_API int attnWorkspaceSizeFor(const attnKernel *kernel, const attnTensor *tensors, int multiprocessors,

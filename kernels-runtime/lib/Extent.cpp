@@ -365,12 +365,13 @@ int64_t ExtentCode::evaluate(const int64_t *values, const Table *tables) const {
 }
 
 int64_t attn::rt::splitsFor(int64_t tiles, int64_t keys, int64_t atOnce) {
-  // Below these a split is not worth its beginning and end, and its row of results.
+  // A split of fewer than 256 keys costs more in prologue, epilogue and partial results than it saves. More than 128
+  // splits were not measured.
   constexpr int64_t keysOfSplit = 256, mostSplits = 128;
   int64_t allowed = std::min(keys / keysOfSplit, mostSplits);
   if (tiles <= 0 || allowed < 2 || atOnce <= 0)
     return 1;
-  // Splits are equally long, so they go in rounds of as many as run at once, of which the last may be half empty.
+  // Splits have equal lengths, so they run in waves of as many CTAs as fit; the last wave may be partly empty.
   auto busy = [&](int64_t splits) {
     int64_t rounds = (tiles * splits + atOnce - 1) / atOnce;
     return double(tiles * splits) / double(rounds * atOnce);

@@ -5,8 +5,8 @@
 #include "attn/API/SourceText.h"
 #include "attn/Dialect/Program/IR/PlainData.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
-#include "attn/Schedules/Describe.h"
 #include "attn/Schedules/Schedule.h"
+#include "attn/Schedules/Signature.h"
 #include "attn/Target/Source.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -281,7 +281,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
     Computation pass = backward ? Computation(backward) : Computation(problem);
     if (!faultOfSchedule(pass)) { // or lowering refuses it
       ChosenSchedule chosen = chooseSchedule(pass, target.info(), fallback);
-      program.isDoubtful = !target.isHost() && chosen.isDoubtful;
+      program.mayNotFit = !target.isHost() && chosen.mayNotFit;
       program.hasFallback = !target.isHost() && chosen.hasFallback;
       program.hasShortKernel =
           isa<tile::ByLengthAttr>(chosen.schedule) || mainKernelOf(chosen.schedule).isPerSequence();
@@ -292,10 +292,10 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)
     return lowered.error();
   program::DefOp steps = *(*module)->getOps<program::DefOp>().begin();
-  program.steps = toProgram(steps, symbol);
-  program.steps.setSignature(std::move(signature)); // a canonical mask may have fewer arrays, in another order
-  program.steps.specialization = rule;
-  for (const std::string &name : program.steps.kernels) {
+  program.plan = toProgram(steps, symbol);
+  program.plan.setSignature(std::move(signature)); // a canonical mask may have fewer arrays, in another order
+  program.plan.specialization = rule;
+  for (const std::string &name : program.plan.kernels) {
     auto kernel = SymbolTable::lookupNearestSymbolFrom<tile::KernelOp>(steps, StringAttr::get(&context, name));
     rt::Result<rt::Artifact> artifact = print(kernel, target);
     if (!artifact)

@@ -99,7 +99,7 @@ static std::string resourcesOf(llvm::ArrayRef<rt::LoadedProgram::Kernel> kernels
 rt::Result<std::shared_ptr<Kernel>> Kernel::make(llvm::StringRef text, llvm::StringRef name, const Target &target,
                                                  std::optional<rt::ExpectedLengths> expected, Program program) {
   std::shared_ptr<Kernel> kernel(new Kernel);
-  rt::Result<rt::ProgramCode> code = rt::ProgramCode::compile(program.steps);
+  rt::Result<rt::ProgramCode> code = rt::ProgramCode::compile(program.plan);
   if (!code)
     return code.error();
   kernel->text = text.str(), kernel->name = name.str(), kernel->target = target, kernel->expected = expected;
@@ -142,7 +142,7 @@ rt::Status Kernel::build() const {
     return processCache().rebuild(*rt::createCompiler(useless.artifact.target), useless,
                                   [&] { return reproducerOf(text, target, expected); });
   };
-  auto loaded = rt::LoadedProgram::load(compiled->program.steps, std::move(compiled->kernels), repair);
+  auto loaded = rt::LoadedProgram::load(compiled->program.plan, std::move(compiled->kernels), repair);
   if (!loaded)
     return loaded.error();
   std::string source = sourceOf(compiled->program), resources = resourcesOf((*loaded)->kernels());
@@ -221,7 +221,7 @@ rt::Result<size_t> Kernel::workspaceBytes(Tensors tensors, int multiprocessors) 
     if (!program)
       return program.error();
     more = program->hasFallback;
-    rt::Result<rt::ProgramCode> code = rt::ProgramCode::compile(std::move(program->steps));
+    rt::Result<rt::ProgramCode> code = rt::ProgramCode::compile(std::move(program->plan));
     if (!code)
       return code.error();
     all.push_back(std::move(*code));

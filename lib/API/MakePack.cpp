@@ -42,7 +42,7 @@ static rt::PackedProgram packedOf(llvm::StringRef name, const Target &target, Co
   rt::PackedProgram packed;
   packed.name = name.str(), packed.target = target.str(), packed.schedule = compiled.program.schedule;
   packed.expected = expected;
-  packed.program = std::move(compiled.program.steps);
+  packed.program = std::move(compiled.program.plan);
   packed.kernels = std::move(compiled.kernels);
   return packed;
 }
@@ -56,7 +56,7 @@ rt::Status attn::addToPack(rt::Pack &pack, rt::Cache &cache, llvm::StringRef tex
   rt::Result<CompiledProgram> plain = compileThrough(cache, text, name, target);
   if (!plain)
     return plain.error();
-  rt::Result<rt::ProgramCode> code = rt::ProgramCode::compile(plain->program.steps);
+  rt::Result<rt::ProgramCode> code = rt::ProgramCode::compile(plain->program.plan);
   if (!code)
     return code.error();
   std::set<rt::ExpectedLengths> expected;

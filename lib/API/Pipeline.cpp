@@ -4,7 +4,7 @@
 #include "attn/Dialect/Metadata/IR/Metadata.h"
 #include "attn/Dialect/Program/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
-#include "attn/Schedules/AttnToTile.h"
+#include "attn/Schedules/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -33,10 +33,11 @@ void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   std::optional<TargetInfo> target =
       TargetInfo::get(options.target, options.arch); // attn-choose-schedule refuses others
   bool isHost = target && target->isHost(), specializesWarps = target && target->specializesWarps;
-  if (!isHost) // some kernels for sm_90a are sm_80's
+  if (!isHost) // a program for sm_90a also has kernels for sm_80
     kernel.addPass(tile::createPipelineKv());
   if (specializesWarps) {
-    kernel.addPass(createCSEPass()); // what a test loads and a walk's bounds too is one number, to be sent
+    // Merges loads that mask tests and loop bounds share, so the producer publishes each value once.
+    kernel.addPass(createCSEPass());
     kernel.addPass(tile::createOverlapStores());
     kernel.addPass(tile::createPersist());
     kernel.addPass(tile::createAssignRoles());

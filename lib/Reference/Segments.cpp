@@ -20,9 +20,9 @@ llvm::Expected<Sizes> reference::sizesOf(SegmentsOp op, const Tensors &inputs) {
     if (it == inputs.end() || it->second.dtype() != Dtype::I32 || it->second.shape().empty())
       return segmentsError("expected an i32 tensor `" + spec.name + "` with one axis or more");
     Shape shape(it->second.shape());
-    if (spec.axes[0] == ProblemTensor::LeadEnd && shape.size() > sizes.lead.size() + 1)
+    if (spec.axes[0] == ProblemTensor::LastLeadingDims && shape.size() > sizes.lead.size() + 1)
       return segmentsError("expected no more axes of `" + spec.name + "` than of ids, got: " + shapeText(shape));
-    spec.learn(shape, FixedSizes::of(op), sizes);
+    spec.inferSizes(shape, FixedSizes::of(op), sizes);
     if (Shape expected = spec.shape(FixedSizes::of(op), sizes, shape.size() - 1); expected != shape)
       return segmentsError("expected shape " + shapeText(expected) + " for `" + spec.name +
                            "`, got: " + shapeText(shape));

@@ -23,7 +23,7 @@ static llvm::Error errorOf(const rt::Status &status) {
 /// `[batch, 128, 16, 64]`: numbers where they are known, else names.
 static std::string expectedText(ProblemOp problem, const ProblemTensor &tensor, const Sizes &sizes) {
   auto text = [&](Axis axis) -> std::string {
-    if (axis == Axis::Lead || axis == Axis::LeadEnd)
+    if (axis == Axis::LeadingDims || axis == Axis::LastLeadingDims)
       return "...";
     if (axis == Axis::Entries || axis == Axis::EntriesPlusOne)
       return axis == Axis::Entries ? "entries" : "rows of blocks + 1";
@@ -39,9 +39,9 @@ static std::string expectedText(ProblemOp problem, const ProblemTensor &tensor, 
     return std::string(packed ? "tokens" : "seqlen") + (axis == Axis::RowsQ ? "_q" : "_kv");
   };
   std::string shape = "[" + llvm::join(llvm::map_range(tensor.axes, text), ", ") + "]";
-  if (!tensor.isLed() || sizes.idRows < 0)
+  if (!tensor.hasLeadingDims() || sizes.idRows < 0)
     return shape;
-  return shape + " with " + (tensor.axes[0] == Axis::LeadEnd ? "the last " : "") + "of ids' rows " +
+  return shape + " with " + (tensor.axes[0] == Axis::LastLeadingDims ? "the last " : "") + "of ids' rows " +
          shapeText(sizes.lead);
 }
 
@@ -73,12 +73,12 @@ attn::reference::deduceShapes(Computation computation,
     if (!shape)
       return shapeError("expected a tensor of shape " + expected + " for `" + tensor.name + "`, got: none");
     FixedSizes fixed = FixedSizes::of(problem);
-    size_t own = tensor.axes.size() - tensor.isLed(), lead = shape->size() - own; // and leading dimensions
-    bool fits = tensor.isLed() ? shape->size() >= own : shape->size() == own;
-    if (fits && tensor.isLed() && tensor.axes[0] == Axis::LeadEnd)
+    size_t own = tensor.axes.size() - tensor.hasLeadingDims(), lead = shape->size() - own; // and leading dimensions
+    bool fits = tensor.hasLeadingDims() ? shape->size() >= own : shape->size() == own;
+    if (fits && tensor.hasLeadingDims() && tensor.axes[0] == Axis::LastLeadingDims)
       fits = lead <= sizes.lead.size();
     if (fits)
-      tensor.learn(*shape, fixed, sizes);
+      tensor.inferSizes(*shape, fixed, sizes);
     if (!fits || *shape != tensor.shape(fixed, sizes, lead))
       return shapeError("expected shape " + expected + " for `" + tensor.name + "`, got: " + shapeText(*shape));
     for (int64_t extent : *shape)

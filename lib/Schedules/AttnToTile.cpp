@@ -2,8 +2,8 @@
 //
 // Lowers attn.problem, attn.backward and attn.segments to kernels through their schedules.
 //
-#include "Metadata/SegmentsKernel.h"
 #include "Schedules/Common/Rules.h"
+#include "Schedules/Metadata/SegmentsKernel.h"
 #include "attn/Dialect/Metadata/IR/Metadata.h"
 
 namespace attn {

@@ -2,13 +2,13 @@
 //
 // `by_length`: short sequences of a batch have one schedule, long ones another (docs/Schedules/by_length.md).
 //
-#include "Metadata/DerivedArrays.h"
 #include "Schedules/Backward/ArrayGradKernels.h"
-#include "Schedules/Backward/BackwardKernel.h"
+#include "Schedules/Backward/GradientsKernel.h"
 #include "Schedules/Choices.h"
 #include "Schedules/Common/Registry.h"
-#include "Schedules/Short/SequenceKernel.h"
-#include "Schedules/Short/ShortBackward.h"
+#include "Schedules/Metadata/DerivedArrays.h"
+#include "Schedules/Short/PerSequenceKernels.h"
+#include "Schedules/Short/ShortHopperBackward.h"
 
 using namespace attn;
 using namespace attn::tile;
@@ -104,7 +104,7 @@ public:
     for (mlir::Attribute tiles : withFallbacks(of, chooseTiles(of.problem, target)))
       for (mlir::Attribute own : withFallbacks(of, forShort))
         all.push_back({ByLengthAttr::get(tiles.getContext(), llvm::cast<ScheduleInterface>(own), tiles), why,
-                       /*isDoubtful=*/target.specializesWarps && isCostly(of.problem)});
+                       /*mayNotFit=*/target.specializesWarps && isCostly(of.problem)});
     return all;
   }
 

@@ -3,7 +3,7 @@
 // Rules that choose among schedules: for short sequences a CTA, a warp, or tiles of a grid.
 //
 #include "Choices.h"
-#include "Schedules/Backward/BackwardKernel.h"
+#include "Schedules/Backward/GradientsKernel.h"
 #include "Schedules/Common/Registry.h"
 
 using namespace attn;
@@ -15,7 +15,7 @@ using namespace attn::tile;
 
 mlir::Attribute attn::chooseTiles(ProblemOp problem, const TargetInfo &target) {
   std::string why;
-  for (const Schedule *schedule : {&splitKv(), &singlePass(), &warpSpecialized(), &tiled()})
+  for (const Schedule *schedule : tileSchedules())
     if (mlir::Attribute chosen = schedule->choose(problem, target, why))
       return chosen;
   llvm_unreachable("each target has tiles");
@@ -53,7 +53,7 @@ mlir::Attribute attn::chooseShort(ProblemOp problem, const TargetInfo &target, s
 // Measured on an H200 (docs/Schedules/trials/short-sequences.md): with max_seqlen in this range, kernels on tiles of a
 // grid are faster than a CTA of seven or eight warps, if they store dQ of a single KV tile without an accumulator. (If
 // these do not fit beside a dQ MMA warpgroup, the problem keeps tiles of a grid.)
-static bool fillTilesOfGrid(BackwardOp backward, const TargetInfo &target) {
+static bool fillsTilesOfGridBackward(BackwardOp backward, const TargetInfo &target) {
   ProblemOp problem = backward.getProblemOp();
   bool packed = problem.getQLayout().isPacked() && problem.getKLayout().isPacked(), narrow = widthOf(problem) <= 64;
   bool plain =
@@ -65,7 +65,7 @@ static bool fillTilesOfGrid(BackwardOp backward, const TargetInfo &target) {
   return storesDqDirectly(problem, chooseBackwardKernels(backward, target, /*index=*/0).kernels);
 }
 
-static ScheduleInterface chooseByLengths(BackwardOp backward, const TargetInfo &target, std::string &why) {
+static ScheduleInterface chooseShortBackward(BackwardOp backward, const TargetInfo &target, std::string &why) {
   ProblemOp problem = backward.getProblemOp();
   std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
   int64_t dim = widthOf(problem);
@@ -90,7 +90,7 @@ static ScheduleInterface chooseByLengths(BackwardOp backward, const TargetInfo &
     return because(!queries  ? nothingSaid
                    : isShort ? "its mask differs between heads"
                              : lengthsOf(problem) + ": long sequences");
-  if (isShort && fillTilesOfGrid(backward, target))
+  if (isShort && fillsTilesOfGridBackward(backward, target))
     return because(lengthsOf(problem) + ": one tile has all keys of a sequence, and dQ needs no accumulation");
   if (isShort && dim <= widestOfTiles && (*keys > 40 || fillsTiles(problem, 2))) {
     CtaPerSequenceAttr cta = ctaPerSequenceFor(backward, target);
@@ -104,7 +104,7 @@ static ScheduleInterface chooseByLengths(BackwardOp backward, const TargetInfo &
 }
 
 ScheduleInterface attn::chooseForShort(BackwardOp backward, const TargetInfo &target, std::string &why) {
-  ScheduleInterface schedule = chooseByLengths(backward, target, why);
+  ScheduleInterface schedule = chooseShortBackward(backward, target, why);
   if (!schedule || !backward.getRequiresGrad())
     return schedule;
   why = "requires_grad needs what the tiled kernels store";

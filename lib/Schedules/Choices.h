@@ -48,7 +48,7 @@ struct BackwardChoice {
   tile::BackwardKernelsAttr kernels;
   std::string whySeparate;  ///< the reason for a dQ kernel of its own; empty without one
   bool hasFallback = false; ///< is there a further alternative, with fewer registers?
-  bool isDoubtful = false;  ///< is that alternative likely to be needed?
+  bool mayNotFit = false;   ///< are registers likely not to suffice for `kernels`?
 };
 /// `index`: which of the alternatives; beyond the end the last.
 BackwardChoice chooseBackwardKernels(BackwardOp backward, const TargetInfo &target, int64_t index);

@@ -13,14 +13,17 @@ namespace attn {
 using namespace attn;
 using namespace attn::tile;
 
+llvm::ArrayRef<const Schedule *> attn::tileSchedules() {
+  static const Schedule *const tiles[] = {&splitKv(), &singlePass(), &warpSpecialized(), &tiled()};
+  return tiles;
+}
+
 llvm::ArrayRef<const Schedule *> attn::schedulesOf(Computation of) {
-  static const Schedule *const forward[] = {&byLengthForward(),
-                                            &simtRowsForward(),
-                                            &ctaPerSequenceForward(),
-                                            &splitKv(),
-                                            &singlePass(),
-                                            &warpSpecialized(),
-                                            &tiled()};
+  static const auto forward = [] {
+    llvm::SmallVector<const Schedule *> all = {&byLengthForward(), &simtRowsForward(), &ctaPerSequenceForward()};
+    llvm::append_range(all, tileSchedules());
+    return all;
+  }();
   static const Schedule *const backward[] = {&byLengthBackward(), &simtRowsBackward(), &ctaPerSequenceBackward(),
                                              &shortBackwardOnHopper(), &backwardKernels()};
   return of.backward ? llvm::ArrayRef(backward) : llvm::ArrayRef(forward);
@@ -69,10 +72,10 @@ std::optional<std::string> attn::refusalOfSchedule(Computation of, const TargetI
 
 std::vector<ChosenSchedule> Schedule::alternatives(Computation of, const TargetInfo &target, std::string &why) const {
   std::vector<ChosenSchedule> all;
-  bool isDoubtful = !of.backward && target.specializesWarps && isCostly(of.problem);
+  bool mayNotFit = !of.backward && target.specializesWarps && isCostly(of.problem);
   for (mlir::Attribute schedule = choose(of, target, why); schedule;
        schedule = scheduleOf(of, schedule)->fallback(of, schedule))
-    all.push_back({schedule, why, isDoubtful});
+    all.push_back({schedule, why, mayNotFit});
   return all;
 }
 

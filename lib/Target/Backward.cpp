@@ -114,6 +114,8 @@ void Printer::print(AddStagedOp op) {
     return;
   }
   os << ", " << expr(op.getSemaphore()) << ", " << expr(op.getTile());
+  if (op.getFirstTile())
+    os << ", " << expr(op.getFirstTile());
   printNumbers(op.getAdds().front(), {"other"}, "", "", ");\n");
 }
 

@@ -22,31 +22,6 @@ std::string Printer::metadataPlace(tile::AllocOp op) {
       });
 }
 
-/// Prints a region on integers as the last argument of a call (or another one, by `end`): a lambda that returns `type`
-/// of what the region yields.
-void Printer::printNumbers(Block &body, ArrayRef<const char *> arguments, StringRef open, StringRef close,
-                           StringRef end) {
-  size_t mark = names.mark();
-  os << ", [=](";
-  for (auto [arg, name] : llvm::zip_equal(body.getArguments(), arguments)) {
-    names.define(arg, name);
-    os << (arg.getArgNumber() ? ", int" : "int");
-    if (!arg.use_empty())
-      os << " " << names.of(arg);
-  }
-  os << ") {\n";
-  printBlock(body);
-  indent += 2;
-  if (ValueRange yielded = body.getTerminator()->getOperands(); !yielded.empty()) {
-    line() << "return " << open;
-    llvm::interleaveComma(yielded, os, [&](Value value) { os << expr(value); });
-    os << close << ";\n";
-  }
-  indent -= 2;
-  line() << "}" << end;
-  names.close(mark);
-}
-
 //===----------------------------------------------------------------------===//
 // Segments
 //===----------------------------------------------------------------------===//

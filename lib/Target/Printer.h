@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The printer: statements (Statements.cpp), those of Hopper's roles (Roles.cpp), of
-// backward passes (Backward.cpp) and of the metadata dialect (Metadata.cpp), expressions with their precedence
-// (Expressions.cpp), names (Names.cpp).
+// The printer of kernels as CUDA C++:
+//
+// - Kernels.cpp: a kernel's function, its parameters and its host entry; Artifact.cpp: a module's kernels with what a
+//   launch needs
+// - Statements.cpp: dispatch, blocks, loops, lambdas, and ops of all kernels
+// - Softmax.cpp: forward ops on scores; Dropout.cpp: dropout; Backward.cpp: ops of backward passes
+// - Roles.cpp: Hopper's roles, rings and waits for products
+// - Metadata.cpp: the metadata dialect
+// - Expressions.cpp: values, with the precedence of operators; Places.cpp: types of allocations; Names.cpp: names
 //
 #ifndef ATTN_LIB_TARGET_PRINTER_H
 #define ATTN_LIB_TARGET_PRINTER_H

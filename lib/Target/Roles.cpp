@@ -13,9 +13,9 @@ void Printer::print(RolesOp op) {
   for (auto place : op->getParentOfType<KernelOp>().getBody().getOps<AllocOp>())
     if (isa<RingType, MailboxType, StagingType>(place.getType()))
       shared += (shared.empty() ? "" : ", ") + names.of(place.getResult()).str();
-  bool adds = !op.getDqStore().empty(), reduces = !op.getDqMma().empty();
+  bool hasDqStore = !op.getDqStore().empty(), hasDqMma = !op.getDqMma().empty();
   line() << "attn::begin_roles";
-  if (int others = 2 * adds + 4 * reduces) // further warps that read the mailbox
+  if (int others = 2 * hasDqStore + 4 * hasDqMma) // further warps that read the mailbox
     os << "<" << others << ">";
   os << "(" << shared << ");\n";
   line() << "if (attn::is_consumer()) {\n";
@@ -25,7 +25,7 @@ void Printer::print(RolesOp op) {
     line() << "attn::ping_pong_init();\n";
   indent -= 2;
   printBlock(op.getConsumer().front());
-  if (reduces) {
+  if (hasDqMma) {
     line() << "} else if (attn::is_dq_mma()) {\n";
     line() << "  attn::dealloc_registers<" << *op.getDqMmaRegisters() << ">();\n";
     printBlock(op.getDqMma().front());
@@ -33,13 +33,13 @@ void Printer::print(RolesOp op) {
   line() << "} else {\n";
   indent += 2;
   line() << "attn::dealloc_registers<" << op.getProducerRegisters() << ">();\n";
-  if (adds) {
+  if (hasDqStore) {
     line() << "if (attn::is_dq_store()) {\n";
     printBlock(op.getDqStore().front());
     line() << "  return;\n";
     line() << "}\n";
   }
-  line() << "if (attn::is_after_producer()) return;" << (adds ? "\n" : "  // one warp of the four is enough\n");
+  line() << "if (attn::is_after_producer()) return;" << (hasDqStore ? "\n" : "  // one warp of the four is enough\n");
   indent -= 2;
   printBlock(op.getProducer().front());
   line() << "}\n";
@@ -65,10 +65,10 @@ void Printer::print(PersistentLoopOp op) {
     names.close(mark);
     return;
   }
-  std::string feed = names.of(op.getMailbox()).str();
+  std::string mailbox = names.of(op.getMailbox()).str();
   bool releasesWork = !body.empty() && isa<ReleaseWorkOp>(body.back());
   line() << "for (attn::WorkTile<" << body.getNumArguments() << "> work_tile; attn::receive_work"
-         << (releasesWork ? "<true>" : "") << "(" << feed << ", work_tile);) {\n";
+         << (releasesWork ? "<true>" : "") << "(" << mailbox << ", work_tile);) {\n";
   indent += 2;
   for (BlockArgument word : body.getArguments()) {
     names.define(word, PersistentLoopOp::nameOf(word));
@@ -181,37 +181,4 @@ void Printer::printProductWait(WaitOp op) {
   if (block == op->getBlock() && !same)
     count(block->begin(), op->getIterator());
   line() << "attn::warpgroup_wait<" << later << ">(" << names.of(product->getOperand(0)) << ");\n";
-}
-
-void Printer::print(RecomputeRowsOp op) {
-  line() << "attn::recompute_rows<" << op.getDimQk() << ", " << op.getDimV() << ">(" << names.of(op.getAcc());
-  // The short form, for all keys and rows without packed heads.
-  bool plain = !op.getFirstKey() && !op.getTiles() && !isa<PairsType>(op.getQ0().getType());
-  os << ", " << expr(op.getQ0()) << ", " << expr(op.getRows()) << ", ";
-  if (op.getTiles()) {
-    os << "attn::kv_tiles<" << *op.getTile() << ">(" << expr(op.getTiles());
-    printNumbers(op.getAlong().front(), {"j"}, "", "", "), ");
-  } else if (!plain)
-    os << (op.getFirstKey() ? expr(op.getFirstKey()) : "0") << ", ";
-  os << expr(op.getKeys());
-  for (Value value : std::initializer_list<Value>{op.getQ(), op.getQRow(), op.getK(), op.getKRow(), op.getV(),
-                                                  op.getVRow(), op.getO(), op.getORow()})
-    os << ", " << expr(value);
-  os << ", " << (op.getLse() ? stateOf(op.getLse(), op.getSum()) : "(float *)nullptr") << ", ";
-  if (!plain)
-    os << (op.getLseRow() ? expr(op.getLseRow()) : "1ll") << ", ";
-  os << base2(op.getScale().convertToDouble()) << ", ";
-  // Arguments are in the order modifiers, sink, dropout.
-  bool drops = bool(op.getDropout()), sinks = !op.getSink().empty(), modifies = !op.getModify().empty();
-  printLambda(op.getBody().front(), modifies || sinks || drops ? "}, " : "});\n");
-  if (modifies)
-    printLambda(op.getModify().front(), sinks || drops ? "}, " : "});\n");
-  else if (sinks || drops)
-    os << "attn::Unmodified(), ";
-  if (sinks)
-    printLambda(op.getSink().front(), drops ? "}, " : "});\n");
-  else if (drops)
-    os << "attn::NoSink(), ";
-  if (drops)
-    os << dropped(op) << ");\n";
 }

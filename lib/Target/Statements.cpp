@@ -230,33 +230,6 @@ void Printer::print(MmaAbtOp op) {
   line() << "attn::mma_abt" << options << names.of(op.getS()) << ", " << q << ", " << names.of(op.getK()) << ");\n";
 }
 
-void Printer::print(ModifyOp op) {
-  line() << "attn::modify(" << names.of(op.getS());
-  printModifier({op.getQ0(), op.getK0()}, op.getWithin() ? literal(op.getWithin()->convertToDouble()) : "",
-                op.getSmall(), op.getBody());
-}
-
-void Printer::printModifier(ValueRange at, StringRef small, Region &smallBody, Region &body) {
-  os << ", " << expr(at[0]) << ", " << expr(at[1]) << ", ";
-  if (!small.empty()) {
-    os << small << ", ";
-    printLambda(smallBody.front(), "}, ");
-  }
-  printLambda(body.front(), "});\n");
-}
-
-void Printer::print(ApplyMaskOp op) {
-  line() << "attn::apply_mask" << (op.getTransposed() ? "_transposed" : "") << "(" << names.of(op.getS()) << ", "
-         << expr(op.getQ0()) << ", " << expr(op.getK0()) << ", ";
-  printLambda(op.getBody().front(), "});\n", op.getTransposed());
-}
-
-void Printer::print(AddSinkOp op) {
-  line() << "attn::add_sink(" << names.of(op.getAcc()) << ", " << names.of(op.getRow()) << ", " << base2(scale) << ", "
-         << expr(op.getQ0()) << ", ";
-  printLambda(op.getBody().front(), "});\n");
-}
-
 void Printer::printLambda(Block &body, StringRef end, bool transposed) {
   size_t mark = names.mark();
   const char *row = transposed ? "key" : "query", *column = transposed ? "query" : "key";
@@ -293,6 +266,31 @@ void Printer::printLambda(Block &body, StringRef end, bool transposed) {
   names.close(mark);
 }
 
+/// Prints a region on integers as the last argument of a call (or another one, by `end`): a lambda that returns `type`
+/// of what the region yields.
+void Printer::printNumbers(Block &body, ArrayRef<const char *> arguments, StringRef open, StringRef close,
+                           StringRef end) {
+  size_t mark = names.mark();
+  os << ", [=](";
+  for (auto [arg, name] : llvm::zip_equal(body.getArguments(), arguments)) {
+    names.define(arg, name);
+    os << (arg.getArgNumber() ? ", int" : "int");
+    if (!arg.use_empty())
+      os << " " << names.of(arg);
+  }
+  os << ") {\n";
+  printBlock(body);
+  indent += 2;
+  if (ValueRange yielded = body.getTerminator()->getOperands(); !yielded.empty()) {
+    line() << "return " << open;
+    llvm::interleaveComma(yielded, os, [&](Value value) { os << expr(value); });
+    os << close << ";\n";
+  }
+  indent -= 2;
+  line() << "}" << end;
+  names.close(mark);
+}
+
 std::string Printer::literal(double value) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -304,30 +302,6 @@ std::string Printer::literal(double value) {
 }
 
 std::string Printer::base2(double scale) { return literal(scale * std::log2(std::exp(1.0))); }
-
-void Printer::print(OnlineSoftmaxOp op) {
-  line() << (op.getAcc()              ? "attn::online_softmax("
-             : op.getRowsRecomputed() ? "attn::softmax<true>("
-                                      : "attn::softmax(")
-         << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", ";
-  if (op.getAcc())
-    os << names.of(op.getAcc()) << ", ";
-  os << base2(op.getScale().convertToDouble()) << ");\n";
-}
-
-void Printer::print(SoftmaxConvertOp op) {
-  line() << "attn::softmax_convert" << (op.getRowsRecomputed() ? "<true>(" : "(") << names.of(op.getP()) << ", "
-         << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", " << base2(op.getScale().convertToDouble());
-  std::string small;
-  if (op.getBecomes())
-    small = "attn::SmallBound{" + base2(op.getBecomes()->convertToDouble()) + "}";
-  else if (op.getWithin())
-    small = literal(op.getWithin()->convertToDouble());
-  if (op.getModify().empty())
-    os << ");\n";
-  else
-    printModifier(op.getAt(), small, op.getSmall(), op.getModify());
-}
 
 void Printer::print(MmaAbOp op) {
   line() << (op.getGuarded() ? "attn::mma_ab_guarded(" : "attn::mma_ab(") << names.of(op.getAcc()) << ", "

@@ -5,7 +5,7 @@
 //
 #include "TestHelpers.h"
 #include "attn/API/BuildFitting.h"
-#include "attn/Schedules/Describe.h"
+#include "attn/Schedules/Signature.h"
 
 #include <atomic>
 #include <chrono>
@@ -313,7 +313,7 @@ static rt::ProgramCode compiled(const std::string &text, llvm::StringRef name, l
   static Compilation compilation;
   auto program = compilation.compile(text, name, *Target::parse(target));
   EXPECT(program.ok(), "{}", program.error().str());
-  auto code = rt::ProgramCode::compile(program->steps);
+  auto code = rt::ProgramCode::compile(program->plan);
   EXPECT(code.ok(), "{}", code.error().str());
   auto again = rt::Program::fromJson(code->program().toJson());
   EXPECT(again.ok() && again->toJson() == code->program().toJson(), "{}",

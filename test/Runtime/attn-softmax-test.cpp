@@ -74,7 +74,7 @@ bool isRight(const std::vector<float> &scores, const SoftmaxState<16, 1> &row, i
   for (float score : scores)
     sum += score == -INFINITY ? 0 : std::exp((score - top) * (scale * ln2));
   Reference of = reference_of(row, r);
-  double exponent = of.raw ? (of.max - top) * scale : of.max - top * scale;
+  double exponent = of.unscaled ? (of.max - top) * scale : of.max - top * scale;
   double lse = std::fmin(largest, std::fmax(-largest, top * (scale * ln2) + std::log(sum)));
   return isNear(row.sum[r] * std::exp2(exponent) / sum, 1, 1e-3) && isNear(sumOfProduct / row.sum[r], 1, 1e-3) &&
          isNear(log_sum_exp(of, row.sum[r], scale), lse, 1e-5);

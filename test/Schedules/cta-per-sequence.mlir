@@ -167,7 +167,7 @@ attn.problem @s129 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) 
 attn.problem @s161 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(161)
 // CHECK: tile.kernel @s193({{.*}}) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8
 attn.problem @s193 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(193)
-// Packed ones have small tiles up to 384 (bounded.mlir says which have others).
+// Packed ones have small tiles up to 384 (single-pass.mlir shows which have others).
 // CHECK: tile.kernel @packed257({{.*}}) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 2, q_stages = 2>)
 attn.problem @packed257 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(257)
 // CHECK: tile.kernel @packed193_capped({{.*}}) schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 2, q_stages = 2>)

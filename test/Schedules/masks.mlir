@@ -52,7 +52,7 @@ attn.problem @prefix_lm mask(#attn.or<#attn.prefix<"prefix_lengths">, #attn.caus
 attn.problem @sinks mask(#attn.and<#attn.or<#attn.prefix<4>, #attn.band<left = 127, right = 0>>, #attn.causal>)
   layout(bshd) heads(8) dims(64) dtype(bf16)
 
-// Documents: ids are read for each row and key of a tile that is tested (which these are: visits.mlir).
+// Documents: ids are read for each row and key of a tile that is tested (which these are: kv-tile-lists.mlir).
 // CHECK-LABEL: tile.kernel @document(
 // CHECK-SAME: %segment_ids_q: !tile.ptr<i32>, %segment_ids_kv: !tile.ptr<i32>
 // CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}], [0, 1]] carry()

@@ -213,7 +213,7 @@ static void refusalsByIds(const Target &target) {
     for (auto [name, rows] : {std::pair("ids_q", 16), std::pair("ids_kv", 32)})
       llvm::find_if(specs, [name = name](auto &spec) {
         return spec.name == name;
-      })->learn({2, rows}, FixedSizes::of(problem), sizes);
+      })->inferSizes({2, rows}, FixedSizes::of(problem), sizes);
     llvm::SmallVector<Shape> shapes(specs.size());
     llvm::SmallVector<TensorView> views;
     for (auto [i, spec] : llvm::enumerate(specs)) {

@@ -69,7 +69,7 @@ Sizes segments::sizesOfRows(SegmentsOp op, llvm::ArrayRef<int64_t> lead, int64_t
     if (spec.name == "ids_q" || spec.name == "ids_kv") {
       Shape shape(lead);
       shape.push_back(spec.name == "ids_q" ? tokensQ : tokensKv);
-      spec.learn(shape, FixedSizes::of(op), sizes);
+      spec.inferSizes(shape, FixedSizes::of(op), sizes);
     }
   return sizes;
 }

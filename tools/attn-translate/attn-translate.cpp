@@ -85,7 +85,7 @@ static rt::Result<std::vector<rt::Program>> translatePrograms(Compilation &compi
     rt::Result<Program> made = compilation.compile(text, name, target, /*fallback=*/0, inputFile);
     if (!made)
       return made.error();
-    programs.push_back(std::move(made->steps));
+    programs.push_back(std::move(made->plan));
   }
   for (auto program : module.getOps<program::DefOp>())
     programs.push_back(toProgram(program, program.getSymName()));

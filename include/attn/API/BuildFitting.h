@@ -61,7 +61,7 @@ public:
         if (begun.size() == 1)
           beginOthers(candidate);
         // What a cache has is back by then, and needs nothing beside it.
-        if (atOnce < many && candidate.program.isDoubtful &&
+        if (atOnce < many && candidate.program.mayNotFit &&
             begun.front()->main.wait_for(std::chrono::milliseconds(30)) != std::future_status::ready)
           atOnce = many;
       }

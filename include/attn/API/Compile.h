@@ -38,21 +38,21 @@ struct Target {
 struct Program {
   std::vector<rt::Artifact> kernels; ///< in the order in which a launch runs them
   size_t main = 0;                   ///< the one that is called as the program is
-  rt::Program steps;                 ///< how a launch runs them: kernels are numbered as above
+  rt::Program plan;                  ///< how a launch runs them: kernels are numbered as above
   int64_t qTile = 0, kvTile = 0;     ///< rows and keys of a tile of the main kernel
   bool hasFallback = false;          ///< there are less demanding sizes to try
-  bool isDoubtful = false;           ///< and they may well be needed
+  bool mayNotFit = false;            ///< and they may well be needed
   bool hasShortKernel = false;       ///< short sequences have a kernel of their own
   std::string schedule; ///< of attention, for a reader: which kernels, and `; ` why these (`chooseSchedule`)
 
   const rt::Artifact &artifact() const { return kernels[main]; }
   /// Is there a buffer of this name?
   bool hasBuffer(llvm::StringRef name) const {
-    return llvm::any_of(steps.buffers, [&](const rt::Program::Buffer &buffer) { return buffer.name == name; });
+    return llvm::any_of(plan.buffers, [&](const rt::Program::Buffer &buffer) { return buffer.name == name; });
   }
   /// Do the keys of a query tile go to several CTAs?
   bool isSplit() const {
-    return llvm::any_of(steps.sizes, [](const rt::Program::Size &size) { return size.name == "splits"; });
+    return llvm::any_of(plan.sizes, [](const rt::Program::Size &size) { return size.name == "splits"; });
   }
 };
 

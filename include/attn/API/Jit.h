@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Compile once, launch often: a problem's text to a kernel that is loaded and
-// ready. What compiles, caches, loads and launches is kernels-runtime; what knows problems
-// is Compile.h; here they meet.
+// From a problem's text to a loaded program. Compile.h lowers the problem; kernels-runtime
+// compiles, caches, loads and launches.
 //
 #ifndef ATTN_API_JIT_H
 #define ATTN_API_JIT_H
@@ -23,8 +22,9 @@ using rt::TensorView;
 /// A program and its binaries, not loaded: compiling for a GPU needs none.
 using CompiledProgram = BuiltProgram<std::shared_ptr<const rt::CompiledKernel>>;
 
-/// A forward or backward pass, or segments, for one target. `lower` makes one that can be asked; `build` compiles and
-/// loads its kernels, once. Safe to use from several threads.
+/// A whole program for one target: a forward or backward pass, or segments, as one or several CUDA kernels (or CPU
+/// kernels). `lower` makes it without compiling; `build` compiles and loads its kernels, once. Safe to use from several
+/// threads.
 class Kernel : public std::enable_shared_from_this<Kernel> {
 public:
   using Tensors = llvm::ArrayRef<TensorView>;
@@ -41,9 +41,9 @@ public:
   rt::Status build() const;
 
   /// The tensors of a launch, in the order in which it takes them.
-  const std::vector<rt::Program::Tensor> &getTensors() const { return first.steps.tensors; }
+  const std::vector<rt::Program::Tensor> &getTensors() const { return first.plan.tensors; }
   /// The number of one of them, or -1.
-  int indexOf(llvm::StringRef name) const { return first.steps.tensorNamed(name); }
+  int indexOf(llvm::StringRef name) const { return first.plan.tensorNamed(name); }
   bool isHost() const { return target.isHost(); }
   /// The program that was built; before, the one that will be if it fits the registers.
   const Program &getProgram() const { return isBuilt() ? built.load()->program : first; }

@@ -5,7 +5,7 @@
 #ifndef ATTN_SCHEDULES_KEYWALK_H
 #define ATTN_SCHEDULES_KEYWALK_H
 
-#include "attn/Schedules/AttnToTile.h"
+#include "attn/Schedules/Passes.h"
 
 namespace attn {
 
@@ -81,8 +81,9 @@ public:
   /// and epilogue matter.
   bool isLocal();
 
-  /// Is the loop of a row a single run of at most `most` keys? Then rows of a tile differ much in the tiles they need.
-  bool isShort(int64_t most = 2048);
+  /// Does a row see at most `most` keys, and is each key seen by one run of rows (a window, no sinks)? Much of a large
+  /// tile is then hidden.
+  bool hasShortRows(int64_t most = 2048);
 
   /// Does the last visible key change with each row, as in a window but not within a chunk?
   bool slides();

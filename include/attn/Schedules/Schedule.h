@@ -8,7 +8,7 @@
 
 #include "attn-rt/Specialization.h"
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
-#include "attn/Schedules/AttnToTile.h"
+#include "attn/Schedules/Passes.h"
 
 namespace attn {
 
@@ -18,7 +18,7 @@ class Lowering;
 struct ChosenSchedule {
   mlir::Attribute schedule;
   std::string why;          ///< the measured rule that decided, or `the schedule is given`
-  bool isDoubtful = false;  ///< are registers likely not to suffice, so that the next alternative is needed?
+  bool mayNotFit = false;   ///< are registers likely not to suffice, so that the next alternative is needed?
   bool hasFallback = false; ///< is there a further alternative? (Not if the schedule is given.)
 };
 

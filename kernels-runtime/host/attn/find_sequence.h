@@ -23,20 +23,20 @@ struct Sequence {
 };
 
 template <int QTile>
-ATTN_TILE_OP Sequence find_sequence(int slot, const int *cu, const int *offsets, int batch, int total) {
+ATTN_TILE_OP Sequence find_sequence(int work_tile, const int *cu, const int *offsets, int batch, int total) {
   const auto bound = [=](int b) { return b < 0 ? 0 : b > batch ? total : offsets[b]; };
-  // Invariant: start(lo) <= slot, and hi is past the last or starts behind it.
+  // Invariant: start(lo) <= work_tile, and hi is past the last or starts behind it.
   int lo = -1, hi = batch + 1;
   while (hi - lo > 1) {
     const int b = lo + (hi - lo) / 2;
-    (bound(b) / QTile + b + 1 <= slot ? lo : hi) = b;
+    (bound(b) / QTile + b + 1 <= work_tile ? lo : hi) = b;
   }
   const int b = lo;
   const bool real = b >= 0 && b < batch;
   Sequence s;
   s.b = clamp(b, 0, max(batch - 1, 0));
   s.first = bound(b);
-  s.q0 = (slot - (bound(b) / QTile + b + 1)) * QTile;
+  s.q0 = (work_tile - (bound(b) / QTile + b + 1)) * QTile;
   s.rows = clamp((real ? cu[b + 1] - cu[b] : 0) - s.q0, 0, QTile);
   s.write_rows = clamp(bound(b + 1) - bound(b) - s.q0, 0, QTile);
   return s;

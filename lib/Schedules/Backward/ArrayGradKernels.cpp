@@ -118,11 +118,11 @@ private:
   /// Loops over tiles of entries, distributed over all CTAs.
   void buildEntryTiles(Index cta) {
     Index across = math.named(math.ceilDiv(arg("seqlen_kv"), tile), "across");
-    Index cells = times(across, math.ceilDiv(arg("seqlen_q"), tile));
+    Index cells = mulRuntime(across, math.ceilDiv(arg("seqlen_q"), tile));
     if (has(ScoreOperand::Head))
       cells = math.mul(cells, int64_t(problem.getHeads()));
     if (has(ScoreOperand::Batch))
-      cells = times(cells, arg("batch"));
+      cells = mulRuntime(cells, arg("batch"));
     Index ctas = math.mul(math.max(arg("batch"), 1), int64_t(problem.getHeads()) * workers);
     loop("cell", cta, math.named(cells, "cells"), math.named(ctas, "blocks"), [&](Index cell) {
       Index k0 = math.named(math.mul(rem(cell, across), tile), "k0"), rest = div(cell, across);
@@ -205,12 +205,12 @@ private:
       product(s, Q, K);
       product(dp, dO, V);
       Value row0 = math.value(transposed ? k0 : q0), column0 = math.value(transposed ? q0 : k0);
-      auto factor = [&](ProbabilitiesOp) { return weighted; };
+      auto gradFactor = [&](ProbabilitiesOp) { return weighted; };
       ProbabilityStep step = {.walk = walk, .scores = s, .statistics = stats, .row0 = row0, .col0 = column0};
       step.transposed = transposed;
       step.by = &array;
-      step.product = factor;
-      ProbabilitiesOp op = emitProbabilities(step);
+      step.gradFactor = gradFactor;
+      ProbabilitiesOp op = recomputeProbabilities(step);
       drop(dp, row0, column0, findDropoutState(), /*scaled=*/true, transposed);
       GradScoresOp::create(b, loc, dp, weighted, stats, /*slopes=*/Value(), /*by=*/FloatAttr(),
                            transposed ? b.getUnitAttr() : UnitAttr());
@@ -243,7 +243,7 @@ public:
     Index cta = Value(IndexOp::block(b, loc));
     Index entries = 1;
     for (ScoreOperand::Axis axis : array.axes)
-      entries = entries.is(1) ? extentOf(axis) : times(entries, extentOf(axis));
+      entries = entries.is(1) ? extentOf(axis) : mulRuntime(entries, extentOf(axis));
     Index ctas = math.mul(math.max(arg("batch"), 1), int64_t(problem.getHeads()));
     loop("entry", cta, math.named(entries, "entries"), math.named(ctas, "blocks"), [&](Index entry) {
       Index places[ScoreOperand::Table + 1] = {0, 0, 0, 0, 0}, rest = entry;

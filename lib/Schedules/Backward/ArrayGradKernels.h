@@ -3,7 +3,7 @@
 #define ATTN_LIB_SCHEDULES_BACKWARD_ARRAYGRADKERNELS_H
 
 #include "Schedules/Common/ProgramBuilder.h"
-#include "attn/Schedules/AttnToTile.h"
+#include "attn/Schedules/Passes.h"
 
 namespace attn {
 

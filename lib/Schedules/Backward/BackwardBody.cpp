@@ -32,7 +32,8 @@ Value BackwardBody::semaphorePointer(Index accumulatorRow, Index head) {
   Location named = NameLoc::get(b.getStringAttr("semaphore"), loc);
   // One extra semaphore per preceding sequence and head: sequences need not begin at a multiple of 64 rows, and no two
   // of them may share a semaphore.
-  Index semaphore = math.add(math.floorDiv(accumulatorRow, semaphoreRows), math.add(times(head, arg("batch")), batch));
+  Index semaphore =
+      math.add(math.floorDiv(accumulatorRow, semaphoreRows), math.add(mulRuntime(head, arg("batch")), batch));
   return AdvanceOp::create(b, named, args["dq_semaphore"], wide(semaphore));
 }
 
@@ -56,7 +57,7 @@ BackwardBody::WorkTile BackwardBody::denseWorkTile(bool keys, int64_t tileRows, 
   Index head = math.named(assigned.head, "sequence_head");
   workTile.head = rem(head, heads);
   batch = math.named(div(head, heads), "b");
-  workTile.number = math.add(times(batch, tiles), assigned.tile);
+  workTile.number = math.add(mulRuntime(batch, tiles), assigned.tile);
   workTile.first = workTile.row = math.mul(assigned.tile, tileRows);
   workTile.rows = workTile.written = math.named(math.min(math.sub(extentOf(keys), workTile.first), tileRows), "rows");
   return workTile;

@@ -6,14 +6,14 @@
 #ifndef ATTN_LIB_SCHEDULES_BACKWARD_BACKWARDBODY_H
 #define ATTN_LIB_SCHEDULES_BACKWARD_BACKWARDBODY_H
 
-#include "Schedules/Common/SequenceBody.h"
+#include "Schedules/Common/AttentionBody.h"
 #include "Schedules/Common/Workspace.h"
 
 namespace attn {
 
-class BackwardBody : protected SequenceBody {
+class BackwardBody : protected AttentionBody {
 protected:
-  using SequenceBody::SequenceBody;
+  using AttentionBody::AttentionBody;
 
   /// The number of queries, or of keys, of all sequences of one head, each sequence rounded up to whole tiles.
   mlir::Value tiledRows() { return args["row_statistics_head"]; }
@@ -25,7 +25,9 @@ protected:
   /// The same for queries or keys; `first` is the sequence's first row among all tokens if that side is packed.
   mlir::Value firstTiledRow(bool keys, Index first);
   /// The row of the dQ accumulator for a row of q. (32 bits suffice: more rows would take 256 GiB or more.)
-  Index dqAccumulatorRow(Index row, Index head) { return math.add(times(head, rowsInAll()), rowInAll(row, batch)); }
+  Index dqAccumulatorRow(Index row, Index head) {
+    return math.add(mulRuntime(head, rowsInAll()), rowInAll(row, batch));
+  }
   /// The dQ accumulator from `accumulatorRow` on.
   mlir::Value dqAccumulatorPointer(Index accumulatorRow);
   /// The semaphore of a query tile: one for each `semaphoreRows` rows of a sequence, and one for the remaining rows.

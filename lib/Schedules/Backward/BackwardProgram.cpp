@@ -2,9 +2,9 @@
 //
 // The kernels of a backward pass, and the tensors that each reads and writes.
 //
-#include "BackwardKernel.h"
-#include "Metadata/TileListKernels.h"
+#include "GradientsKernel.h"
 #include "Schedules/Common/KernelArguments.h"
+#include "Schedules/Metadata/TileListKernels.h"
 #include "attn/Schedules/KeyWalk.h"
 
 using namespace mlir;

@@ -4,7 +4,7 @@
 // its float32 accumulator).
 //
 #include "BackwardBody.h"
-#include "BackwardKernel.h"
+#include "GradientsKernel.h"
 
 using namespace mlir;
 using namespace attn;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "BackwardWalk.h"
-#include "Metadata/TileListKernels.h"
+#include "Schedules/Metadata/TileListKernels.h"
 
 using namespace mlir;
 using namespace attn;
@@ -93,6 +93,12 @@ Cond BackwardWalk::adds(Index other, Index tile) {
     return Interval{run.bounds.front(), run.bounds.back()};
   });
   return contains(math, tiles, tile);
+}
+
+Index BackwardWalk::firstVisibleKvTile(Index q0) {
+  Interval queries = {q0, math.min(math.add(q0, schedule.getQTile()), lenQ)};
+  SmallVector<KeyRun> runs = walk->runs(math, queries, schedule.getKvTile());
+  return runs.empty() ? Index(0) : runs.front().bounds.front();
 }
 
 Cond BackwardWalk::seesFirstKeyTileOnly(Index tile, Index q0) {

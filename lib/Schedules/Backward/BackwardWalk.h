@@ -7,7 +7,7 @@
 #define ATTN_LIB_SCHEDULES_BACKWARD_BACKWARDWALK_H
 
 #include "BackwardBody.h"
-#include "BackwardKernel.h"
+#include "GradientsKernel.h"
 #include "attn/Schedules/KeyWalk.h"
 
 namespace attn {
@@ -31,6 +31,9 @@ protected:
   llvm::SmallVector<mlir::Value> findOwnBounds(llvm::ArrayRef<KeyRun> runs);
   /// Does KV tile `other` add to query tile `tile`?
   Cond adds(Index other, Index tile);
+  /// The first KV tile that the query tile with first row `q0` may see; KV tiles below it do not add to dQ of its rows,
+  /// even if their loops visit it.
+  Index firstVisibleKvTile(Index q0);
   /// Is the first KV tile the only one that the query tile with first row `q0` sees, and does that KV tile visit it?
   Cond seesFirstKeyTileOnly(Index tile, Index q0);
 

@@ -56,7 +56,7 @@ void ForwardBody::writeSink(Region &region) {
   YieldOp::create(inside, loc, score);
 }
 
-void ForwardBody::emitProbabilities(const Step &step) {
+void ForwardBody::emitScoresAndSoftmax(const Step &step) {
   auto product = MmaAbtOp::create(b, loc, step.scores, step.q, step.k, step.negated, /*recomputed=*/false);
   WaitOp::create(b, loc, product.getToken());
   double scale = modifyScores(step.scores, step.loop ? step.loop : product.getOperation(), step.k0);

@@ -6,14 +6,14 @@
 #ifndef ATTN_LIB_SCHEDULES_COMMON_FORWARDBODY_H
 #define ATTN_LIB_SCHEDULES_COMMON_FORWARDBODY_H
 
-#include "SequenceBody.h"
+#include "AttentionBody.h"
 
 namespace attn {
 
-class ForwardBody : protected SequenceBody {
+class ForwardBody : protected AttentionBody {
 protected:
   ForwardBody(ProblemOp problem, tile::KernelOp kernel, tile::ScheduleInterface schedule)
-      : SequenceBody(problem, kernel), schedule(schedule) {}
+      : AttentionBody(problem, kernel), schedule(schedule) {}
 
   /// Groups of packed heads, each with tiles of its own.
   int64_t gridHeads() { return int64_t(problem.getHeads()) / schedule.getPackHeads(); }
@@ -48,7 +48,7 @@ protected:
     std::function<void()> beforeSoftmax; ///< emits ops between mask and softmax
   };
   /// Emits the product of Q and K, score modifiers, mask and softmax of a step.
-  void emitProbabilities(const Step &step);
+  void emitScoresAndSoftmax(const Step &step);
   /// Emits dropout of the step's probabilities.
   void dropProbabilities(const Step &step);
   /// acc += P V

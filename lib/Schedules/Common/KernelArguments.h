@@ -8,7 +8,7 @@
 
 #include "ProgramBuilder.h"
 #include "Workspace.h"
-#include "attn/Schedules/AttnToTile.h"
+#include "attn/Schedules/Passes.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace attn {

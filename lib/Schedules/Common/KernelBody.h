@@ -5,7 +5,7 @@
 #ifndef ATTN_LIB_SCHEDULES_COMMON_KERNELBODY_H
 #define ATTN_LIB_SCHEDULES_COMMON_KERNELBODY_H
 
-#include "attn/Schedules/AttnToTile.h"
+#include "attn/Schedules/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace attn {
@@ -35,7 +35,7 @@ protected:
     return mlir::Value(mlir::arith::RemUIOp::create(b, loc, math.value(a), math.value(d)));
   }
   /// The product of two run-time values.
-  Index times(Index a, Index c) { return mul(math.value(a), math.value(c)); }
+  Index mulRuntime(Index a, Index c) { return mul(math.value(a), math.value(c)); }
   mlir::Value wide(Index a) { return mlir::arith::ExtSIOp::create(b, loc, b.getI64Type(), math.value(a)); }
   mlir::Value wide(int64_t a) { return mlir::arith::ConstantIntOp::create(b, loc, a, 64); }
   mlir::Value mul(mlir::Value a, mlir::Value c) { return mlir::arith::MulIOp::create(b, loc, a, c); }
@@ -126,11 +126,13 @@ protected:
 
   /// The number of rows of all sequences: rows of `partial_o`, `partial_max`, `partial_sum` and `dq_accumulator` for
   /// each head.
-  Index rowsInAll() { return problem.getQLayout().isPacked() ? arg("total_q") : times(arg("batch"), arg("seqlen_q")); }
+  Index rowsInAll() {
+    return problem.getQLayout().isPacked() ? arg("total_q") : mulRuntime(arg("batch"), arg("seqlen_q"));
+  }
 
   /// The index of a row (of the sequence, or of all tokens if packed) among the rows of all sequences.
   Index rowInAll(Index row, Index batch) {
-    return problem.getQLayout().isPacked() ? row : math.add(times(batch, arg("seqlen_q")), row);
+    return problem.getQLayout().isPacked() ? row : math.add(mulRuntime(batch, arg("seqlen_q")), row);
   }
 
   /// The pointer to a row in the results of a split, a contiguous [splits, heads, rows, width].

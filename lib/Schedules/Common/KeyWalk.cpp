@@ -34,7 +34,7 @@ Interval KeyWalk::row(IndexMath &math, Index q) {
   Interval row = {0, scope.lenK};
   for (Conjunct &c : intervals) {
     // Bounds need no clamping: `hi` starts at lenK, and keys are never negative.
-    Interval i = c.mask.rowIntervals(math, c.scope.uncut(), q)->front();
+    Interval i = c.mask.rowIntervals(math, c.scope.withoutClamping(), q)->front();
     row = {row.lo.is(0) ? i.lo
            : i.lo.is(0) ? row.lo
                         : math.max(row.lo, i.lo),
@@ -107,7 +107,9 @@ bool KeyWalk::beginsWithLongest() {
 
 bool KeyWalk::growsWithRows() { return keysOf(probeLength - 1) > keysOf(probeLength / 2) * 5 / 4; }
 
-bool KeyWalk::isShort(int64_t most) { return hasOneRun() && !beginsWithLongest() && keysOf(probeLength - 1) <= most; }
+bool KeyWalk::hasShortRows(int64_t most) {
+  return hasOneRun() && !beginsWithLongest() && keysOf(probeLength - 1) <= most;
+}
 
 bool KeyWalk::slides() {
   IndexMath math;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "LongWorkTiles.h"
+#include "AttentionBody.h"
 #include "KernelArguments.h"
-#include "SequenceBody.h"
 #include "attn/Dialect/Metadata/IR/Metadata.h"
 
 using namespace mlir;
@@ -10,9 +10,9 @@ using namespace attn::tile;
 
 namespace {
 
-class WorkTileListsKernel : SequenceBody {
+class WorkTileListsKernel : AttentionBody {
 public:
-  WorkTileListsKernel(ProblemOp problem, KernelOp kernel) : SequenceBody(problem, kernel) {}
+  WorkTileListsKernel(ProblemOp problem, KernelOp kernel) : AttentionBody(problem, kernel) {}
 
   void list(const WorkTileList &list, int64_t rows, ShortLimit limit) {
     LayoutAttr layout = list.keys ? problem.getKLayout() : problem.getQLayout();

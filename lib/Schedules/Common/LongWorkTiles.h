@@ -9,7 +9,7 @@
 
 #include "ProgramBuilder.h"
 #include "Workspace.h"
-#include "attn/Schedules/AttnToTile.h"
+#include "attn/Schedules/Passes.h"
 
 namespace attn {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "ProblemExtents.h"
 #include "attn/Dialect/Program/IR/PlainData.h"
-#include "attn/Schedules/Describe.h"
+#include "attn/Schedules/Signature.h"
 
 using namespace attn;
 using rt::Extent;
@@ -57,8 +57,8 @@ Extent ProblemExtents::extentOf(Axis axis, const ProblemTensor &tensor) const {
     return entries(tensor.name);
   case ProblemTensor::EntriesPlusOne: // at least one entry
     return max(entries(tensor.name), 1);
-  case ProblemTensor::Lead:
-  case ProblemTensor::LeadEnd:
+  case ProblemTensor::LeadingDims:
+  case ProblemTensor::LastLeadingDims:
     break;
   }
   llvm_unreachable("covered");
@@ -66,7 +66,7 @@ Extent ProblemExtents::extentOf(Axis axis, const ProblemTensor &tensor) const {
 
 std::vector<Extent> ProblemExtents::of(const ProblemTensor &tensor) const {
   std::vector<Extent> extents;
-  for (Axis axis : llvm::ArrayRef(tensor.axes).drop_front(tensor.isLed()))
+  for (Axis axis : llvm::ArrayRef(tensor.axes).drop_front(tensor.hasLeadingDims()))
     extents.push_back(extentOf(axis, tensor));
   return extents;
 }
@@ -80,9 +80,9 @@ static std::vector<rt::Program::Tensor> describe(llvm::ArrayRef<ProblemTensor> t
   const rt::Dtype dtypes[] = {data, rt::Dtype::F32, rt::Dtype::I32}; // as ProblemTensor::Element
   std::vector<Tensor> list;
   for (const ProblemTensor &tensor : tensors) {
-    Tensor::Lead lead = !tensor.isLed()                ? Tensor::Lead::None
-                        : tensor.axes[0] == Axis::Lead ? Tensor::Lead::All
-                                                       : Tensor::Lead::Last;
+    Tensor::Lead lead = !tensor.hasLeadingDims()              ? Tensor::Lead::None
+                        : tensor.axes[0] == Axis::LeadingDims ? Tensor::Lead::All
+                                                              : Tensor::Lead::Last;
     std::vector<int> strided;
     for (int axis : {tensor.batchAxis, tensor.rowAxis, tensor.headAxis})
       if (axis >= 0 && (axis != tensor.rowAxis || tensor.element == ProblemTensor::Data))

@@ -2,8 +2,8 @@
 #include "ProgramBuilder.h"
 #include "KernelArguments.h"
 #include "attn/Dialect/Program/IR/PlainData.h"
-#include "attn/Schedules/AttnToTile.h"
-#include "attn/Schedules/Describe.h"
+#include "attn/Schedules/Passes.h"
+#include "attn/Schedules/Signature.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 
 using namespace mlir;

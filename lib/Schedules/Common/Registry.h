@@ -23,6 +23,9 @@ const Schedule &ctaPerSequenceBackward();
 const Schedule &shortBackwardOnHopper();
 const Schedule &backwardKernels();
 
+/// The forward schedules on tiles of a grid, in the order of their rules.
+llvm::ArrayRef<const Schedule *> tileSchedules();
+
 } // namespace attn
 
 #endif // ATTN_LIB_SCHEDULES_COMMON_REGISTRY_H

@@ -59,7 +59,7 @@ bool areSequencesShort(ProblemOp problem, std::string &why);
 bool mayBeLonger(ProblemOp problem);
 
 /// The attribute if it is of this kind, or null.
-template <typename ScheduleAttr> mlir::Attribute onlyIf(mlir::Attribute schedule) {
+template <typename ScheduleAttr> mlir::Attribute ifKind(mlir::Attribute schedule) {
   return schedule && llvm::isa<ScheduleAttr>(schedule) ? schedule : mlir::Attribute();
 }
 

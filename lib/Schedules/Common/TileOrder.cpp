@@ -3,25 +3,25 @@
 // The tile scheduler: which tile and head each CTA computes. Measurements are in docs/Schedules/trials/forward.md and
 // docs/Schedules/trials/backward.md.
 //
-#include "SequenceBody.h"
+#include "AttentionBody.h"
 #include <numeric>
 
 using namespace attn;
 
-bool SequenceBody::growsWithRows() {
+bool AttentionBody::growsWithRows() {
   MaskScope none;
   return KeyWalk(problem.getMask(), none).growsWithRows();
 }
 
-int64_t SequenceBody::headsInLines(int64_t heads, LayoutAttr layout) {
+int64_t AttentionBody::headsInLines(int64_t heads, LayoutAttr layout) {
   if (layout.getKind() == LayoutKind::bhsd)
     return 1;
   int64_t row = 2 * problem.getDimQk();
   return row % 256 == 0 ? 1 : std::gcd<int64_t>(heads, row % 128 == 0 ? 2 : 8);
 }
 
-SequenceBody::TileAndHead SequenceBody::assignTile(Index cta, Index tiles, int64_t heads, LayoutAttr layout,
-                                                   Order order) {
+AttentionBody::TileAndHead AttentionBody::assignTile(Index cta, Index tiles, int64_t heads, LayoutAttr layout,
+                                                     Order order) {
   TileAndHead assigned;
   bool packed = layout.isPacked();
   if ((order == Order::InterleavedHeads || order == Order::InterleavedManyHeads) && !packed) {
@@ -33,11 +33,12 @@ SequenceBody::TileAndHead SequenceBody::assignTile(Index cta, Index tiles, int64
       headsPerGroup = math.named(math.clamp(div(384, tiles), 32, 64), "heads_per_group");
     else if (problem.getDimQk() > 128)
       headsPerGroup = math.named(math.clamp(div(128, tiles), 8, 16), "heads_per_group");
-    Index group = div(cta, times(headsPerGroup, tiles)), first = math.named(times(group, headsPerGroup), "first_head");
-    Index inGroup = math.sub(cta, times(first, tiles));
+    Index group = div(cta, mulRuntime(headsPerGroup, tiles)),
+          first = math.named(mulRuntime(group, headsPerGroup), "first_head");
+    Index inGroup = math.sub(cta, mulRuntime(first, tiles));
     headsPerGroup = math.min(headsPerGroup, math.sub(math.mul(arg("batch"), heads), first));
     assigned.tile = math.named(div(inGroup, headsPerGroup), "tile");
-    assigned.head = math.add(first, math.sub(inGroup, times(assigned.tile, headsPerGroup)));
+    assigned.head = math.add(first, math.sub(inGroup, mulRuntime(assigned.tile, headsPerGroup)));
   } else if (packed && order != Order::EqualCost) {
     assigned.head = rem(cta, heads), assigned.tile = div(cta, heads);
   } else {

@@ -17,10 +17,10 @@ std::string attn::partialGradientOf(const ScoreOperand &array) { return "partial
 // Lists of tiles
 //===--------------------------------------------------------------------===//
 
-const TileLists &attn::tileLists(bool ofKeys) {
+const TileLists &attn::tileLists(bool ownedByKvTiles) {
   static const TileLists lists[] = {{"key_ranges", "kv_tile_list", "kv_tile_list_headers", "kv_tile_list_counter"},
                                     {"query_ranges", "q_tile_list", "q_tile_list_headers", "q_tile_list_counter"}};
-  return lists[ofKeys];
+  return lists[ownedByKvTiles];
 }
 
 llvm::ArrayRef<WorkTileList> attn::workTileLists(bool backward) {
@@ -54,8 +54,8 @@ struct ListBounds {
 } // namespace
 
 /// A query tile may list all KV tiles (a KV tile all query tiles), which is too much memory for long sequences. Their
-/// capacity is what the problem states, what block maps may need, or a few entries for each tile. A tile without room
-/// is visited without a list.
+/// capacity is what the problem states, what block maps may need, or a few entries for each tile. If any list finds no
+/// room, every tile with entries of its own loops over all tiles from its first to its last.
 static Extent entriesOfLists(const ListBounds &bounds, const Extents &extents) {
   constexpr int64_t each = 10, least = 1 << 15;
   const Extents::ListedTiles &tiles = extents.listed[bounds.ofKeys];
@@ -207,7 +207,7 @@ private:
     for (const T &tensor : tensorsOfSegments(problem))
       addIntegers(tensor.name, [tensor](const Extents &extents) {
         Shape shape = extents.of(tensor);
-        if (tensor.isLed())
+        if (tensor.hasLeadingDims())
           shape.insert(shape.begin(), sizeNamed("id_rows"));
         return shape;
       });

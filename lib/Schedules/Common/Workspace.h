@@ -36,8 +36,8 @@ inline int64_t accumulatorColumns(int64_t dim) { return dim <= 32 ? 32 : llvm::a
 struct TileLists {
   const char *ranges, *list, *positions, *used;
 };
-/// Lists of query tiles, or of KV tiles.
-const TileLists &tileLists(bool ofKeys);
+/// For each query tile the list of its KV tiles, or, `ownedByKvTiles`, for each KV tile the list of its query tiles.
+const TileLists &tileLists(bool ownedByKvTiles);
 /// Values of `ranges` for each tile, adjacent in memory: the least and largest entry of each array, and for arrays with
 /// a hiding entry, whether the tile has no such entry. Least and largest of groups of 32 tiles follow those of all
 /// tiles.

@@ -291,7 +291,7 @@ private:
     Index count = countTiles(math, runs), splits = arg("splits");
     Index equalShare = div(count, splits), longer = rem(count, splits);
     auto firstOf = [&](Index part) {
-      Index equal = times(part, equalShare);
+      Index equal = mulRuntime(part, equalShare);
       return math.add(equal, math.min(part, longer));
     };
     cutTiles(math, runs, firstOf(split), firstOf(math.add(split, 1)));
@@ -373,7 +373,7 @@ private:
                   llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface modifier) { return modifier.peak(); });
     step.recomputed = recomputesLarge;
     step.loop = loop;
-    emitProbabilities(step);
+    emitScoresAndSoftmax(step);
     dropProbabilities(step);
     wait(copy(V, "v", values, problem.getDimV()));
     accumulateValues(acc, s, V, /*guarded=*/!usesTma);
@@ -408,7 +408,7 @@ private:
     step.negated = problem.scaleOrDefault() < 0;
     if (!walk.hidesKeys()) // then the mask hides only keys beyond the sequence's last
       step.tested = math.lt(scope.lenK, keysAtOnce());
-    emitProbabilities(step);
+    emitScoresAndSoftmax(step);
     ConvertOp::create(b, loc, probabilities, allScores);
     ClearOp::create(b, loc, acc);
     loadAllTiles(V, "v");

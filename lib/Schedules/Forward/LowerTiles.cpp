@@ -3,10 +3,10 @@
 // Lowering of forward schedules on tiles: kernels for derived arrays and tile lists, and the forward kernel.
 //
 #include "ForwardKernel.h"
-#include "Metadata/BlockMapKernels.h"
-#include "Metadata/DerivedArrays.h"
-#include "Metadata/TileListKernels.h"
 #include "Schedules/Common/Rules.h"
+#include "Schedules/Metadata/BlockMapKernels.h"
+#include "Schedules/Metadata/DerivedArrays.h"
+#include "Schedules/Metadata/TileListKernels.h"
 #include "attn/Schedules/KeyWalk.h"
 
 using namespace attn;

@@ -22,8 +22,9 @@ using namespace attn::tile;
 // with three segments, whose loops take 1.5 s to compile, nor around head dim 128 with a full mask, where ptxas runs
 // out of registers.
 static TiledAttr sizesFor(ProblemOp problem, const TargetInfo &target) {
-  auto sizes = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool qInRegisters, bool singleLoop) {
-    return TiledAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, qInRegisters, singleLoop,
+  auto sizes = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t ctasPerSm, bool qInRegisters,
+                   bool singleLoop) {
+    return TiledAttr::get(problem.getContext(), qTile, kvTile, warps, ctasPerSm, qInRegisters, singleLoop,
                           /*pack_heads=*/1);
   };
   if (target.isHost())
@@ -72,8 +73,10 @@ public:
   }
 
   void addCandidates(Computation of, const TargetInfo &target, std::vector<mlir::Attribute> &all) const override {
-    auto add = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool qInRegisters, bool singleLoop) {
-      all.push_back(TiledAttr::get(of.problem.getContext(), qTile, kvTile, warps, blocks, qInRegisters, singleLoop, 1));
+    auto add = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t ctasPerSm, bool qInRegisters,
+                   bool singleLoop) {
+      all.push_back(
+          TiledAttr::get(of.problem.getContext(), qTile, kvTile, warps, ctasPerSm, qInRegisters, singleLoop, 1));
     };
     if (target.specializesWarps)
       return;
@@ -85,14 +88,14 @@ public:
     }
     for (int64_t warps : {2, 4, 8})
       for (int64_t qTile : {16 * warps, 32 * warps})
-        for (int64_t blocks : {1, 2, 3, 4})
+        for (int64_t ctasPerSm : {1, 2, 3, 4})
           for (bool qInRegisters : {false, true})
             for (int64_t kvTile : {32, 48, 64, 80, 96, 128}) {
-              int64_t most = std::min<int64_t>(255, 2048 / (warps * blocks));
+              int64_t most = std::min<int64_t>(255, 2048 / (warps * ctasPerSm));
               if (qTile > 256 || registersFor(of.problem, qTile, kvTile, warps, qInRegisters) > most)
                 continue;
               for (bool singleLoop : {false, true})
-                add(qTile, kvTile, warps, blocks, qInRegisters, singleLoop);
+                add(qTile, kvTile, warps, ctasPerSm, qInRegisters, singleLoop);
             }
   }
 

@@ -10,8 +10,8 @@
 using namespace attn;
 using namespace attn::tile;
 
-static WarpSpecializedAttr sizes(ProblemOp problem, int64_t warps, int64_t kvTile, int64_t blocks = 1) {
-  return WarpSpecializedAttr::get(problem.getContext(), 16 * warps, kvTile, warps, blocks);
+static WarpSpecializedAttr sizes(ProblemOp problem, int64_t warps, int64_t kvTile, int64_t ctasPerSm = 1) {
+  return WarpSpecializedAttr::get(problem.getContext(), 16 * warps, kvTile, warps, ctasPerSm);
 }
 
 /// For masks that read an entry for each key: the first tile sizes that leave registers for it; null if the usual ones
@@ -20,8 +20,8 @@ static WarpSpecializedAttr sizes(ProblemOp problem, int64_t warps, int64_t kvTil
 /// (docs/Schedules/trials/forward.md).
 static WarpSpecializedAttr chooseListed(ProblemOp problem, bool isLocal, bool pingpong) {
   int64_t dim = widthOf(problem);
-  auto config = [&](int64_t warps, int64_t kvTile, int64_t blocks, int64_t qStages) {
-    return sizes(problem, warps, kvTile, blocks).withQStages(qStages).withSingleLoop(isCostly(problem) || dim > 192);
+  auto config = [&](int64_t warps, int64_t kvTile, int64_t ctasPerSm, int64_t qStages) {
+    return sizes(problem, warps, kvTile, ctasPerSm).withQStages(qStages).withSingleLoop(isCostly(problem) || dim > 192);
   };
   auto small = [&] { return config(4, 64, dim <= 64 ? 3 : dim <= 128 ? 2 : 1, 1); };
   if (auto maps = boundingLists(problem.getMask())) {
@@ -73,7 +73,8 @@ static WarpSpecializedAttr chooseNarrowHeads(ProblemOp problem, KeyWalk &walk, b
   if (drops) // two warpgroups have registers for random bits while products run
     return walk.isLocal() || (walk.hidesKeys() && keys <= 1024) ? three(64, 1) : one(8, 128);
   if (walk.isLocal()) // loops that are not short may have several runs, as with sinks
-    return walk.isShort(INT64_MAX) && !walk.isShort() ? one(12, 96).withPingpong(pingpong) : three(64, qStages);
+    return walk.hasShortRows(INT64_MAX) && !walk.hasShortRows() ? one(12, 96).withPingpong(pingpong)
+                                                                : three(64, qStages);
   if (readsBy(problem, ScoreOperand::Key)) // beside an array entry for each score, registers suffice for 64 keys
     return three(64, qStages);
   if (!problem.getModifiers().empty() && (!costly || keys <= 4096))
@@ -116,7 +117,7 @@ static ScheduleInterface chooseBounded(ProblemOp problem) {
 }
 
 // Measured on an H200 (docs/Schedules/single_pass.md): with more than 80 rows and keys by max_seqlen, tiles that these
-// fill are faster than a CTA of six warps.
+// fill are faster than a CTA of six warps. (Declared in Choices.h; defined here because the sizes decide.)
 bool attn::fillTilesOfGrid(ProblemOp problem, const TargetInfo &target, std::string &why) {
   int64_t least = std::min(problem.getMaxSeqlenQ().value_or(0), problem.getMaxSeqlenKv().value_or(0));
   bool wide = widthOf(problem) > (llvm::isa<CausalMaskAttr>(problem.getMask()) ? 96 : 64);
@@ -154,20 +155,21 @@ static ScheduleInterface chooseForHopper(ProblemOp problem) {
     return bounded;
   if (dim <= 64)
     return chooseNarrowHeads(problem, walk, pingpong);
-  auto twoBlocks = [&](int64_t kvTile, int64_t qStages) {
+  auto twoCtas = [&](int64_t kvTile, int64_t qStages) {
     return sizes(problem, /*warps=*/4, kvTile, /*ctas_per_sm=*/2).withQStages(qStages);
   };
   // Where rows of a tile see few and different keys, most of a larger tile is hidden.
-  if (dim <= 128 && !drops && !dependsOnHead(problem.getMask()) && walk.slides() && walk.isShort(dim > 96 ? 768 : 256))
-    return twoBlocks(64, /*qStages=*/1);
+  if (dim <= 128 && !drops && !dependsOnHead(problem.getMask()) && walk.slides() &&
+      walk.hasShortRows(dim > 96 ? 768 : 256))
+    return twoCtas(64, /*qStages=*/1);
   // max_seqlen determines tile sizes that sequences fill (docs/Schedules/single_pass.md).
   int64_t most = std::max(problem.getMaxSeqlenQ().value_or(4096), problem.getMaxSeqlenKv().value_or(4096));
   if (dim <= 128 && most <= 224 && walk.hidesKeys())
-    return twoBlocks(64, 2);
+    return twoCtas(64, 2);
   if (dim <= 128 && most <= 192 && !walk.hidesKeys() && !drops) {
     if (most <= 128)
       return config(8, most <= 112 ? 112 : 128).withQStages(2);
-    return most <= 160 ? config(12, 80) : twoBlocks(96, 1);
+    return most <= 160 ? config(12, 80) : twoCtas(96, 1);
   }
   bool modified = !problem.getModifiers().empty();
   // Small tiles waste less, except for lengths that fill equally many large tiles under a full mask. (Timed at 193 and
@@ -175,7 +177,7 @@ static ScheduleInterface chooseForHopper(ProblemOp problem) {
   bool fillsLarge = dim > 96 && most <= 384 && llvm::alignTo(most, 128) == llvm::alignTo(most, 64) &&
                     !walk.hidesKeys() && !modified && !drops;
   if (dim <= 128 && keys <= 384 && packed && !fillsLarge)
-    return twoBlocks(64, 2);
+    return twoCtas(64, 2);
   if (dim <= 128 && keys >= 8192 && !packed && !walk.isLocal() && !modified && !drops)
     return config(12, 80)
         .withPingpong(true)
@@ -220,7 +222,7 @@ public:
   bool owns(mlir::Attribute schedule) const override { return llvm::isa<WarpSpecializedAttr>(schedule); }
 
   mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &) const override {
-    return target.specializesWarps ? onlyIf<WarpSpecializedAttr>(chooseForHopper(of.problem)) : mlir::Attribute();
+    return target.specializesWarps ? ifKind<WarpSpecializedAttr>(chooseForHopper(of.problem)) : mlir::Attribute();
   }
 
   std::optional<std::string> refusal(Computation of, const TargetInfo &target,
@@ -238,17 +240,17 @@ public:
   void addCandidates(Computation of, const TargetInfo &target, std::vector<mlir::Attribute> &all) const override {
     if (!target.specializesWarps)
       return;
-    for (auto [warps, blocks] : {std::pair(4, 1), {4, 2}, {4, 3}, {8, 1}, {12, 1}}) {
+    for (auto [warps, ctasPerSm] : {std::pair(4, 1), {4, 2}, {4, 3}, {8, 1}, {12, 1}}) {
       for (int64_t kvTile = 32; kvTile <= 256; kvTile += 16) {
         // AssignRoles distributes the multiprocessor's registers less the producer's.
-        int64_t most = std::min<int64_t>(240, (512 / blocks - 32) / (warps / 4));
+        int64_t most = std::min<int64_t>(240, (512 / ctasPerSm - 32) / (warps / 4));
         if (registersFor(of.problem, kvTile) > most)
           break;
         for (int64_t stages : {2, 3, 4})
           for (int64_t qStages : {1, 2})
             for (bool pingpong : {false, true})
               if (warps > 4 || !pingpong)
-                all.push_back(sizes(of.problem, warps, kvTile, blocks)
+                all.push_back(sizes(of.problem, warps, kvTile, ctasPerSm)
                                   .withStages(stages)
                                   .withQStages(qStages)
                                   .withPingpong(pingpong));
@@ -266,7 +268,7 @@ public:
   bool owns(mlir::Attribute schedule) const override { return llvm::isa<SinglePassAttr>(schedule); }
 
   mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &) const override {
-    return target.specializesWarps ? onlyIf<SinglePassAttr>(chooseForHopper(of.problem)) : mlir::Attribute();
+    return target.specializesWarps ? ifKind<SinglePassAttr>(chooseForHopper(of.problem)) : mlir::Attribute();
   }
 
   std::optional<std::string> refusal(Computation of, const TargetInfo &target,

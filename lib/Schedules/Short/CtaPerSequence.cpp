@@ -2,9 +2,9 @@
 //
 // `cta_per_sequence`: a tile for the rows of one short sequence, on tensor cores (docs/Schedules/cta_per_sequence.md).
 //
+#include "PerSequenceKernels.h"
 #include "Schedules/Choices.h"
 #include "Schedules/Common/Registry.h"
-#include "SequenceKernel.h"
 #include "attn/Schedules/KeyWalk.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <numeric>
@@ -168,7 +168,7 @@ private:
 class CtaPerSequenceForward : public CtaPerSequenceSchedule {
 public:
   mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &why) const override {
-    return onlyIf<CtaPerSequenceAttr>(chooseShort(of.problem, target, why));
+    return ifKind<CtaPerSequenceAttr>(chooseShort(of.problem, target, why));
   }
 
   std::optional<std::string> refusal(Computation of, const TargetInfo &, mlir::Attribute schedule) const override {
@@ -202,7 +202,7 @@ public:
 class CtaPerSequenceBackward : public CtaPerSequenceSchedule {
 public:
   mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &why) const override {
-    return onlyIf<CtaPerSequenceAttr>(chooseShort(of.backward, target, why));
+    return ifKind<CtaPerSequenceAttr>(chooseShort(of.backward, target, why));
   }
 
   /// The last fallbacks are kernels on tiles of a grid.
@@ -240,7 +240,7 @@ public:
   }
 
   void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
-    lowerSequences(of.backward, llvm::cast<CtaPerSequenceAttr>(schedule), lowering);
+    lowerPerSequence(of.backward, llvm::cast<CtaPerSequenceAttr>(schedule), lowering);
   }
 };
 } // namespace

@@ -2,9 +2,9 @@
 //
 // `simt_rows`: rows distributed over lane groups (docs/Schedules/simt_rows.md).
 //
+#include "PerSequenceKernels.h"
 #include "Schedules/Choices.h"
 #include "Schedules/Common/Registry.h"
-#include "SequenceKernel.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace attn;
@@ -27,8 +27,8 @@ SimtRowsAttr attn::simtRowsFor(ProblemOp problem, const TargetInfo &target) {
       pack = heads;
   int64_t queries = std::clamp<int64_t>(most / pack, 1, problem.expectedQueries().value_or(1));
   int64_t rows = pack * queries, keys = std::min<int64_t>(4, problem.expectedKeys().value_or(4));
-  int64_t blocks = rows * own == 1 ? 10 : rows * own == 2 ? 6 : 4; // CTAs of four warps
-  auto schedule = SimtRowsAttr::get(problem.getContext(), rows, keys, lanes, /*warps=*/4, blocks, pack);
+  int64_t ctasPerSm = rows * own == 1 ? 10 : rows * own == 2 ? 6 : 4; // CTAs of four warps
+  auto schedule = SimtRowsAttr::get(problem.getContext(), rows, keys, lanes, /*warps=*/4, ctasPerSm, pack);
   return target.isHost() ? onHost(schedule) : schedule;
 }
 
@@ -48,8 +48,8 @@ SimtRowsAttr attn::simtRowsFor(BackwardOp backward, const TargetInfo &target) {
   // Lanes cache two values for each key; strides of dense layouts take registers, too.
   int64_t cached = 2 * llvm::divideCeil(keys.value_or(1), lanes),
           each = llvm::alignTo((problem.getQLayout().isPacked() ? 60 : 72) + cached, 8);
-  int64_t most = rows == 2 || own == 2 ? 4 : lean ? 8 : 6, blocks = std::clamp<int64_t>(65536 / 128 / each, 1, most);
-  return SimtRowsAttr::get(problem.getContext(), rows, /*keys=*/rows, lanes, /*warps=*/4, blocks);
+  int64_t most = rows == 2 || own == 2 ? 4 : lean ? 8 : 6, ctasPerSm = std::clamp<int64_t>(65536 / 128 / each, 1, most);
+  return SimtRowsAttr::get(problem.getContext(), rows, /*keys=*/rows, lanes, /*warps=*/4, ctasPerSm);
 }
 
 namespace {
@@ -75,7 +75,7 @@ public:
 class SimtRowsForward : public SimtRowsSchedule {
 public:
   mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &why) const override {
-    return onlyIf<SimtRowsAttr>(chooseShort(of.problem, target, why));
+    return ifKind<SimtRowsAttr>(chooseShort(of.problem, target, why));
   }
 
   std::optional<std::string> refusal(Computation of, const TargetInfo &, mlir::Attribute schedule) const override {
@@ -97,10 +97,10 @@ public:
       for (int64_t keys : {1, 2, 3, 4, 6, 8})
         for (int64_t lanes : {chosen.getLanes() / 2, chosen.getLanes()})
           for (int64_t warps : {4, 8})
-            for (int64_t blocks : {8, 12, 16, 24, 32, 40}) // warps of a multiprocessor
+            for (int64_t warpsPerSm : {8, 12, 16, 24, 32, 40})
               if (rows <= 16 && lanes)
                 all.push_back(SimtRowsAttr::get(of.problem.getContext(), rows, keys, lanes, warps,
-                                                std::min<int64_t>(16, blocks / warps), pack));
+                                                std::min<int64_t>(16, warpsPerSm / warps), pack));
   }
 
   void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
@@ -111,7 +111,7 @@ public:
 class SimtRowsBackward : public SimtRowsSchedule {
 public:
   mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &why) const override {
-    return onlyIf<SimtRowsAttr>(chooseShort(of.backward, target, why));
+    return ifKind<SimtRowsAttr>(chooseShort(of.backward, target, why));
   }
 
   std::optional<std::string> refusal(Computation of, const TargetInfo &, mlir::Attribute schedule) const override {
@@ -125,7 +125,7 @@ public:
   }
 
   void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
-    lowerSequences(of.backward, llvm::cast<SimtRowsAttr>(schedule), lowering);
+    lowerPerSequence(of.backward, llvm::cast<SimtRowsAttr>(schedule), lowering);
   }
 };
 } // namespace

@@ -5,7 +5,7 @@
 #ifndef ATTN_LIB_SCHEDULES_SPLITKV_COMBINEKERNEL_H
 #define ATTN_LIB_SCHEDULES_SPLITKV_COMBINEKERNEL_H
 
-#include "attn/Schedules/AttnToTile.h"
+#include "attn/Schedules/Passes.h"
 
 namespace attn {
 

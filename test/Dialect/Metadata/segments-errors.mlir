@@ -5,7 +5,7 @@
 // RUN: attn-opt %s -split-input-file -verify-diagnostics
 
 // !metadata.segment_table C1: segments is from 1 to 2048, cluster from 1 to 16.
-// expected-error @below {{expected a table of 1 to 2048 segments for clusters of 1 to 16 blocks, got: 0, 16}}
+// expected-error @below {{expected a table of 1 to 2048 segments for clusters of 1 to 16 CTAs, got: 0, 16}}
 module attributes {tile.type = !metadata.segment_table<0, 16>} {}
 
 // -----

@@ -382,7 +382,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %semaphore: !tile.ptr<i32>) tar
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // Turns of nobody.
   // expected-error @below {{expected a semaphore and a region over (i32) that yields an i1, or neither}}
-  "tile.add_staged"(%sum, %staging, %left, %semaphore) <{columns = 64 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>}> ({
+  "tile.add_staged"(%sum, %staging, %left, %semaphore) <{columns = 64 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}> ({
   ^bb0(%other: i32):
     %adds = arith.constant true
     tile.yield %adds : i1
@@ -411,6 +411,27 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense hea
   // tile.add_global C2: the first of whom?
   // expected-error @below {{'tile.add_global' op expected after_first with a semaphore}}
   tile.add_global %sum, %dQ left(%left) through(%staging : !tile.staging<2, 32768>) after_first : !tile.frag<128x64, 8>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
+  %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
+  %staging = tile.alloc "staging" : !tile.staging<2, 32768>
+  // tile.add_global C2: without an order there is no first tile.
+  // expected-error @below {{'tile.add_global' op expected a first tile with a semaphore}}
+  tile.add_global %sum, %dQ left(%left) through(%staging : !tile.staging<2, 32768>) first(%left) : !tile.frag<128x64, 8>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
+  %staging = tile.alloc "staging" : !tile.staging<2, 32768>
+  // tile.add_staged C1
+  // expected-error @below {{'tile.add_staged' op expected a first tile with a semaphore}}
+  tile.add_staged %sum, %staging left(%left) first(%left) columns 64 : !tile.staging<2, 32768>
 }
 
 // -----

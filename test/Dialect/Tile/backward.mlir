@@ -134,14 +134,14 @@ tile.kernel @turns(%sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %row_statis
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
   }
-  // CHECK: tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) semaphore(%semaphore of %tile) after_first : !tile.frag<128x64, 8> {
-  tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) semaphore(%semaphore of %tile) after_first : !tile.frag<128x64, 8> {
+  // CHECK: tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) semaphore(%semaphore of %tile) first(%tile) after_first : !tile.frag<128x64, 8> {
+  tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) semaphore(%semaphore of %tile) first(%tile) after_first : !tile.frag<128x64, 8> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
   }
-  // CHECK: tile.add_staged %sum, %staging left(%tile) semaphore(%semaphore of %tile) after_first columns 64 blocks 2 : !tile.staging<2, 32768> {
-  tile.add_staged %sum, %staging left(%tile) semaphore(%semaphore of %tile) after_first columns 64 blocks 2 : !tile.staging<2, 32768> {
+  // CHECK: tile.add_staged %sum, %staging left(%tile) semaphore(%semaphore of %tile) first(%tile) after_first columns 64 blocks 2 : !tile.staging<2, 32768> {
+  tile.add_staged %sum, %staging left(%tile) semaphore(%semaphore of %tile) first(%tile) after_first columns 64 blocks 2 : !tile.staging<2, 32768> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1

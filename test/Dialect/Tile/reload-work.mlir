@@ -21,6 +21,16 @@ tile.kernel @k(%blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense he
     schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
   %mailbox = tile.alloc "mailbox" : !tile.mailbox<2>
   // C1
-  // expected-error @below {{'tile.reload_work' op expected a word below 2, got: 2}}
+  // expected-error @below {{'tile.reload_work' op expected a word from 0 to 1, got: 2}}
   %0 = tile.reload_work %mailbox[2] : !tile.mailbox<2>
+}
+
+// -----
+
+tile.kernel @k(%blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1 keys)
+    schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
+  %mailbox = tile.alloc "mailbox" : !tile.mailbox<2>
+  // C1
+  // expected-error @below {{'tile.reload_work' op expected a word from 0 to 1, got: -1}}
+  %0 = tile.reload_work %mailbox[-1] : !tile.mailbox<2>
 }

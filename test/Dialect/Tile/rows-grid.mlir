@@ -29,8 +29,8 @@ tile.kernel @ampere() target("sm_80") grid(rows cluster 1) schedule(#tile.tiled<
 }
 
 //--- errors.mlir
-// tile.kernel C3: clusters of 1 to 16 blocks,
-// expected-error @below {{'tile.kernel' op expected clusters of 1 to 16 blocks for target "sm_90a", got: 17}}
+// tile.kernel C3: clusters of 1 to 16 CTAs,
+// expected-error @below {{'tile.kernel' op expected clusters of 1 to 16 CTAs for target "sm_90a", got: 17}}
 tile.kernel @k() target("sm_90a") grid(rows cluster 17) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, ctas_per_sm = 1>) {
 }
 
@@ -43,7 +43,7 @@ tile.kernel @k() target("sm_90a") grid(rows cluster 0) schedule(#tile.auxiliary<
 // -----
 
 // C3: of 1, but for sm_90a.
-// expected-error @below {{'tile.kernel' op expected clusters of 1 to 1 blocks for target "sm_80", got: 2}}
+// expected-error @below {{'tile.kernel' op expected clusters of 1 to 1 CTAs for target "sm_80", got: 2}}
 tile.kernel @k() target("sm_80") grid(rows cluster 2) schedule(#tile.auxiliary<q_tile = 64, kv_tile = 64, warps = 16, ctas_per_sm = 1>) {
 }
 

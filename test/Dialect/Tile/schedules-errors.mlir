@@ -469,7 +469,7 @@ module attributes {tile.schedule = #tile.warp_specialized_backward<q_tile = 64, 
 // -----
 
 // #tile.warp_specialized_backward C4: columns,
-// expected-error @below {{expected dq_columns of 32 or 64 with single_loop, a q_tile in multiples of 64, 8 warps, 1 block and 2 stages or more, got: dq_columns = 48, q_tile = 64, warps = 8, ctas_per_sm = 1, stages = 2}}
+// expected-error @below {{expected dq_columns of 32 or 64 with single_loop, a q_tile in multiples of 64, 8 warps, 1 CTA and 2 stages or more, got: dq_columns = 48, q_tile = 64, warps = 8, ctas_per_sm = 1, stages = 2}}
 module attributes {tile.schedule = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 48>} {}
 
 // -----

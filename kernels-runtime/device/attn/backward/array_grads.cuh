@@ -78,7 +78,7 @@ ATTN_INLINE void add_total(float *to, const float *from, int count) {
   if (lane_index() == 0 && count > 0)
     *to += sum;
 }
-// Subtracts the sum over rows of exp(sink - LSE) * delta. A fully masked row has an LSE of +inf and contributes
+// Subtracts the sum over rows of exp(sink - LSE) * delta. A row that sees no key has an LSE of +inf and contributes
 // nothing.
 ATTN_INLINE void add_sink_grad(float *to, const float *statistics, long long pitch, int count, float sink) {
   float sum = 0;

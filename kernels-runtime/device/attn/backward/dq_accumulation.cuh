@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // dQ accumulation of the Hopper backward pass in global memory. Fragments are staged in shared memory and added by two
-// dQ store warps. In ordered mode for wide heads they are added from registers instead, when these warps signal a
-// block's turn.
+// dQ store warps. Wide heads, and heads to 64 columns in ordered mode, are added from registers instead; in ordered
+// mode these warps then signal when.
 #pragma once
 #include "attn/backward/dq_layout.cuh"
 #include "attn/copy/ring.cuh"
@@ -112,11 +112,11 @@ ATTN_INLINE void add_staged(float *sum, int left, Staging<S, B, V> &staging) {
   step_tile<Parts>(staging);
 }
 
-// The largest index below `tile` of a tile that adds to the same accumulator rows, or -1.
-template <class F> ATTN_INLINE int previous_tile(int tile, F adds) {
-  for (int next = tile - 1; next >= 0; next -= 32) {
+// The largest index from `first` to `tile` - 1 of a tile that adds to the same accumulator rows, or -1.
+template <class F> ATTN_INLINE int previous_tile(int tile, int first, F adds) {
+  for (int next = tile - 1; next >= first; next -= 32) {
     const int other = next - lane_index();
-    if (const unsigned found = __ballot_sync(~0u, other >= 0 && adds(other)))
+    if (const unsigned found = __ballot_sync(~0u, other >= first && adds(other)))
       return next - (__ffs(found) - 1);
   }
   return -1;
@@ -138,12 +138,20 @@ ATTN_INLINE void semaphore_release(int *semaphore, int tile) {
 }
 // Ordered accumulation: waits for all parts before it waits for the semaphore, since a warp that has passed the
 // semaphore should release it soon. AfterFirst: the first tile stores, and the others add in any order after it.
-template <class DqLayout, int Parts = 1, bool AfterFirst = false, int S, int B, int V, class F>
-ATTN_INLINE void add_staged(float *sum, int left, Staging<S, B, V> &staging, int *semaphore, int tile, F adds) {
+// HasFirst: tiles below `first` see none of these rows and do not add.
+template <class DqLayout, int Parts, bool AfterFirst, bool HasFirst, int S, int B, int V, class F>
+ATTN_INLINE void add_staged(float *sum, int left, Staging<S, B, V> &staging, int *semaphore, int tile, int first,
+                            F adds) {
   if (is_own_tile<Parts>(staging)) {
-    const int before = previous_tile(tile, adds);
+    const int before = previous_tile(tile, first, adds);
     if (lane_index() == 0) {
-      if constexpr (AfterFirst) {
+      if (HasFirst && tile < first) {
+#pragma unroll 1
+        for (int part = 0; part < Parts; ++part) {
+          wait_for_part<Parts>(staging, part);
+          barrier_arrive(staging.empty() + part * 8);
+        }
+      } else if constexpr (AfterFirst) {
         if (before < 0) {
           add_parts<true, DqLayout, Parts>(sum, left, staging);
           semaphore_release(semaphore, tile);
@@ -171,6 +179,15 @@ ATTN_INLINE void add_staged(float *sum, int left, Staging<S, B, V> &staging, int
     __syncwarp();
   }
   step_tile<Parts>(staging);
+}
+template <class DqLayout, int Parts = 1, bool AfterFirst = false, int S, int B, int V, class F>
+ATTN_INLINE void add_staged(float *sum, int left, Staging<S, B, V> &staging, int *semaphore, int tile, F adds) {
+  add_staged<DqLayout, Parts, AfterFirst, false>(sum, left, staging, semaphore, tile, 0, adds);
+}
+template <class DqLayout, int Parts = 1, bool AfterFirst = false, int S, int B, int V, class F>
+ATTN_INLINE void add_staged(float *sum, int left, Staging<S, B, V> &staging, int *semaphore, int tile, int first,
+                            F adds) {
+  add_staged<DqLayout, Parts, AfterFirst, true>(sum, left, staging, semaphore, tile, first, adds);
 }
 // These rows of dQ have a sole writer, which has stored them directly; the accumulator is not used.
 ATTN_INLINE void skip_add(int *semaphore) {
@@ -201,20 +218,20 @@ template <class DqLayout, class Frag> ATTN_INLINE void add_global(float *sum, in
 }
 
 // Ordered accumulation from registers. Slots have barriers only: `empty` completes when a tile may be added and `full`
-// when it has been; a word says whether the tile is the first one, which stores. The two dQ store warps alternate
-// between query tiles, so that one waits for the semaphore while the other releases it. Last: this call adds the last
-// block of a tile.
+// when it has been; a word says how: 1 for the first tile, which stores, 0 for those that add, -1 for one that sees
+// none of the rows. The two dQ store warps alternate between query tiles, so that one waits for the semaphore while the
+// other releases it. Last: this call adds the last block of a tile.
 template <class DqLayout, int Block, bool Last, int S, int V, int R, int C, int W>
 ATTN_INLINE void add_global_ordered(float *sum, int left, const Frag<R, C, W> &acc, Staging<S, 0, V> &order) {
   static_assert(C == DqLayout::Columns);
   const DqBlock<DqLayout> to(W == 4 ? Block : warp_index() / 4, left);
   float *const at = sum + to.first;
   barrier_wait(order.empty(), order.parity());
-  int writes;
-  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(writes) : "r"(order.word()) : "memory");
-  if (writes)
+  int how;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(how) : "r"(order.word()) : "memory");
+  if (how > 0)
     move_block<WriteFloats, DqLayout>(at, acc, 0, to.rows);
-  else
+  else if (how == 0)
     move_block<AddFloats, DqLayout>(at, acc, 0, to.rows);
   if constexpr (Last) {
     barrier_arrive(order.full());
@@ -222,21 +239,29 @@ ATTN_INLINE void add_global_ordered(float *sum, int left, const Frag<R, C, W> &a
   }
 }
 template <class DqLayout, int /*Parts*/ = 1, int S, int V, class F>
-ATTN_INLINE void add_staged(float *, int /*left*/, Staging<S, 0, V> &order, int *semaphore, int tile, F adds) {
+ATTN_INLINE void add_staged(float *, int /*left*/, Staging<S, 0, V> &order, int *semaphore, int tile, int first,
+                            F adds) {
   static_assert(S == 2);
   if (is_own_tile<1>(order)) {
-    const int before = previous_tile(tile, adds);
+    const int before = previous_tile(tile, first, adds);
     if (lane_index() == 0) {
-      if (before >= 0)
+      const bool sees = tile >= first;
+      if (sees && before >= 0)
         semaphore_wait(semaphore, [=](int last) { return last == before + 1; });
-      asm volatile("st.shared.b32 [%0], %1;" ::"r"(order.word()), "r"(int(before < 0)) : "memory");
+      asm volatile("st.shared.b32 [%0], %1;" ::"r"(order.word()), "r"(sees ? int(before < 0) : -1) : "memory");
       barrier_arrive(order.empty());
       barrier_wait(order.full(), order.parity());
-      asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(semaphore), "r"(tile + 1) : "memory");
+      if (sees)
+        asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(semaphore), "r"(tile + 1) : "memory");
     }
     __syncwarp();
   }
   order.step();
+}
+
+template <class DqLayout, int Parts = 1, int S, int V, class F>
+ATTN_INLINE void add_staged(float *sum, int left, Staging<S, 0, V> &order, int *semaphore, int tile, F adds) {
+  add_staged<DqLayout, Parts>(sum, left, order, semaphore, tile, 0, adds);
 }
 
 // Clears every `ctas`th slice of an array from slice `cta` on, 16 bytes a thread.

@@ -38,7 +38,7 @@ ATTN_INLINE void with_row_statistics(Frag<R, N, W> &s, Address address, F f) {
   }
 }
 
-// `scale` is positive, so masked scores, which are -inf, become 0.
+// `scale` is positive, so scores of hidden pairs, which are -inf, become 0.
 template <bool Transposed, int R, int N, int W, int K>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, const RowStatistics<K> &stats, float scale) {
   with_row_statistics<Transposed>(
@@ -46,7 +46,7 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, const RowStatistics<K> &stats, 
       [&](int m, int n, int i, float lse) { s.v[m][n][i] = exp2(fmaf(s.v[m][n][i], scale, -lse)); });
 }
 
-// The modified score of element (m, n, i), whose raw score is `score`.
+// The modified score of element (m, n, i), whose unmodified score is `score`.
 template <int R, int N, int W, class First, class F>
 ATTN_INLINE ModifiedScore modified_at(const Frag<R, N, W> &s, float score, int m, int n, int i, First row0, int column0,
                                       F f) {
@@ -63,7 +63,7 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, Frag<R, N, W> &weighted, const 
         const float score = s.v[m][n][i];
         const ModifiedScore modified = modified_at(s, score, m, n, i, row0, column0, f);
         s.v[m][n][i] = !AllVisible && score == -infinity() ? 0 : exp2(fmaf(modified.score, scale, -lse));
-        // The derivative of a masked score need not be a number.
+        // The derivative of a hidden score need not be a number.
         weighted.v[m][n][i] = !AllVisible && s.v[m][n][i] == 0 ? 0 : s.v[m][n][i] * modified.slope;
       });
 }
@@ -79,16 +79,16 @@ ATTN_INLINE unsigned pair_of(const RegisterOperand<T, R, N, W> &operand, int m, 
   return operand.v[m][n / 2][n % 2 * 2 + i / 2];
 }
 
-// What is kept of the derivative (slope) of a modified score: probability times slope,
+// What a kernel keeps of the derivative (slope) of a modified score. WeightedSlope: the probability times the slope.
+// PlainSlope: the slope. Polynomial: the slope as a polynomial of the number that `small` returns in its place, with
+// the coefficients from the constant on.
 struct WeightedSlope {
   static ATTN_INLINE float number(float p, float slope) { return p * slope; }
   template <class T> static ATTN_INLINE unsigned pair(float low, float high) { return pack<T>(low, high); }
 };
-// the slope itself,
 struct PlainSlope : WeightedSlope {
   static ATTN_INLINE float number(float, float slope) { return slope; }
 };
-// or this polynomial of the number that `small` returns in place of the slope (coefficients from the constant on).
 template <int N> struct Polynomial {
   float coefficients[N];
   static ATTN_INLINE float number(float, float x) { return x; }
@@ -103,7 +103,7 @@ template <int N> struct Polynomial {
 };
 
 // As above, with `weighted` as a register operand or a stash, since a float32 fragment would not fit in registers.
-// AllVisible: no score is masked and every slope is finite.
+// AllVisible: no score is hidden and every slope is finite.
 template <bool Transposed, bool AllVisible = false, template <class, int, int, int> class Place, class T, int R, int N,
           int W, int K, class First, class F, class Kept = WeightedSlope>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, Place<T, R, N, W> &weighted, const RowStatistics<K> &stats,
@@ -127,7 +127,7 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, Place<T, R, N, W> &weighted, co
         before = now;
       });
 }
-// Uses `small`, a cheaper formula for scores below `within` in size, if all scores of the warp are below it. A masked
+// Uses `small`, a cheaper formula for scores below `within` in size, if all scores of the warp are below it. A hidden
 // score is not.
 template <bool Transposed, class Place, int R, int N, int W, int K, class First, class Small, class F>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, Place &weighted, const RowStatistics<K> &stats, float scale,

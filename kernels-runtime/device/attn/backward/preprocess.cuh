@@ -6,8 +6,8 @@
 
 namespace attn {
 
-// Each lane loads 16 bytes, and a row takes as many lanes as its columns need. A fully masked row and a row past the
-// sequence's end get an LSE of +inf, so their probabilities are 0.
+// Each lane loads 16 bytes, and a row takes as many lanes as its columns need. A row that sees no key and a row past
+// the sequence's end get an LSE of +inf, so their probabilities are 0.
 template <int Dim, int Rows, int Threads, class T>
 ATTN_INLINE void preprocess(float *to, long long pitch, const T *o, long long o_row, const T *grad, long long grad_row,
                             const float *lse, const float *grad_lse, int rows, int exponent = 0) {

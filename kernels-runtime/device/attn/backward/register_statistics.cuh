@@ -10,8 +10,8 @@
 
 namespace attn {
 
-// Loads row statistics into a softmax state: the LSE in base 2 as the maximum (+inf for a fully masked row or one past
-// the end), the known part of delta as the sum.
+// Loads row statistics into a softmax state: the LSE in base 2 as the maximum (+inf for a row that sees no key or one
+// past the end), the known part of delta as the sum.
 template <int R, int W>
 ATTN_INLINE void load_row_statistics(SoftmaxState<R, W> &row, const float *lse, long long, const float *known,
                                      long long, float sign, int rows) {
@@ -38,7 +38,7 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, const SoftmaxState<R, W> &row, 
   each_element(s, [&](int m, int n, int i, int r) { s.v[m][n][i] = exp2(fmaf(s.v[m][n][i], scale, -row.max[r])); });
 }
 // Loads rows into the registers of an operand, 16 bytes at a time: the four lanes of a quad share a row, and a lane's
-// chunks of a row follow each other. The order of columns is not that of an operand of a product.
+// units of a row follow each other. The order of columns is not that of an operand of a product.
 template <int Dim, class T, int R, int C, int W>
 ATTN_INLINE void load_operand_rows(RegisterOperand<T, R, C, W> &operand, const T *src, long long stride, int rows) {
   constexpr int Own = C / 32;
@@ -50,14 +50,14 @@ ATTN_INLINE void load_operand_rows(RegisterOperand<T, R, C, W> &operand, const T
     operand.v[0][n][0] = x.x, operand.v[0][n][1] = x.y, operand.v[0][n][2] = x.z, operand.v[0][n][3] = x.w;
   }
 }
-// 16 bytes of O: chunk n from an operand that load_operand_rows() filled, or from a tile of the layout of dO, at the
+// 16 bytes of O: unit n from an operand that load_operand_rows() filled, or from a tile of the layout of dO, at the
 // offset `from`.
 template <class T, int R, int C, int W>
-ATTN_INLINE uint4 chunk_of(const RegisterOperand<T, R, C, W> &o, int n, int /*from*/) {
+ATTN_INLINE uint4 unit_of(const RegisterOperand<T, R, C, W> &o, int n, int /*from*/) {
   return {o.v[0][n][0], o.v[0][n][1], o.v[0][n][2], o.v[0][n][3]};
 }
-template <class T, int N, int M> ATTN_INLINE uint4 chunk_of(const Swizzled<T, N, M> &o, int /*n*/, int from) {
-  return chunk_at(o.address + from);
+template <class T, int N, int M> ATTN_INLINE uint4 unit_of(const Swizzled<T, N, M> &o, int /*n*/, int from) {
+  return unit_at(o.address + from);
 }
 // Adds rowsum(O * dO) of the tile's rows from First on to the sums. A tile may have the rows of the first warps only;
 // the sums of other warps are not used.
@@ -71,8 +71,8 @@ ATTN_INLINE void add_delta(SoftmaxState<R, W> &row, const O &o, const Swizzled<T
 #pragma unroll
     for (int j = 0; j < Own; ++j) {
       const int unit = lane_index() % 4 + 4 * j;
-      const int from = unit / 8 * grad.ChunkBytes + r * 128 + (unit % 8 ^ r % 8) * 16;
-      const uint4 x = chunk_at(grad.address + from), w = chunk_of(o, i * Own + j, from);
+      const int from = unit / 8 * grad.PanelBytes + r * 128 + (unit % 8 ^ r % 8) * 16;
+      const uint4 x = unit_at(grad.address + from), w = unit_of(o, i * Own + j, from);
       const unsigned y[4] = {x.x, x.y, x.z, x.w}, z[4] = {w.x, w.y, w.z, w.w};
 #pragma unroll
       for (int k = 0; k < 4; ++k)

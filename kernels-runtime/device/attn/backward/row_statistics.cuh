@@ -36,21 +36,21 @@ ATTN_INLINE float2 shared_floats(unsigned address) {
   return x;
 }
 
-// LSE in base 2, as probabilities need it: +inf for a fully masked row, finite for other rows. Both the LSE and the
-// result are float32, so from kExactBelow on exp(score - LSE) could exceed 1 + 2^-10, and at an LSE of 1e9 it could be
-// infinite. There the result is raised by the largest possible rounding error, 2.25 * 2^-24 of its size (rounding of
+// LSE in base 2, as probabilities need it: +inf for a row that sees no key, finite for other rows. Both the LSE and the
+// result are float32, so from kLseExactBelow on exp(score - LSE) could exceed 1 + 2^-10, and at an LSE of 1e9 it could
+// be infinite. There the result is raised by the largest possible rounding error, 2.25 * 2^-24 of its size (rounding of
 // the LSE, of the product and of log2(e)). Probabilities are then at most 1 + 2^-10 and no loop has to clamp them. This
 // requires scores that equal those of the forward pass bit for bit, which holds because the same products compute them.
 // The LSE of several splits has been rounded more often: from kFractionsBelow on, where a float32 has no fraction bits,
 // four more half ulps cover that. Probabilities are multiplied by 2^exponent.
-constexpr float kExactBelow = 8192, kFractionsBelow = 1 << 23;
+constexpr float kLseExactBelow = 8192, kFractionsBelow = 1 << 23;
 ATTN_INLINE float lse_in_base_2(float lse, float exponent = 0) {
   constexpr float log2e = 1.442695041f, half_ulp = 5.96e-8f;
   if (lse == -infinity())
     return infinity();
   const float size = min(fabsf(lse) * log2e, kLargest);
   const float raise =
-      fmaf(max(size - kExactBelow, 0.f), 2.25f * half_ulp, max(size - kFractionsBelow, 0.f) * (4 * half_ulp));
+      fmaf(max(size - kLseExactBelow, 0.f), 2.25f * half_ulp, max(size - kFractionsBelow, 0.f) * (4 * half_ulp));
   return max(fmaf(lse, log2e, raise - exponent), -kLargest);
 }
 

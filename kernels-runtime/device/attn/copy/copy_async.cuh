@@ -13,19 +13,19 @@ ATTN_INLINE constexpr int next_power_of_two(int x) {
   return p;
 }
 
-// How the threads of a CTA map to the 16 byte chunks of a tile: a power of two of threads is side by side in a row, so
+// How the threads of a CTA map to the 16 byte units of a tile: a power of two of threads is side by side in a row, so
 // that row and column follow from the thread index by two bit operations, and pass p adds p * Step rows. For widths
 // that are not a power of two (80, 96, 192 columns) some threads are idle.
 template <class Tile> struct ThreadMap {
   static constexpr int Threads = Cta<int(sizeof(typename Tile::T)) * 0>::threads;
-  static constexpr int Chunks = Tile::Cols / 8, Side = next_power_of_two(Chunks);
+  static constexpr int Units = Tile::Cols / 8, Side = next_power_of_two(Units);
   static constexpr int Step = Threads / Side;
   static constexpr int Passes = (Tile::Rows + Step - 1) / Step;
   static_assert(Threads % Side == 0);
-  int row = threadIdx.x / Side, chunk = threadIdx.x % Side;
-  // Does pass p have a chunk for this thread? Folds to true for the usual widths.
+  int row = threadIdx.x / Side, unit = threadIdx.x % Side;
+  // Does pass p have a unit for this thread? Folds to true for the usual widths.
   ATTN_INLINE bool has(int p) const {
-    return (Chunks == Side || chunk < Chunks) && (Tile::Rows % Step == 0 || row + p * Step < Tile::Rows);
+    return (Units == Side || unit < Units) && (Tile::Rows % Step == 0 || row + p * Step < Tile::Rows);
   }
 };
 
@@ -38,9 +38,9 @@ ATTN_INLINE void copy_rows(const Smem<T, R, C, P> &dst, const T *src, Stride str
   for (int p = 0; p < thread_map.Passes; ++p)
     if (thread_map.has(p)) {
       const int r = thread_map.row + p * thread_map.Step;
-      const bool live = r < rows && thread_map.chunk < Dim / 8;
-      asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(dst.at(r, thread_map.chunk * 8)),
-                   "l"(live ? src + offset_of(stride, r) + thread_map.chunk * 8 : src), "r"(live ? 16 : 0)
+      const bool live = r < rows && thread_map.unit < Dim / 8;
+      asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(dst.at(r, thread_map.unit * 8)),
+                   "l"(live ? src + offset_of(stride, r) + thread_map.unit * 8 : src), "r"(live ? 16 : 0)
                    : "memory");
     }
   asm volatile("cp.async.commit_group;" ::: "memory");
@@ -63,10 +63,10 @@ ATTN_INLINE void copy_async(const Smem<T, R, C, P> &dst, const T *src, long long
     return;
   }
   const char *from = (const char *)src;
-  const unsigned offset = (thread_map.row * unsigned(stride) + thread_map.chunk * 8) * 2;
-  const unsigned to = dst.at(thread_map.row, thread_map.chunk * 8);
+  const unsigned offset = (thread_map.row * unsigned(stride) + thread_map.unit * 8) * 2;
+  const unsigned to = dst.at(thread_map.row, thread_map.unit * 8);
   asm volatile("" : "+r"(rows)); // each copy recomputes its limit, which would take registers across tiles
-  const int limit = (Dim == C || thread_map.chunk < Dim / 8) ? rows - thread_map.row : 0;
+  const int limit = (Dim == C || thread_map.unit < Dim / 8) ? rows - thread_map.row : 0;
 #pragma unroll
   for (int p = 0; p < thread_map.Passes; ++p) {
     if (thread_map.has(p))
@@ -91,13 +91,13 @@ ATTN_INLINE void wait_copies_and_sync() {
 }
 
 // Moves the sign of a negative scale into Q, so that online_softmax() may take the largest product for the largest
-// score and masked scores stay -inf. Ends with a barrier.
+// score and hidden scores stay -inf. Ends with a barrier.
 template <class T, int R, int C, int P> ATTN_INLINE void negate(const Smem<T, R, C, P> &Q) {
   const ThreadMap<Smem<T, R, C, P>> thread_map;
 #pragma unroll 1
   for (int pass = 0; pass < thread_map.Passes; ++pass)
     if (thread_map.has(pass)) {
-      uint4 &x = chunk_at(Q.at(thread_map.row + pass * thread_map.Step, thread_map.chunk * 8));
+      uint4 &x = unit_at(Q.at(thread_map.row + pass * thread_map.Step, thread_map.unit * 8));
       x = {x.x ^ 0x80008000, x.y ^ 0x80008000, x.z ^ 0x80008000, x.w ^ 0x80008000};
     }
   __syncthreads();

@@ -22,9 +22,9 @@ template <int Dim, class T, int R, int C, int P>
 ATTN_INLINE void copy_async_once(const Smem<T, R, C, P> &dst, const T *src, long long stride, int rows) {
   static_assert(Dim % 8 == 0 && Dim <= C && C - Dim < 16);
   const ThreadMap<Smem<T, R, C, P>> thread_map;
-  const T *from = src + (thread_map.row * stride + thread_map.chunk * 8);
-  unsigned to = dst.at(thread_map.row, thread_map.chunk * 8);
-  int left = (Dim == C || thread_map.chunk < Dim / 8) ? rows - thread_map.row : 0;
+  const T *from = src + (thread_map.row * stride + thread_map.unit * 8);
+  unsigned to = dst.at(thread_map.row, thread_map.unit * 8);
+  int left = (Dim == C || thread_map.unit < Dim / 8) ? rows - thread_map.row : 0;
   asm volatile("" : "+l"(from), "+r"(to), "+r"(left));
 #pragma unroll
   for (int p = 0; p < thread_map.Passes; ++p)
@@ -47,12 +47,12 @@ ATTN_INLINE void copy_async_once(const Smem<T, R, C, P> &dst, const T *src, Pair
 template <class T, int N, int C, int P> ATTN_INLINE bool wait_finite(const Smem<T, N, C, P> &V) {
   asm volatile("cp.async.wait_all;" ::: "memory");
   const ThreadMap<Smem<T, N, C, P>> thread_map;
-  const unsigned from = V.at(thread_map.row, thread_map.chunk * 8);
+  const unsigned from = V.at(thread_map.row, thread_map.unit * 8);
   unsigned test = 0;
 #pragma unroll
   for (int p = 0; p < thread_map.Passes; ++p)
     if (thread_map.has(p)) {
-      const uint4 x = chunk_at(from + p * thread_map.Step * P * 2);
+      const uint4 x = unit_at(from + p * thread_map.Step * P * 2);
       test = times_zero<T>(x.x, times_zero<T>(x.y, times_zero<T>(x.z, times_zero<T>(x.w, test))));
     }
   return !__syncthreads_or(!is_zero(test));

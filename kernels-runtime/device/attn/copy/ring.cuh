@@ -68,40 +68,40 @@ template <class TileType, int StageCount, bool ReadByDqMma = false> struct RingB
 template <class Element, int RowCount, int ColCount, int StageCount, bool ReadByDqMma = false>
 using Ring = RingBase<Swizzled<Element, RowCount, ColCount>, StageCount, ReadByDqMma>;
 
-// Producer: waits until the next slot is empty, then calls `load_box(to, column, row)` for each box: for each chunk of
+// Producer: waits until the next slot is empty, then calls `load_box(to, column, row)` for each box: for each panel of
 // columns, one box of all rows of the tile (BoxRows 0), or `Boxes` boxes of BoxRows rows, which may be fewer rows than
 // the tile has.
 template <int BoxRows, int Boxes, class T, int R, int C, int S, bool D, class F>
-ATTN_INLINE void producer_load_chunks(Ring<T, R, C, S, D> &ring, F load_box) {
+ATTN_INLINE void producer_load_panels(Ring<T, R, C, S, D> &ring, F load_box) {
   if (lane_index() == 0) {
     using Tile = typename Ring<T, R, C, S, D>::Tile;
     barrier_wait(ring.empty(), ring.parity() ^ 1);
-    barrier_expect(ring.full(), BoxRows ? Boxes * BoxRows * 128 * Tile::Chunks : Tile::Bytes);
+    barrier_expect(ring.full(), BoxRows ? Boxes * BoxRows * 128 * Tile::Panels : Tile::Bytes);
 #pragma unroll
     for (int i = 0; i < Boxes; ++i)
 #pragma unroll
-      for (int c = 0; c < Tile::Chunks; ++c)
-        load_box(ring.tile().address + c * Tile::ChunkBytes + i * BoxRows * 128, c * 64, i * BoxRows);
+      for (int c = 0; c < Tile::Panels; ++c)
+        load_box(ring.tile().address + c * Tile::PanelBytes + i * BoxRows * 128, c * 64, i * BoxRows);
   }
   ring.step();
 }
 // Loads the box at (row, head, batch), or at (head, row, batch) for a tensor map whose heads come before rows.
 template <int BoxRows = 0, class T, int R, int C, int S, bool D>
 ATTN_INLINE void producer_load(Ring<T, R, C, S, D> &ring, const TensorMap &map, int row, int head, int batch) {
-  producer_load_chunks<BoxRows, 1>(
+  producer_load_panels<BoxRows, 1>(
       ring, [&](unsigned to, int column, int) { tma_load(to, map, column, row, head, batch, ring.full()); });
 }
 // The same for packed rows, of which `left` remain in the sequence; zeros behind them.
 template <int BoxRows = 0, int Boxes = 1, class T, int R, int C, int S, bool D>
 ATTN_INLINE void producer_load_packed(Ring<T, R, C, S, D> &ring, const TensorMap &map, int row, int head, int left) {
-  producer_load_chunks<BoxRows, Boxes>(ring, [&](unsigned to, int column, int first) {
+  producer_load_panels<BoxRows, Boxes>(ring, [&](unsigned to, int column, int first) {
     tma_load_packed(to, map, column, kPackedRows - left + first, head, row + left, ring.full());
   });
 }
 template <int BoxRows = 0, class T, int R, int C, int S, bool D>
 ATTN_INLINE void producer_load_packed_heads(Ring<T, R, C, S, D> &ring, const TensorMap &map, int head, int row,
                                             int left) {
-  producer_load_chunks<BoxRows, 1>(ring, [&](unsigned to, int column, int) {
+  producer_load_panels<BoxRows, 1>(ring, [&](unsigned to, int column, int) {
     tma_load_packed(to, map, column, head, kPackedRows - left, row + left, ring.full());
   });
 }

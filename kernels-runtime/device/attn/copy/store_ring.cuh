@@ -21,7 +21,7 @@ ATTN_INLINE Swizzled<T, R, C> store_and_sync(Ring<T, R, C, 2> &ring, const Regis
     for (int k = 0; k < Cols / 16; ++k) {
       const int unit = (k % 4 * 2 + lane / 16) ^ (row % 8);
       asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                       tile.address + k / 4 * tile.ChunkBytes + row * 128 + unit * 16),
+                       tile.address + k / 4 * tile.PanelBytes + row * 128 + unit * 16),
                    "r"(operand.v[0][k][0]), "r"(operand.v[0][k][1]), "r"(operand.v[0][k][2]), "r"(operand.v[0][k][3])
                    : "memory");
     }
@@ -80,7 +80,7 @@ ATTN_INLINE void store_rows_at(unsigned at, const Swizzled<T, R, C> &, const Ope
       unsigned x[4];
       depth_step_of<T>(x, operand, k);
       asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                       (at ^ k % 4 * 32) + k / 4 * Swizzled<T, R, C>::ChunkBytes + First * 128),
+                       (at ^ k % 4 * 32) + k / 4 * Swizzled<T, R, C>::PanelBytes + First * 128),
                    "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3])
                    : "memory");
     }
@@ -91,7 +91,7 @@ ATTN_INLINE void producer_store(const StoreRing<T, R, C, S> &ring, const Operand
   __syncwarp();
   store_rows_at<First>(ring.tile().address + ring.place, ring.tile(), operand);
 }
-// Stores zeros: all rows of this warp are masked in this step.
+// Stores zeros: no row of this warp sees a key in this step.
 template <class T, int R, int C, int S> ATTN_INLINE void producer_store_zeros(const StoreRing<T, R, C, S> &ring) {
   barrier_wait(ring.empty(), ring.parity() ^ 1);
   const int thread = reread_thread_index();
@@ -99,7 +99,7 @@ template <class T, int R, int C, int S> ATTN_INLINE void producer_store_zeros(co
 #pragma unroll
   for (int i = 0; i < C / 16; ++i)
     asm volatile(
-        "st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(at + i / 4 * Swizzled<T, R, C>::ChunkBytes + i % 4 * 512),
+        "st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(at + i / 4 * Swizzled<T, R, C>::PanelBytes + i % 4 * 512),
         "r"(0)
         : "memory");
 }
@@ -125,7 +125,7 @@ ATTN_INLINE void producer_store(const StoreRing<T, R, C, S> &ring, const Registe
 }
 // Access to a stash, as to a register operand (backward/grad_scores.cuh); pairs are set and read in order.
 template <class T, int R, int C, int W> ATTN_INLINE unsigned stash_address(const Stash<T, R, C, W> &a, int k) {
-  return a.address + k / 4 * Swizzled<T, R, C>::ChunkBytes + k % 4 * 512;
+  return a.address + k / 4 * Swizzled<T, R, C>::PanelBytes + k % 4 * 512;
 }
 template <class T, int R, int C, int W>
 ATTN_INLINE void set_pair(Stash<T, R, C, W> &a, int, int k, int i, unsigned pair) {

@@ -6,12 +6,12 @@
 
 namespace attn {
 
-// The 128 byte swizzle: columns in chunks of 64 (128 bytes), the rows of a chunk contiguous, 16 byte unit u of row r at
+// The 128 byte swizzle: columns in panels of 64 (128 bytes), the rows of a panel contiguous, 16 byte unit u of row r at
 // unit u ^ (r % 8). Columns beyond Cols are zeros.
 template <class Element, int RowCount, int ColCount> struct Swizzled {
   using T = Element;
-  static constexpr int Rows = RowCount, Cols = ColCount, Chunks = (ColCount + 63) / 64, ChunkBytes = RowCount * 128,
-                       Bytes = Chunks * ChunkBytes;
+  static constexpr int Rows = RowCount, Cols = ColCount, Panels = (ColCount + 63) / 64, PanelBytes = RowCount * 128,
+                       Bytes = Panels * PanelBytes;
   // One lane releases the tile for its warp: products complete for all lanes at once, and lanes that read a tile
   // themselves synchronize afterwards (add_delta).
   static constexpr bool ReadByLanes = false;

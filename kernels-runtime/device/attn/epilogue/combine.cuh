@@ -28,7 +28,7 @@ ATTN_INLINE void combine(T *o, long long stride, float *lse, const float *partia
       top = larger(top, split_reference(partial_max, partial_sum, s * pitch + r), scale);
 #pragma unroll
     for (int bit = 16; bit; bit /= 2)
-      top = larger(top, {__shfl_xor_sync(~0u, top.max, bit), __shfl_xor_sync(~0u, int(top.raw), bit) != 0}, scale);
+      top = larger(top, {__shfl_xor_sync(~0u, top.max, bit), __shfl_xor_sync(~0u, int(top.unscaled), bit) != 0}, scale);
 
     float sum = 0, out[Own][4] = {};
     for (int first = 0; first < splits; first += 32) {

@@ -94,7 +94,7 @@ ATTN_INLINE void store(float *dst, Stride stride, const Frag<R, C, W> &acc, int 
   }
 }
 
-// The LSE; -inf for a fully masked row and for padding. normalize() has reduced the row's sum over the quad.
+// The LSE; -inf for a row that sees no key and for padding. normalize() has reduced the row's sum over the quad.
 template <class Lse, class Stride, int R, int W>
 ATTN_INLINE void store_lse(const Lse &dst, Stride stride, const SoftmaxState<R, W> &row, float scale, int rows,
                            int write_rows) {

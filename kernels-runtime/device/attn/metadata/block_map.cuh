@@ -84,7 +84,7 @@ ATTN_INLINE bool block_bit_near(const int *bits, int rows, int words, int row, i
 }
 
 // For the KV tiles of a query tile (or the query tiles of a KV tile), one bit each: whether some block that covers the
-// tile is in the map, and whether all are. A chunk of ChunkGroups * 32 tiles (select_tiles.cuh) may begin at any tile,
+// tile is in the map, and whether all are. A batch of BatchGroups * 32 tiles (select_tiles.cuh) may begin at any tile,
 // so it may need one word more.
 struct GatheredBlocks {
   static constexpr int Words = 512 + 1;
@@ -190,7 +190,7 @@ ATTN_INLINE void gather_block_tiles(const int *bits, int rows, int words, int be
 }
 
 // The same directly from list `row`, for blocks that consist of whole tiles: each tile is in exactly one block, so it
-// is either fully visible or fully masked.
+// is either fully visible or fully hidden.
 template <int Number, int Tile, int Size>
 ATTN_INLINE void gather_list_tiles(const int *offsets, int rows, const int *columns, int entries, int row, int from,
                                    int to) {
@@ -228,7 +228,7 @@ template <int Number> ATTN_INLINE GatheredTile gathered(int tile) {
   const int at = blocks.place(tile);
   return {(blocks.some[at] >> (tile & 31) & 1) != 0, (blocks.all[at] >> (tile & 31) & 1) != 0};
 }
-// One bit for each of 32 tiles, which may span two words. Bits of tiles outside of the chunk are undefined.
+// One bit for each of 32 tiles, which may span two words. Bits of tiles outside of the batch are undefined.
 struct GatheredTileBits {
   int some, all;
 };

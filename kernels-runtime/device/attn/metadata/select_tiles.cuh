@@ -35,11 +35,11 @@ struct GroupVisibility {
 };
 
 constexpr int Group = 32;        // tiles: one for each lane and bit
-constexpr int ChunkGroups = 512; // bits that a CTA holds at once
+constexpr int BatchGroups = 512; // groups of a batch, whose bits a CTA holds at once
 
-// One bit for each tile of a chunk: visible (partly or fully), and fully visible.
-struct ChunkBits {
-  unsigned some[ChunkGroups], all[ChunkGroups];
+// One bit for each tile of a batch: visible (partly or fully), and fully visible.
+struct BatchBits {
+  unsigned some[BatchGroups], all[BatchGroups];
 };
 
 // Number of tiles of one kind, the first and the last of them.
@@ -66,11 +66,11 @@ constexpr TileSpan NoTiles = {0, 0x7fffffff, -1};
 // and warps take such quadruples alternately, since groups that are not settled are neighbours.
 constexpr int GroupsAtOnce = 4;
 template <class P, class F, class I, class G>
-ATTN_INLINE void mark_chunk(ChunkBits &bits, TileSpan &full, TileSpan &partial, int begin, int end, int run_begin,
+ATTN_INLINE void mark_batch(BatchBits &bits, TileSpan &full, TileSpan &partial, int begin, int end, int run_begin,
                             int run_end, int first, F visibility, I array_visibility, G group_visibility, P gather) {
   constexpr int warps = Cta<0 * sizeof(P)>::threads / 32;
   gather(max(begin * Group - first, 0), min(end * Group - first, run_end));
-  __syncthreads(); // gathered bits are complete, and the bits of the previous chunk are no longer read
+  __syncthreads(); // gathered bits are complete, and the bits of the previous batch are no longer read
   const int lane = lane_index();
 #pragma unroll 1
   for (int base = begin + warp_index() * GroupsAtOnce; base < end; base += 32 * warps) {
@@ -135,16 +135,16 @@ struct RowPlace {
   int full, partial;
 };
 
-// Appends the tiles of a chunk to the list; `next` gets the position of the next chunk's entries. Each warp has
+// Appends the tiles of a batch to the list; `next` gets the position of the next batch's entries. Each warp has
 // consecutive groups.
 template <int Zero = 0>
-ATTN_INLINE void list_chunk(const ChunkBits &bits, int groups, int tile, int *list, const RowPlace &place,
+ATTN_INLINE void list_batch(const BatchBits &bits, int groups, int tile, int *list, const RowPlace &place,
                             RowPlace &next) {
   constexpr int warps = Cta<Zero>::threads / 32;
   __shared__ unsigned sums[warps];
   __shared__ unsigned short staged[warps][32 * Group];
   const int each = (groups + warps - 1) / warps, begin = warp_index() * each, end = min(begin + each, groups);
-  // Both counts in one word: a chunk has fewer than 2^16 tiles.
+  // Both counts in one word: a batch has fewer than 2^16 tiles.
   auto counts_of = [](unsigned some, unsigned all) { return unsigned(__popc(all) << 16 | __popc(some & ~all)); };
   unsigned own = 0;
   for (int i = begin + lane_index(); i < end; i += 32)
@@ -180,26 +180,26 @@ ATTN_INLINE void list_chunk(const ChunkBits &bits, int groups, int tile, int *li
 
 // Writes the list of a row and its header: where full and partial tiles are listed, how many they are, and the span of
 // both. There are two passes, since the place of a row's entries depends on their number. The second pass reads the
-// bits of the first, unless there are several chunks.
+// bits of the first, unless there are several batches.
 template <class F, class I, class G, class P>
 ATTN_INLINE void select_tiles(int *list_headers, int *list, int *list_counter, long long row, int entries, int across,
                               int begin, int end, int first, F visibility, I array_visibility, G group_visibility,
                               P gather) {
   constexpr int warps = Cta<0 * sizeof(P)>::threads / 32;
-  __shared__ ChunkBits bits;
+  __shared__ BatchBits bits;
   __shared__ TileSpan spans[warps][2];
-  __shared__ RowPlace places[2]; // alternates between chunks; both are equal if nothing is listed
+  __shared__ RowPlace places[2]; // alternates between batches; both are equal if nothing is listed
   const int group_begin = (first + begin) / Group / GroupsAtOnce * GroupsAtOnce,
             group_end = begin < end ? (first + end - 1) / Group + 1 : group_begin;
-  const bool one = group_end - group_begin <= ChunkGroups;
+  const bool one = group_end - group_begin <= BatchGroups;
   TileSpan full = NoTiles, partial = NoTiles;
   auto mark = [&](int at) {
-    mark_chunk(bits, full, partial, at, min(at + ChunkGroups, group_end), begin, end, first, visibility,
+    mark_batch(bits, full, partial, at, min(at + BatchGroups, group_end), begin, end, first, visibility,
                array_visibility, group_visibility, gather);
     if (!one)
       __syncthreads();
   };
-  for (int at = group_begin; at < group_end; at += ChunkGroups)
+  for (int at = group_begin; at < group_end; at += BatchGroups)
     mark(at);
   full = full.of_warp(), partial = partial.of_warp();
   if (lane_index() == 0)
@@ -223,11 +223,11 @@ ATTN_INLINE void select_tiles(int *list_headers, int *list, int *list_counter, l
     of_row[0] = make_int4(full_at, full.count, partial_at - full.count, count);
     of_row[1] = make_int4(count ? hull : 0, count ? max(full.last, partial.last) - hull + 1 : 0, own != 0, 0);
   }
-  for (int at = group_begin; at < group_end; at += ChunkGroups) {
+  for (int at = group_begin; at < group_end; at += BatchGroups) {
     if (!one)
       mark(at);
-    const int other = (at - group_begin) / ChunkGroups % 2;
-    list_chunk(bits, min(at + ChunkGroups, group_end) - at, at * Group - first, list, places[other], places[!other]);
+    const int other = (at - group_begin) / BatchGroups % 2;
+    list_batch(bits, min(at + BatchGroups, group_end) - at, at * Group - first, list, places[other], places[!other]);
   }
 }
 

@@ -28,7 +28,7 @@ template <class Element, int RowCount, int ColCount, int PitchElements> struct S
 };
 
 ATTN_INLINE unsigned &word_at(unsigned address) { return *(unsigned *)__cvta_shared_to_generic(address); }
-ATTN_INLINE uint4 &chunk_at(unsigned address) { return *(uint4 *)__cvta_shared_to_generic(address); }
+ATTN_INLINE uint4 &unit_at(unsigned address) { return *(uint4 *)__cvta_shared_to_generic(address); }
 
 // The row distribution that all register tiles share: Blocks blocks of 16 rows a warp, and two rows of each block in a
 // lane.

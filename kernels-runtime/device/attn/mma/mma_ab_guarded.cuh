@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// acc += P V where a zero in P means "masked". A tensor core computes 0 * NaN = NaN, so a NaN or Inf in V would reach
-// rows for which its key is masked. A finite tile, the normal case, costs one scan of V and one barrier.
+// acc += P V where a zero in P means "hidden". A tensor core computes 0 * NaN = NaN, so a NaN or Inf in V would reach
+// rows from which its key is hidden. A finite tile, the normal case, costs one scan of V and one barrier.
 #pragma once
 #include "attn/copy/copy_async.cuh"
 #include "attn/mma/mma.cuh"
@@ -75,7 +75,7 @@ ATTN_INLINE void mma_ab_guarded(Frag<R, C, W> &acc, const Frag<R, N, W> &s, cons
 #pragma unroll 2 // a loop: interleaved with the exponentials before it, the scan would take more registers
     for (int pass = 0; pass < thread_map.Passes; ++pass)
       if (thread_map.has(pass))
-        nonfinite |= !all_finite<T>(chunk_at(V.at(thread_map.row + pass * thread_map.Step, thread_map.chunk * 8)));
+        nonfinite |= !all_finite<T>(unit_at(V.at(thread_map.row + pass * thread_map.Step, thread_map.unit * 8)));
     if (__syncthreads_or(nonfinite))
       add_nonfinite_rows(acc, p, V);
   }

@@ -12,11 +12,11 @@ namespace attn {
 template <int N> ATTN_INLINE void find_pair(unsigned (&)[2], int /*slice*/) {}
 template <int N, class A, class B, class... More>
 ATTN_INLINE void find_pair(unsigned (&at)[2], int slice, const A &a, const B &b, const More &...more) {
-  constexpr int Chunks = N / 64;
-  static_assert(A::Rows == B::Rows && A::Chunks == 1 && B::Chunks % Chunks == 0);
+  constexpr int Panels = N / 64;
+  static_assert(A::Rows == B::Rows && A::Panels == 1 && B::Panels % Panels == 0);
   if (slice >= 0)
-    at[0] = a.address, at[1] = b.address + slice * Chunks * B::ChunkBytes;
-  find_pair<N>(at, slice - B::Chunks / Chunks, more...);
+    at[0] = a.address, at[1] = b.address + slice * Panels * B::PanelBytes;
+  find_pair<N>(at, slice - B::Panels / Panels, more...);
 }
 // The depth blocks [first_block, end_block), of 64 rows each, the last one of the tile with the remainder.
 template <int Block, class A, int N>
@@ -36,8 +36,8 @@ ATTN_INLINE void mma_atb_slice(Frag<64, N, 4> &acc, int slice, int first_block, 
   clear(acc);
   warpgroup_fence_operand(acc);
   warpgroup_arrive();
-  atb_blocks<0, A>(acc, first_block, end_block, make_descriptor(at[0], A::ChunkBytes),
-                   make_descriptor(at[1], A::ChunkBytes));
+  atb_blocks<0, A>(acc, first_block, end_block, make_descriptor(at[0], A::PanelBytes),
+                   make_descriptor(at[1], A::PanelBytes));
   warpgroup_commit();
 }
 

@@ -27,10 +27,10 @@ template <int R, int C, int W> ATTN_INLINE void warpgroup_fence_operand(Frag<R, 
 template <bool Negate, bool RecomputeDescriptors, int Step, class T, int R, int N, int C, int Keys, int Pieces>
 ATTN_INLINE void abt_steps(float (&s)[Pieces][4], unsigned long long q, unsigned long long k) {
   constexpr bool adds = RecomputeDescriptors || C > 128;
-  constexpr int chunk = Step / 4, within = Step % 4 * 2, at = chunk * Swizzled<T, R, C>::ChunkBytes / 16 + within,
+  constexpr int panel = Step / 4, within = Step % 4 * 2, at = panel * Swizzled<T, R, C>::PanelBytes / 16 + within,
                 recomputed = adds ? at : 0;
   constexpr int steps = (C <= 128 || !RecomputeDescriptors) && Step + 4 <= C / 16 ? 4 : 1,
-                k_at = chunk * Swizzled<T, Keys, C>::ChunkBytes / 16 + within;
+                k_at = panel * Swizzled<T, Keys, C>::PanelBytes / 16 + within;
   if constexpr (steps == 4)
     Wgmma<T, N>::template four_abt<Negate, recomputed, adds ? 0 : 2>(s, q + (at - recomputed), k + k_at, Step != 0);
   else
@@ -100,7 +100,7 @@ ATTN_INLINE void mma_ab(Frag<R, C, W> &acc, const RegisterOperand<T, R, N, W> &p
   static_assert(N <= Keys);
   warpgroup_fence_operand(acc);
   warpgroup_arrive();
-  ab_steps<0, T, N, C>(acc.v[0], p.v[0], make_descriptor(V.address, V.ChunkBytes));
+  ab_steps<0, T, N, C>(acc.v[0], p.v[0], make_descriptor(V.address, V.PanelBytes));
   warpgroup_commit();
 }
 

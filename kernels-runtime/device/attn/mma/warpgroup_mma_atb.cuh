@@ -24,8 +24,8 @@ ATTN_INLINE void mma_atb_block(Frag<R, C, W> &acc, const Swizzled<T, K, M> &A, c
   const int column = block / blocks * C;
   warpgroup_fence_operand(acc);
   warpgroup_arrive();
-  atb_steps<0, T, K, C>(acc.v[0], make_descriptor(A.address + block % blocks * A.ChunkBytes, A.ChunkBytes),
-                        make_descriptor(B.address + column / 64 * B.ChunkBytes + column % 64 * 2, B.ChunkBytes));
+  atb_steps<0, T, K, C>(acc.v[0], make_descriptor(A.address + block % blocks * A.PanelBytes, A.PanelBytes),
+                        make_descriptor(B.address + column / 64 * B.PanelBytes + column % 64 * 2, B.PanelBytes));
   warpgroup_commit();
 }
 // One block for each warpgroup, or block At by a single warpgroup.

@@ -16,9 +16,9 @@ struct fp16 {
   unsigned short bits;
 };
 
-// The number of threads of a CTA, as a constant, so that loops over the chunks of a tile unroll completely. ATTN_KERNEL
-// specializes Cta<0> after the headers, so functions name it through an argument that depends on a template parameter
-// (Cta<N * 0>). NOTE: this allows one kernel per source text.
+// The number of threads of a CTA, as a constant, so that loops over a tile's 16 byte units unroll completely.
+// ATTN_KERNEL specializes Cta<0> after the headers, so functions name it through an argument that depends on a template
+// parameter (Cta<N * 0>). NOTE: this allows one kernel per source text.
 template <int> struct Cta;
 
 #define ATTN_KERNEL(name, cta_threads, ctas_per_sm)                                                                    \
@@ -81,7 +81,7 @@ ATTN_INLINE int reread_thread_index() {
 }
 
 constexpr float kLargest = 3.402823466e38f; // the largest finite float32
-// Printed for constants that have no literal.
+// The printer writes these for float constants without a C++ literal: NaN, infinities, bit patterns.
 ATTN_INLINE float float_of(unsigned bits) { return __uint_as_float(bits); }
 ATTN_INLINE float not_a_number() { return __int_as_float(0x7fffffff); }
 ATTN_INLINE float infinity() { return __int_as_float(0x7f800000); }

@@ -227,10 +227,10 @@ template <class T, int N> struct Wgmma;
   }
 
 // The matrix descriptor of an operand (PTX ISA, "Matrix Descriptor"): address, two distances in 16 byte units, 128 byte
-// swizzle. Blocks of eight rows are 1024 bytes apart. For an MN-major operand, whose rows are the depth, `chunk` is the
-// distance of 64 columns in bytes; for a K-major one it has no meaning.
-ATTN_INLINE unsigned long long make_descriptor(unsigned address, int chunk) {
-  return (unsigned long long)((address & 0x3ffff) >> 4 | unsigned(chunk / 16) << 16) | (1ull << 62 | 64ull << 32);
+// swizzle. Blocks of eight rows are 1024 bytes apart. `panel_bytes` is the distance of two panels of an MN-major
+// operand, whose rows are the depth; for a K-major one it has no meaning.
+ATTN_INLINE unsigned long long make_descriptor(unsigned address, int panel_bytes) {
+  return (unsigned long long)((address & 0x3ffff) >> 4 | unsigned(panel_bytes / 16) << 16) | (1ull << 62 | 64ull << 32);
 }
 
 ATTN_INLINE void warpgroup_arrive() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }

@@ -9,9 +9,9 @@
 
 namespace attn {
 
-// Loads row statistics: the LSE in base 2 as the maximum, +inf for a fully masked row or one past the end, so that its
-// probabilities are 0; the known part of delta, if any, as the sum: -dLSE, or the delta that this warp may have stored
-// itself, so the load bypasses the read-only cache.
+// Loads row statistics: the LSE in base 2 as the maximum, +inf for a row that sees no key or one past the end, so that
+// its probabilities are 0; the known part of delta, if any, as the sum: -dLSE, or the delta that this warp may have
+// stored itself, so the load bypasses the read-only cache.
 template <int R, int L>
 ATTN_INLINE void load_row_statistics(SimtSoftmaxState<R, L> &row, const float *lse, long long stride,
                                      const float *known, long long known_stride, float sign, int rows) {

@@ -48,9 +48,9 @@ ATTN_INLINE void online_softmax(SimtScores<R, N, L> &s, SimtSoftmaxState<R, L> &
     for (int n = 1; n < N; ++n)
       top = max(top, s.v[r][n]);
     const Reference before = row.reference(r), to = raised(before, top, scale);
-    const float rescale_factor = exp2(conversion_exponent(before, to, scale)), at = to.raw ? 0 : to.max;
+    const float rescale_factor = exp2(conversion_exponent(before, to, scale)), at = to.unscaled ? 0 : to.max;
     row.set_reference(r, to), row.sum[r] *= rescale_factor;
-    if (to.raw & to.max != -infinity())
+    if (to.unscaled & to.max != -infinity())
 #pragma unroll
       for (int n = 0; n < N; ++n)
         s.v[r][n] -= to.max;

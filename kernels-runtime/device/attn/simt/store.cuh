@@ -19,7 +19,7 @@ ATTN_INLINE void store(T *to, Stride stride, const SimtTile<float, R, C, L> &acc
         uint4 x = {pack<T>(v[0], v[1]), pack<T>(v[2], v[3]), pack<T>(v[4], v[5]), pack<T>(v[6], v[7])};
         if (r >= rows)
           x = {0, 0, 0, 0};
-        *(uint4 *)(to + offset_of(stride, r) + acc.chunk(i) * 8) = x;
+        *(uint4 *)(to + offset_of(stride, r) + acc.unit(i) * 8) = x;
       }
 }
 template <class Stride, int R, int L>
@@ -50,7 +50,7 @@ ATTN_INLINE void store_padding_rows(T *to, Stride stride, int begin, int end, in
 #pragma unroll
       for (int i = 0; i < Shape::Own; ++i)
         if (Shape::has(i))
-          *(uint4 *)(to + q * query_stride(stride) + offset_of(stride, h) + Shape::chunk(i) * 8) = {0, 0, 0, 0};
+          *(uint4 *)(to + q * query_stride(stride) + offset_of(stride, h) + Shape::unit(i) * 8) = {0, 0, 0, 0};
 }
 template <int Dim, int Lanes, class Stride>
 ATTN_INLINE void store_padding_rows(float *to, Stride stride, int begin, int end, int step) {

@@ -15,11 +15,11 @@ namespace attn {
 template <int Warps> ATTN_INLINE int global_warp_index() { return block_index() * Warps + uniform(warp_index()); }
 template <int Lanes> ATTN_INLINE int lane_group_index() { return lane_index() / Lanes; }
 
-// Distribution of a row's chunks of eight elements: a lane owns every Lanes-th chunk.
+// Distribution of a row's units of eight elements: a lane owns every Lanes-th unit.
 template <int ColCount, int LaneCount> struct SimtShape {
-  static constexpr int Cols = ColCount, Lanes = LaneCount, Chunks = ColCount / 8, Own = (Chunks + Lanes - 1) / Lanes;
-  static ATTN_INLINE int chunk(int i) { return lane_index() % Lanes + i * Lanes; }
-  static ATTN_INLINE bool has(int i) { return Chunks % Lanes == 0 || chunk(i) < Chunks; }
+  static constexpr int Cols = ColCount, Lanes = LaneCount, Units = ColCount / 8, Own = (Units + Lanes - 1) / Lanes;
+  static ATTN_INLINE int unit(int i) { return lane_index() % Lanes + i * Lanes; }
+  static ATTN_INLINE bool has(int i) { return Units % Lanes == 0 || unit(i) < Units; }
 };
 
 // Rows with elements as in memory.
@@ -40,9 +40,9 @@ template <int RowCount, int KeyCount, int LaneCount> struct SimtScores {
 };
 template <int RowCount, int LaneCount> struct SimtSoftmaxState {
   float max[RowCount], sum[RowCount];
-  bool raw[RowCount]; // as in Reference
-  ATTN_INLINE Reference reference(int r) const { return {max[r], raw[r]}; }
-  ATTN_INLINE void set_reference(int r, Reference to) { max[r] = to.max, raw[r] = to.raw; }
+  bool unscaled[RowCount]; // as in Reference
+  ATTN_INLINE Reference reference(int r) const { return {max[r], unscaled[r]}; }
+  ATTN_INLINE void set_reference(int r, Reference to) { max[r] = to.max, unscaled[r] = to.unscaled; }
 };
 
 template <class T> ATTN_INLINE void unpack(float (&to)[8], uint4 x) {
@@ -50,7 +50,7 @@ template <class T> ATTN_INLINE void unpack(float (&to)[8], uint4 x) {
   to[4] = low_half<T>(x.z), to[5] = high_half<T>(x.z), to[6] = low_half<T>(x.w), to[7] = high_half<T>(x.w);
 }
 
-ATTN_INLINE uint4 load_chunk(const void *from) {
+ATTN_INLINE uint4 load_unit(const void *from) {
   uint4 x;
   asm("ld.global.nc.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "l"(from));
   return x;
@@ -65,7 +65,7 @@ ATTN_INLINE void load_rows(SimtTile<T, R, C, L> &to, const T *from, Stride strid
     for (int i = 0; i < to.Own; ++i) {
       to.v[r][i] = {0, 0, 0, 0};
       if (r < rows && to.has(i))
-        to.v[r][i] = load_chunk(from + offset_of(stride, r) + to.chunk(i) * 8);
+        to.v[r][i] = load_unit(from + offset_of(stride, r) + to.unit(i) * 8);
     }
 }
 template <class T, int R, int C, int L, class Stride>
@@ -116,7 +116,7 @@ ATTN_INLINE void mma_abt(SimtScores<R, N, L> &s, const SimtTile<float, R, C, L> 
   }
 }
 
-// acc += P V with P in float32. Guarded: a weight of 0 means "masked", and 0 * NaN must not be computed.
+// acc += P V with P in float32. Guarded: a weight of 0 means "hidden", and 0 * NaN must not be computed.
 template <bool Guarded, class T, int R, int N, int C, int L>
 ATTN_INLINE void mma_ab_rows(SimtTile<float, R, C, L> &acc, const SimtScores<R, N, L> &p,
                              const SimtTile<T, N, C, L> &v) {

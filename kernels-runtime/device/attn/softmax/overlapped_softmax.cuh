@@ -10,8 +10,8 @@
 namespace attn {
 
 // The first step: updates the running maxima, turns scores into probabilities and adds them to the sums. Needs a
-// positive scale. RecomputesRows: no row gets a raw reference, since recompute_rows() follows and normalize<true>()
-// finds rows that need one.
+// positive scale. RecomputesRows: no row gets an unscaled reference, since recompute_rows() follows and
+// normalize<true>() finds rows that need one.
 template <bool RecomputesRows = false, int R, int N, int W>
 ATTN_INLINE void softmax(Frag<R, N, W> &s, SoftmaxState<R, W> &row, float scale) {
   constexpr int rows = R / W / 8;
@@ -33,8 +33,8 @@ ATTN_INLINE void softmax(Frag<R, N, W> &s, SoftmaxState<R, W> &row, float scale)
       raise_references(row.rescale_factor, row, top, moves, scale);
       return exponentiate(s, row, row.max, scale);
     }
-    if (is_raw(row, top, scale))
-      raise_raw_references(row.rescale_factor, at, s, row, top, moves, scale);
+    if (is_unscaled(row, top, scale))
+      raise_unscaled_references(row.rescale_factor, at, s, row, top, moves, scale);
     else {
       raise_references(row.rescale_factor, row, top, moves, scale);
 #pragma unroll
@@ -76,7 +76,7 @@ ATTN_INLINE void convert_at_once(RegisterOperand<T, R, N, W> &p, Frag<R, N, W> &
       asm volatile("" : "+r"(p.v[0][k][i])::"memory");
 }
 
-// The exponent of a score relative to a reference that is not raw, in base 2; and whether it would be too inexact.
+// The exponent of a score relative to a reference that is not unscaled, in base 2; and whether it would be too inexact.
 ATTN_INLINE float exponent(float score, float scale, float at) { return fmaf(score, scale, -at); }
 ATTN_INLINE float exponent(LinearScore score, float scale, float at) {
   return fmaf(score.a, score.b * scale, score.c * scale - at);
@@ -119,7 +119,7 @@ ATTN_INLINE void softmax_convert_with(RegisterOperand<T, R, N, W> &p, Frag<R, N,
   using Score = decltype(small(0.f, 0, 0, 0, 0.f));
   float sum[2];
   exponentiate(p, sum, s, row.max, scale, q0, k0, small);
-  // Negated: sums relative to a raw reference may be NaN here.
+  // Negated: sums relative to an unscaled reference may be NaN here.
   const bool exceeds =
       RecomputesRows ? max(sum[0], sum[1]) > kRescaleThreshold : !(max(sum[0], sum[1]) <= row.rescale_threshold);
   row.needs_rescale =
@@ -135,9 +135,9 @@ ATTN_INLINE void softmax_convert_with(RegisterOperand<T, R, N, W> &p, Frag<R, N,
       raise_references(row.rescale_factor, row, top, moves, scale);
       exponentiate(p, sum, s, row.max, scale, q0, k0, Unmodified());
     } else {
-      if (is_raw(row, top, scale)) {
+      if (is_unscaled(row, top, scale)) {
         float at[2];
-        raise_raw_references(row.rescale_factor, at, s, row, top, moves, scale);
+        raise_unscaled_references(row.rescale_factor, at, s, row, top, moves, scale);
         exponentiate(p, sum, s, at, scale, q0, k0, Unmodified());
       } else {
         raise_references(row.rescale_factor, row, top, moves, scale);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Recomputes rows whose result is NaN because of a NaN or Inf in masked keys, or for want of a raw reference.
+// Recomputes rows whose result is NaN because of a NaN or Inf in hidden keys, or for want of an unscaled reference.
 #pragma once
 #include "attn/softmax/dropout.cuh"
 #include "attn/softmax/modify.cuh"
@@ -36,7 +36,7 @@ template <int Keys, class F> ATTN_INLINE KeyRange range_at(const KvTiles<Keys, F
   return {begin, min(begin + Keys, keys)};
 }
 
-// In acc += P V, 0 * NaN is NaN, so a NaN or Inf in V makes rows NaN for which its key is masked. Rows with a NaN are
+// In acc += P V, 0 * NaN is NaN, so a NaN or Inf in V makes rows NaN from which its key is hidden. Rows with a NaN are
 // recomputed one by one, from visible keys alone, with a lane for every 32nd column, and stored again (`lse` may be
 // null). Other rows cost a test. This follows the stores, when the accumulator is no longer live.
 template <int DimQk, int DimV, class T, class O, int R, int C, int W, class First, class KeyRanges, class Stride,

@@ -9,19 +9,19 @@ namespace attn {
 
 // Probabilities of a row are relative to a reference 2^max, where `max` is close to the largest scaled score: one FMA a
 // score, whose rounding is exact enough while half an ulp of `max` is a harmless factor, common to the whole row. From
-// kExact on it is not: the row then has a raw reference, where `max` is the largest unscaled score, scores are compared
-// with it before they are scaled, and the reference is exactly 2^(max * scale). Such a row is checked in every tile. A
-// row without visible keys so far has -kLargest: any finite score then gives an infinity, which is detected if scale is
-// not above 1.
-constexpr float kExact = 1 << 24;
-ATTN_INLINE bool is_large(float max) { return !(fabsf(max) < kExact); }
+// kScoresExactBelow on it is not: the row then has an *unscaled* reference: `max` is the largest score before scaling,
+// scores are compared with it before they are scaled, and the reference is exactly 2^(max * scale). Such a row is
+// checked in every tile. A row without visible keys so far has -kLargest: any finite score then gives an infinity,
+// which is detected if scale is not above 1.
+constexpr float kScoresExactBelow = 1 << 24;
+ATTN_INLINE bool is_large(float max) { return !(fabsf(max) < kScoresExactBelow); }
 
 struct Reference {
   float max;
-  bool raw;
-  ATTN_INLINE bool empty() const { return max == (raw ? -infinity() : -kLargest); }
+  bool unscaled;
+  ATTN_INLINE bool empty() const { return max == (unscaled ? -infinity() : -kLargest); }
 };
-// The reference for a largest unscaled score.
+// The reference for a row whose largest score, before scaling, is `score`.
 ATTN_INLINE Reference reference(float score, float scale) {
   const float max = score * scale;
   if (score == -infinity())
@@ -30,7 +30,7 @@ ATTN_INLINE Reference reference(float score, float scale) {
 }
 // The reference of a row that also has scores up to `now`.
 ATTN_INLINE Reference raised(Reference before, float now, float scale) {
-  if (before.raw)
+  if (before.unscaled)
     return reference(max(before.max, now), scale);
   return before.empty() | now * scale > before.max ? reference(now, scale) : before;
 }
@@ -38,18 +38,18 @@ ATTN_INLINE Reference raised(Reference before, float now, float scale) {
 ATTN_INLINE float conversion_exponent(Reference from, Reference to, float scale) {
   if (from.empty())
     return -infinity();
-  if (from.raw)
-    return to.raw ? (from.max - to.max) * scale : fmaf(from.max, scale, -to.max);
-  return to.raw ? fmaf(-to.max, scale, from.max) : from.max - to.max;
+  if (from.unscaled)
+    return to.unscaled ? (from.max - to.max) * scale : fmaf(from.max, scale, -to.max);
+  return to.unscaled ? fmaf(-to.max, scale, from.max) : from.max - to.max;
 }
 
-// The reference of the lane's row i, whose bit in raw_rows() says whether it is raw.
+// The reference of the lane's row i, whose bit in unscaled_rows() says whether it is unscaled.
 template <int R, int W> ATTN_INLINE Reference reference_of(const SoftmaxState<R, W> &row, int i) {
-  return {row.max[i], (row.raw_rows() >> i & 1) != 0};
+  return {row.max[i], (row.unscaled_rows() >> i & 1) != 0};
 }
 template <int R, int W> ATTN_INLINE void set_reference(SoftmaxState<R, W> &row, int i, Reference to) {
   row.max[i] = to.max;
-  row.set_raw_rows((row.raw_rows() & ~(1 << i)) | int(to.raw) << i);
+  row.set_unscaled_rows((row.unscaled_rows() & ~(1 << i)) | int(to.unscaled) << i);
 }
 
 // ln(sum of exp(score)) of a row with visible keys, rounded once. (Next to a largest score of 2^24 or more, a float32
@@ -57,11 +57,11 @@ template <int R, int W> ATTN_INLINE void set_reference(SoftmaxState<R, W> &row, 
 ATTN_INLINE float log_sum_exp(Reference of, float sum, float scale) {
   constexpr float ln2 = 0.693147182f, ln2_rest = -1.90465430e-9f;
   const float rest = log2(sum) * ln2;
-  const float result = of.raw ? fmaf(of.max, scale * ln2, rest) : fmaf(of.max, ln2, fmaf(of.max, ln2_rest, rest));
+  const float result = of.unscaled ? fmaf(of.max, scale * ln2, rest) : fmaf(of.max, ln2, fmaf(of.max, ln2_rest, rest));
   return result == result ? attn::min(attn::max(result, -kLargest), kLargest) : result;
 }
 // Where the result of a row goes: its LSE, or, for a split, its softmax state, to be combined. In a split without
-// visible keys `max` is -inf; a negative sum encodes a raw reference.
+// visible keys `max` is -inf; a negative sum encodes an unscaled reference.
 struct PartialState {
   float *max, *sum;
 };
@@ -72,7 +72,7 @@ ATTN_INLINE void store_row_state(const PartialState &to, long long at, bool empt
   to.max[at] = empty        ? -infinity()
                : of.empty() ? 0
                             : of.max; // without a reference all its scores are NaN, and so is the sum
-  to.sum[at] = of.raw ? -sum : sum;
+  to.sum[at] = of.unscaled ? -sum : sum;
 }
 
 // Adds a sink, a key without a value whose score is in natural units, to the reference of a row. `own` is its addend of
@@ -83,17 +83,17 @@ ATTN_INLINE float join_sink(Reference &of, float &own, float sink, float scale, 
   constexpr float log2e = 1.442695041f, ln2 = 0.693147181f;
   const float score = sink * log2e;
   own = 0;
-  if (sink == -infinity() || (!of.raw && !of.empty() && is_large(of.max)))
+  if (sink == -infinity() || (!of.unscaled && !of.empty() && is_large(of.max)))
     return 1; // normalize() leaves such a row to recompute_rows()
-  if (!is_large(score) & (!of.raw | of.empty())) {
+  if (!is_large(score) & (!of.unscaled | of.empty())) {
     const Reference before = of;
-    of = {before.raw ? score - room : max(before.max, score - room), false};
+    of = {before.unscaled ? score - room : max(before.max, score - room), false};
     own = exp2(score - of.max);
     return exp2(conversion_exponent(before, of, scale));
   }
-  const float natural = scale * ln2, above = (sink - (of.empty() ? -infinity()
-                                                      : of.raw   ? of.max * natural
-                                                                 : of.max * ln2)) *
+  const float natural = scale * ln2, above = (sink - (of.empty()    ? -infinity()
+                                                      : of.unscaled ? of.max * natural
+                                                                    : of.max * ln2)) *
                                              log2e;
   if (!(above > 0)) {
     own = exp2(above);

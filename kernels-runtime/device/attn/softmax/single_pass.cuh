@@ -19,9 +19,9 @@ template <int R, int N, int W> ATTN_INLINE void softmax(Frag<R, N, W> &s, Softma
   for (int i = 0; i < R / W / 8; ++i)
     moves[i] = true;
   quad_maxima(top, row);
-  if (is_raw(row, top, scale)) {
+  if (is_unscaled(row, top, scale)) {
     float at[R / W / 8];
-    raise_raw_references(rescale_factor, at, s, row, top, moves, scale);
+    raise_unscaled_references(rescale_factor, at, s, row, top, moves, scale);
     return exponentiate(s, row, at, scale);
   }
   raise_references(rescale_factor, row, top, moves, scale);

@@ -26,11 +26,11 @@ template <int R, int N, int W> ATTN_INLINE void lane_max(float (&top)[R / W / 8]
       top[i] = max(top[i], max(s.v[i / 2][n][i % 2 * 2], s.v[i / 2][n][i % 2 * 2 + 1]));
   }
 }
-// Does a score of the warp exceed its row's reference by more than the threshold, or is a reference raw? For a row
+// Does a score of the warp exceed its row's reference by more than the threshold, or is a reference unscaled? For a row
 // without visible keys, a score that overflows when scaled does not exceed -kLargest, hence the second test.
 template <int R, int W>
 ATTN_INLINE bool max_grows(const float (&top)[R / W / 8], const SoftmaxState<R, W> &row, float scale) {
-  bool needs_rescale = row.raw_rows() != 0;
+  bool needs_rescale = row.unscaled_rows() != 0;
 #pragma unroll
   for (int i = 0; i < R / W / 8; ++i) {
     needs_rescale |= top[i] * scale > row.max[i] + kRescaleThresholdExponent;
@@ -39,24 +39,24 @@ ATTN_INLINE bool max_grows(const float (&top)[R / W / 8], const SoftmaxState<R, 
   }
   return __any_sync(~0u, needs_rescale);
 }
-// Moves the reference of row i to scores up to `now`, if `moves` or if it is raw. Returns the factor of numbers
+// Moves the reference of row i to scores up to `now`, if `moves` or if it is unscaled. Returns the factor of numbers
 // relative to the old reference.
 template <int R, int W>
 ATTN_INLINE float raise_reference(SoftmaxState<R, W> &row, int i, float now, bool moves, float scale) {
-  const Reference before = reference_of(row, i), to = before.raw | moves ? raised(before, now, scale) : before;
+  const Reference before = reference_of(row, i), to = before.unscaled | moves ? raised(before, now, scale) : before;
   set_reference(row, i, to);
   return exp2(conversion_exponent(before, to, scale));
 }
-// Does a row of the warp have a raw reference, or need one? `now`: the quad maxima.
+// Does a row of the warp have an unscaled reference, or need one? `now`: the quad maxima.
 template <int R, int W>
-ATTN_INLINE bool is_raw(const SoftmaxState<R, W> &row, const float (&now)[R / W / 8], float scale) {
-  bool raw = row.raw_rows() != 0;
+ATTN_INLINE bool is_unscaled(const SoftmaxState<R, W> &row, const float (&now)[R / W / 8], float scale) {
+  bool unscaled = row.unscaled_rows() != 0;
 #pragma unroll
   for (int i = 0; i < R / W / 8; ++i)
-    raw |= is_large(now[i] * scale) & now[i] != -infinity();
-  return __builtin_expect(__any_sync(~0u, raw), 0);
+    unscaled |= is_large(now[i] * scale) & now[i] != -infinity();
+  return __builtin_expect(__any_sync(~0u, unscaled), 0);
 }
-// raise_reference() for all rows, none of which is or becomes raw.
+// raise_reference() for all rows, none of which is or becomes unscaled.
 template <int R, int W>
 ATTN_INLINE void raise_references(float (&rescale_factor)[R / W / 8], SoftmaxState<R, W> &row,
                                   const float (&now)[R / W / 8], const bool (&moves)[R / W / 8], float scale) {
@@ -68,19 +68,19 @@ ATTN_INLINE void raise_references(float (&rescale_factor)[R / W / 8], SoftmaxSta
     row.sum[i] *= rescale_factor[i];
   }
 }
-// raise_reference() for all rows, any of which may be raw. Scores of raw rows become relative to their reference, so
-// `at`, which exponentiate() subtracts, becomes 0 for them.
+// raise_reference() for all rows, any of which may be unscaled. Scores of unscaled rows become relative to their
+// reference, so `at`, which exponentiate() subtracts, becomes 0 for them.
 template <int R, int N, int W>
-ATTN_INLINE void raise_raw_references(float (&rescale_factor)[R / W / 8], float (&at)[R / W / 8], Frag<R, N, W> &s,
-                                      SoftmaxState<R, W> &row, const float (&now)[R / W / 8],
-                                      const bool (&moves)[R / W / 8], float scale) {
+ATTN_INLINE void raise_unscaled_references(float (&rescale_factor)[R / W / 8], float (&at)[R / W / 8], Frag<R, N, W> &s,
+                                           SoftmaxState<R, W> &row, const float (&now)[R / W / 8],
+                                           const bool (&moves)[R / W / 8], float scale) {
 #pragma unroll
   for (int i = 0; i < R / W / 8; ++i) {
     rescale_factor[i] = raise_reference(row, i, now[i], moves[i] | is_large(now[i] * scale), scale);
     row.sum[i] *= rescale_factor[i];
     const Reference own = reference_of(row, i);
-    at[i] = own.raw ? 0 : own.max;
-    const float by = own.raw & own.max != -infinity() ? own.max : 0;
+    at[i] = own.unscaled ? 0 : own.max;
+    const float by = own.unscaled & own.max != -infinity() ? own.max : 0;
 #pragma unroll
     for (int n = 0; n < s.Pieces; ++n)
       s.v[i / 2][n][i % 2 * 2] -= by, s.v[i / 2][n][i % 2 * 2 + 1] -= by;
@@ -92,7 +92,7 @@ template <int R, int W> ATTN_INLINE void mark_rows_without_keys(SoftmaxState<R, 
   if (scale > 1)
 #pragma unroll
     for (int i = 0; i < R / W / 8; ++i)
-      if (row.max[i] == -kLargest & !(row.raw_rows() >> i & 1))
+      if (row.max[i] == -kLargest & !(row.unscaled_rows() >> i & 1))
         set_reference(row, i, {-infinity(), true});
 }
 template <int R, int W> ATTN_INLINE void quad_maxima(float (&top)[R / W / 8], const SoftmaxState<R, W> &) {
@@ -129,16 +129,16 @@ ATTN_INLINE void online_softmax(Frag<R, N, W> &s, SoftmaxState<R, W> &row, Frag<
     for (int i = 0; i < rows; ++i)
       moves[i] = true;
     quad_maxima(top, row);
-    const bool raw = is_raw(row, top, scale);
+    const bool unscaled = is_unscaled(row, top, scale);
     float at[rows];
-    if (raw)
-      raise_raw_references(rescale_factor, at, s, row, top, moves, scale);
+    if (unscaled)
+      raise_unscaled_references(rescale_factor, at, s, row, top, moves, scale);
     else
       raise_references(rescale_factor, row, top, moves, scale);
 #pragma unroll
     for (int i = 0; i < rows; ++i)
       scale_row(acc, i, rescale_factor[i]);
-    if (raw)
+    if (unscaled)
       return exponentiate(s, row, at, scale);
   }
   exponentiate(s, row, row.max, scale);
@@ -158,8 +158,9 @@ ATTN_INLINE void add_sink(Frag<R, C, W> &acc, SoftmaxState<R, W> &row, float sca
   }
 }
 
-// acc / sum; a fully masked row has sum 0 and yields 0. Reduces the row sums over the quad, which store_lse() relies
-// on. RecomputesRows: a row that needs a raw reference and has none becomes NaN, so that recompute_rows() finds it.
+// acc / sum; a row that sees no key has sum 0 and yields 0. Reduces the row sums over the quad, which store_lse()
+// relies on. RecomputesRows: a row that needs an unscaled reference and has none becomes NaN, so that recompute_rows()
+// finds it.
 template <bool RecomputesRows = false, int R, int C, int W>
 ATTN_INLINE void normalize(Frag<R, C, W> &acc, SoftmaxState<R, W> &row) {
 #pragma unroll
@@ -167,9 +168,9 @@ ATTN_INLINE void normalize(Frag<R, C, W> &acc, SoftmaxState<R, W> &row) {
     row.sum[i] = quad_sum(row.sum[i]);
     // Such a row is at -kLargest with a sum, from scores there, or elsewhere, even without a sum, which the rounding of
     // the reference has then made 0.
-    const bool needs_raw = RecomputesRows && is_large(row.max[i]) && !reference_of(row, i).raw &&
-                           (row.max[i] != -kLargest || row.sum[i] != 0);
-    const float factor = needs_raw ? not_a_number() : row.sum[i] == 0 ? 0 : reciprocal(row.sum[i]);
+    const bool needs_unscaled = RecomputesRows && is_large(row.max[i]) && !reference_of(row, i).unscaled &&
+                                (row.max[i] != -kLargest || row.sum[i] != 0);
+    const float factor = needs_unscaled ? not_a_number() : row.sum[i] == 0 ? 0 : reciprocal(row.sum[i]);
     scale_row(acc, i, factor);
   }
 }

@@ -37,7 +37,7 @@ TileRanges attn::queryRangesOfColumns(MaskInterface mask, IndexMath &math, const
 }
 
 Cond attn::keepOfRow(MaskInterface mask, IndexMath &math, const MaskScope &scope, Index q, Index k) {
-  return contains(math, *mask.rowIntervals(math, scope.uncut(), q), k);
+  return contains(math, *mask.rowIntervals(math, scope.withoutClamping(), q), k);
 }
 
 TileTruth attn::truthOfRanges(MaskInterface mask, IndexMath &math, const MaskScope &scope, Interval queries,

@@ -96,23 +96,24 @@ int64_t ProblemTensor::extentOf(Axis axis, const FixedSizes &fixed, const Sizes 
   }
 }
 
-llvm::SmallVector<int64_t, 4> ProblemTensor::shape(const FixedSizes &fixed, const Sizes &sizes, size_t leadEnd) const {
+llvm::SmallVector<int64_t, 4> ProblemTensor::shape(const FixedSizes &fixed, const Sizes &sizes,
+                                                   size_t lastLeadingDims) const {
   llvm::SmallVector<int64_t, 4> shape;
   for (Axis axis : axes) {
-    if (axis == Lead)
+    if (axis == LeadingDims)
       llvm::append_range(shape, sizes.lead);
-    else if (axis == LeadEnd)
-      llvm::append_range(shape, llvm::ArrayRef(sizes.lead).take_back(leadEnd));
+    else if (axis == LastLeadingDims)
+      llvm::append_range(shape, llvm::ArrayRef(sizes.lead).take_back(lastLeadingDims));
     else
       shape.push_back(extentOf(axis, fixed, sizes));
   }
   return shape;
 }
 
-void ProblemTensor::learn(llvm::ArrayRef<int64_t> shape, const FixedSizes &fixed, Sizes &sizes) const {
+void ProblemTensor::inferSizes(llvm::ArrayRef<int64_t> shape, const FixedSizes &fixed, Sizes &sizes) const {
   auto set = [](int64_t &size, int64_t extent) { size = size < 0 ? extent : size; };
   llvm::ArrayRef<Axis> own = axes;
-  if (isLed()) {
+  if (hasLeadingDims()) {
     own = own.drop_front();
     llvm::ArrayRef<int64_t> lead = shape.drop_back(own.size());
     shape = shape.take_back(own.size());
@@ -120,7 +121,7 @@ void ProblemTensor::learn(llvm::ArrayRef<int64_t> shape, const FixedSizes &fixed
     int64_t rows = 1;
     for (int64_t extent : lead)
       rows = std::min(rows * std::min(extent, most), most);
-    if (axes[0] == LeadEnd) {
+    if (axes[0] == LastLeadingDims) {
       (own[0] == TokensQ ? sizes.positionRowsQ : sizes.positionRowsKv) = rows;
     } else if (sizes.idRows < 0) {
       sizes.idRows = rows, sizes.batch = rows * fixed.segments;
@@ -282,18 +283,18 @@ static std::vector<ProblemTensor> tensorsOfRule(SegmentRule rule, bool maps, boo
   };
   const std::pair<const char *, Axis> sides[] = {{"_q", T::TokensQ}, {"_kv", T::TokensKv}};
   for (auto [side, rows] : sides) {
-    add(Twine("ids") + side, T::Array, {T::Lead, rows});
+    add(Twine("ids") + side, T::Array, {T::LeadingDims, rows});
     if (rule.hasPositions())
-      add(Twine("positions") + side, T::Array, {T::LeadEnd, rows});
+      add(Twine("positions") + side, T::Array, {T::LastLeadingDims, rows});
   }
   for (auto [side, rows] : sides)
-    add(Twine("seqlens") + side, T::Result, {T::Lead, T::Segments});
+    add(Twine("seqlens") + side, T::Result, {T::LeadingDims, T::Segments});
   for (auto [side, rows] : sides)
-    add(Twine("offsets") + side, T::Result, {T::Lead, T::SegmentsPlusOne});
-  add("status", T::Result, T::Lead);
+    add(Twine("offsets") + side, T::Result, {T::LeadingDims, T::SegmentsPlusOne});
+  add("status", T::Result, T::LeadingDims);
   if (maps)
     for (auto [side, rows] : sides)
-      add(Twine("segments") + side, T::Result, {T::Lead, rows});
+      add(Twine("segments") + side, T::Result, {T::LeadingDims, rows});
   for (auto [side, rows] : sides) {
     add(Twine("cu_seqlens") + side, T::Result, T::BatchPlusOne);
     add(Twine("padded_offsets") + side, T::Result, T::BatchPlusOne);

@@ -66,7 +66,7 @@ SmallVector<MaskOperand> attn::operandsOfCount(std::optional<int64_t> number, St
 }
 
 Index attn::countOf(std::optional<int64_t> number, IndexMath &math, const MaskScope &scope, Index extent) {
-  if (!scope.cut)
+  if (!scope.clamps)
     return number ? Index(*number) : scope.load(0, 0);
   if (number)
     return math.min(*number, extent);

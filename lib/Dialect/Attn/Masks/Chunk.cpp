@@ -10,10 +10,10 @@ bool ChunkMaskAttr::keeps(const MaskPoint &p) const {
   return position >= 0 && position / getLength() == p.k / getLength();
 }
 
-/// [lo, lo + length), with `cut` within [0, extent).
-static IntervalList chunkAt(IndexMath &math, Index lo, int64_t length, Index extent, bool cut, bool mayBeNegative) {
+/// [lo, lo + length), with `clamps` within [0, extent).
+static IntervalList chunkAt(IndexMath &math, Index lo, int64_t length, Index extent, bool clamps, bool mayBeNegative) {
   Index hi = math.add(lo, length);
-  if (!cut)
+  if (!clamps)
     return {{lo, hi}};
   auto at = [&](Index end) { return math.min(mayBeNegative ? math.max(end, 0) : end, extent); };
   return {{at(lo), at(hi)}};
@@ -23,17 +23,17 @@ static IntervalList chunkAt(IndexMath &math, Index lo, int64_t length, Index ext
 std::optional<IntervalList> ChunkMaskAttr::rowIntervals(IndexMath &math, const MaskScope &scope, Index q) const {
   int64_t length = getLength();
   if (getDiagonal() == Diagonal::top_left)
-    return chunkAt(math, math.mul(math.floorDiv(q, length), length), length, scope.lenK, scope.cut, false);
+    return chunkAt(math, math.mul(math.floorDiv(q, length), length), length, scope.lenK, scope.clamps, false);
   // Rows before the first key fall into a chunk that ends at 0.
   Index position = math.add(q, diagonalShift(math, scope, getDiagonal()));
   Index next = math.floorDiv(math.max(math.add(position, length), 0), length);
-  return chunkAt(math, math.sub(math.mul(next, length), length), length, scope.lenK, scope.cut, true);
+  return chunkAt(math, math.sub(math.mul(next, length), length), length, scope.lenK, scope.clamps, true);
 }
 
 std::optional<IntervalList> ChunkMaskAttr::columnIntervals(IndexMath &math, const MaskScope &scope, Index k) const {
   Index begin = math.mul(math.floorDiv(k, getLength()), getLength());
   Index lo = math.sub(begin, diagonalShift(math, scope, getDiagonal()));
-  return chunkAt(math, lo, getLength(), scope.lenQ, scope.cut, getDiagonal() == Diagonal::bottom_right);
+  return chunkAt(math, lo, getLength(), scope.lenQ, scope.clamps, getDiagonal() == Diagonal::bottom_right);
 }
 
 std::optional<Zones> ChunkMaskAttr::zones(IndexMath &, const MaskScope &) const {

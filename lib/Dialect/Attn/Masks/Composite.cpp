@@ -340,7 +340,7 @@ TileRanges OrMaskAttr::queryRanges(IndexMath &math, const MaskScope &scope, Inte
 }
 
 Cond OrMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Index k) const {
-  if (Lists row = rowIntervals(math, scope.uncut(), q))
+  if (Lists row = rowIntervals(math, scope.withoutClamping(), q))
     return contains(math, *row, k);
   return foldKeep(*this, math, scope, q, k, [&](Cond a, Cond b) { return math.logicalOr(a, b); });
 }

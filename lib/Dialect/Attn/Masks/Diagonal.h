@@ -21,16 +21,17 @@ inline Index diagonalShift(IndexMath &math, const MaskScope &scope, Diagonal dia
   return diagonal == Diagonal::bottom_right ? math.sub(scope.lenK, scope.lenQ) : Index(0);
 }
 
-/// [x + shift - before, x + shift + after] for a position x >= 0; with `cut` within [0, extent).
-inline IntervalList around(IndexMath &math, Index x, Index shift, Bound before, Bound after, Index extent, bool cut) {
-  // What cannot be negative needs no cut at 0.
+/// [x + shift - before, x + shift + after] for a position x >= 0; with `clamps` within [0, extent).
+inline IntervalList around(IndexMath &math, Index x, Index shift, Bound before, Bound after, Index extent,
+                           bool clamps) {
+  // What cannot be negative needs no clamping at 0.
   auto at = [&](int64_t offset) {
     // Sequences and offsets go up to 2^30, and the rows of the last tile a bit beyond.
     // Where a sum would not fit 32 bits, the largest number is behind all keys too.
     constexpr int64_t largest = INT32_MAX, longest = (int64_t(1) << 30) + 512;
     Index position = math.add(x, shift);
     Index end = math.add(offset > largest - longest ? math.min(position, largest - offset) : position, offset);
-    if (!cut)
+    if (!clamps)
       return end;
     return math.min(shift.is(0) && offset >= 0 ? end : math.max(end, 0), extent);
   };
@@ -39,12 +40,12 @@ inline IntervalList around(IndexMath &math, Index x, Index shift, Bound before, 
 
 inline IntervalList diagonalRow(IndexMath &math, const MaskScope &scope, Diagonal diagonal, Bound left, Bound right,
                                 Index q) {
-  return around(math, q, diagonalShift(math, scope, diagonal), left, right, scope.lenK, scope.cut);
+  return around(math, q, diagonalShift(math, scope, diagonal), left, right, scope.lenK, scope.clamps);
 }
 
 inline IntervalList diagonalColumn(IndexMath &math, const MaskScope &scope, Diagonal diagonal, Bound left, Bound right,
                                    Index k) {
-  return around(math, k, math.sub(0, diagonalShift(math, scope, diagonal)), right, left, scope.lenQ, scope.cut);
+  return around(math, k, math.sub(0, diagonalShift(math, scope, diagonal)), right, left, scope.lenQ, scope.clamps);
 }
 
 /// What causal masks and bands are: keys from D - left to D + right.

@@ -25,7 +25,7 @@ TileRanges GlobalRowsMaskAttr::keyRanges(IndexMath &math, const MaskScope &scope
 }
 
 Cond GlobalRowsMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Index) const {
-  return math.lt(q, countOf(getLength(), math, scope.uncut(), scope.lenQ));
+  return math.lt(q, countOf(getLength(), math, scope.withoutClamping(), scope.lenQ));
 }
 
 std::optional<Zones> GlobalRowsMaskAttr::zones(IndexMath &math, const MaskScope &scope) const {

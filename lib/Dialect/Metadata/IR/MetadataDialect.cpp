@@ -35,7 +35,7 @@ void *MetadataDialect::getRegisteredInterfaceForOp(TypeID interface, OperationNa
 LogicalResult SegmentTableType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t segments,
                                        int64_t cluster) {
   if (segments < 1 || segments > 2048 || cluster < 1 || cluster > 16) // C1
-    return emitError() << "expected a table of 1 to 2048 segments for clusters of 1 to 16 blocks, got: " << segments
+    return emitError() << "expected a table of 1 to 2048 segments for clusters of 1 to 16 CTAs, got: " << segments
                        << ", " << cluster;
   return success();
 }

@@ -101,7 +101,7 @@ LogicalResult KernelOp::verify() {
   int64_t cluster = getCluster().value_or(1), most = TargetInfo::get(getTarget())->cluster;
   if (cluster < 1 || cluster > most)
     return emitOpError("expected clusters of 1 to ")
-           << most << " blocks for target " << getTargetAttr() << ", got: " << cluster;
+           << most << " CTAs for target " << getTargetAttr() << ", got: " << cluster;
   ScheduleInterface schedule = getSchedule();
   if (getKeys() && !isa<AuxiliaryAttr>(schedule) && schedule.getKvTile() % (16 * schedule.getWarps())) // C4
     return emitOpError("expected a kv_tile in multiples of 16 * warps in a grid of key tiles, got: ") << schedule;

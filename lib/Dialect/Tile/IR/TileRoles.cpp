@@ -36,8 +36,8 @@ void ConsumerAdvanceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 }
 
 void WarpgroupRowsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  auto take = getTile().getDefiningOp<ConsumerWaitOp>();
-  if (auto place = take ? take.getRing().getDefiningOp<AllocOp>() : AllocOp())
+  auto wait = getTile().getDefiningOp<ConsumerWaitOp>();
+  if (auto place = wait ? wait.getRing().getDefiningOp<AllocOp>() : AllocOp())
     setName(getRows(), (place.getName() + "_rows").str());
 }
 
@@ -123,8 +123,9 @@ LogicalResult PublishWorkOp::verify() {
 }
 
 LogicalResult ReloadWorkOp::verify() {
-  if (int64_t(getWord()) >= getMailbox().getType().getWords()) // C1
-    return emitOpError("expected a word below ") << getMailbox().getType().getWords() << ", got: " << getWord();
+  int64_t word = getWord(), words = getMailbox().getType().getWords();
+  if (word < 0 || word >= words) // C1
+    return emitOpError("expected a word from 0 to ") << words - 1 << ", got: " << word;
   return success();
 }
 
@@ -212,9 +213,9 @@ LogicalResult ProducerStoreOp::verify() {
     return success();
   }
   int64_t first = getFirst().value_or(0);
-  auto hasRoom = [&](auto put) {
-    return (getFirst() ? first >= 0 && first % 16 == 0 && tile.getRows() > first : tile.getRows() <= put.getRows()) &&
-           tile.getCols() >= put.getCols();
+  auto hasRoom = [&](auto type) {
+    return (getFirst() ? first >= 0 && first % 16 == 0 && tile.getRows() > first : tile.getRows() <= type.getRows()) &&
+           tile.getCols() >= type.getCols();
   };
   auto operand = dyn_cast<RegisterOperandType>(getOperand().getType());
   if (!tile || !(operand ? hasRoom(operand) && tile.getElement() == operand.getElement()
@@ -277,8 +278,8 @@ static LogicalResult verifyWorkTile(Operation *op, FragType acc, StagingType sta
 }
 
 /// Checks that a semaphore, its number and its region are given together.
-static LogicalResult verifySemaphore(Operation *op, Value staging, Value semaphore, Value tile, bool afterFirst,
-                                     Region &adds) {
+static LogicalResult verifySemaphore(Operation *op, Value staging, Value semaphore, Value tile, Value firstTile,
+                                     bool afterFirst, Region &adds) {
   if (staging && cast<StagingType>(staging.getType()).getBytes() == 0 && (!semaphore || afterFirst)) // C1
     return op->emitOpError("expected a semaphore for slots of 0 bytes, and not after_first");
   auto fits = [&] {
@@ -291,6 +292,8 @@ static LogicalResult verifySemaphore(Operation *op, Value staging, Value semapho
     return op->emitOpError("expected a semaphore and a region over (i32) that yields an i1, or neither");
   if (afterFirst && !semaphore)
     return op->emitOpError("expected after_first with a semaphore");
+  if (firstTile && !semaphore)
+    return op->emitOpError("expected a first tile with a semaphore");
   return success();
 }
 
@@ -308,7 +311,7 @@ LogicalResult AddGlobalOp::verify() {
   if ((alone && !getSemaphore()) || bool(getDst()) != alone || bool(getStride()) != alone || bool(getRows()) != alone ||
       getFactor().has_value() != alone || getDim().has_value() != alone) // C3
     return emitOpError("expected `sole_writer` with a semaphore and with where rows are written, or none of it");
-  return verifySemaphore(*this, getStaging(), getSemaphore(), getTile(), getAfterFirst(), getAdds());
+  return verifySemaphore(*this, getStaging(), getSemaphore(), getTile(), getFirstTile(), getAfterFirst(), getAdds());
 }
 
 LogicalResult AddGlobalOrderedOp::verify() {
@@ -325,7 +328,7 @@ LogicalResult AddStagedOp::verify() {
   if (int64_t(getBlocks()) < 1 || columns < 16 || columns % 16 || bytes % (64 * columns * 4)) // C2
     return emitOpError("expected at least one block, and slots of some times 64 rows of ")
            << columns << " columns, got: " << int64_t(getBlocks()) << ", " << getStaging().getType();
-  return verifySemaphore(*this, getStaging(), getSemaphore(), getTile(), getAfterFirst(), getAdds());
+  return verifySemaphore(*this, getStaging(), getSemaphore(), getTile(), getFirstTile(), getAfterFirst(), getAdds());
 }
 
 LogicalResult PostprocessOp::verify() {

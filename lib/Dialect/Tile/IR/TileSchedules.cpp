@@ -159,7 +159,7 @@ LogicalResult WarpSpecializedBackwardAttr::verify(EmitError emitError, int64_t q
   if (dqColumns && ((dqColumns != 32 && dqColumns != 64) || warps != 8 || ctas != 1 || qTile % 64 || stages < 2 ||
                     !singleLoop)) // C4
     return emitError()
-           << "expected dq_columns of 32 or 64 with single_loop, a q_tile in multiples of 64, 8 warps, 1 block "
+           << "expected dq_columns of 32 or 64 with single_loop, a q_tile in multiples of 64, 8 warps, 1 CTA "
               "and 2 stages or more, got: dq_columns = "
            << dqColumns << ", q_tile = " << qTile << ", warps = " << warps << ", ctas_per_sm = " << ctas
            << ", stages = " << stages << (singleLoop ? "" : ", no single_loop");

@@ -15,7 +15,7 @@ using namespace attn::tile;
 namespace {
 /// Shared memory that tiles reuse if they are never live at the same time: all uses of each are in one block and its
 /// conditionals, and those of one precede those of the next.
-struct Lot {
+struct ReusableRange {
   int64_t offset, bytes;
   Block *block;
   int64_t last;
@@ -70,22 +70,22 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
       place.setBarriers(bytes);
       bytes += cast<RingType>(place.getType()).getBarrierBytes();
     }
-    SmallVector<Lot> lots;
+    SmallVector<ReusableRange> reusable;
     DenseMap<Operation *, int64_t> numbers;
     kernel.walk<WalkOrder::PreOrder>([&](Operation *op) { numbers[op] = numbers.size(); });
     kernel.walk([&](AllocOp place) {
       if (auto type = dyn_cast<SharedType>(place.getType())) {
         std::optional<Span> span = spanOf(place, numbers);
-        for (Lot &lot : lots)
-          if (span && !type.isSwizzled() && lot.bytes >= type.getSharedBytes() && lot.block == place->getBlock() &&
-              lot.last < span->first) {
-            place.setOffset(lot.offset);
-            lot.last = span->last;
+        for (ReusableRange &range : reusable)
+          if (span && !type.isSwizzled() && range.bytes >= type.getSharedBytes() && range.block == place->getBlock() &&
+              range.last < span->first) {
+            place.setOffset(range.offset);
+            range.last = span->last;
             return;
           }
         allocate(place);
         if (span && !type.isSwizzled())
-          lots.push_back({int64_t(*place.getOffset()), type.getSharedBytes(), place->getBlock(), span->last});
+          reusable.push_back({int64_t(*place.getOffset()), type.getSharedBytes(), place->getBlock(), span->last});
       } else if (!isa<RingType>(place.getType()) && cast<PlaceTypeInterface>(place.getType()).getSharedBytes() > 0) {
         allocate(place);
       }

@@ -6,7 +6,7 @@
 // store warps keep scalars, loops and the addition. With a dQ MMA warpgroup, dS^T K belongs to that warpgroup, and
 // consumers only store dS into a ring.
 //
-#include "PublishedNumbers.h"
+#include "PublishScalars.h"
 #include "Releases.h"
 #include "TileWalk.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -139,8 +139,9 @@ static void writeDqStore(PersistentLoopOp persist, Value staging, int64_t blocks
       SkipAddOp::create(b, sum.getLoc(), sum.getSemaphore());
       b.setInsertionPointToStart(soleWriter.elseBlock());
     }
-    auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getLeft(), sum.getSemaphore(),
-                                      sum.getTile(), sum.getAcc().getType().getCols(), blocks, sum.getAfterFirst());
+    auto staged =
+        AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getLeft(), sum.getSemaphore(), sum.getTile(),
+                            sum.getFirstTile(), sum.getAcc().getType().getCols(), blocks, sum.getAfterFirst());
     staged.getAdds().takeBody(sum.getAdds());
   });
 }
@@ -339,7 +340,7 @@ static std::pair<int64_t, int64_t> registersOf(KernelOp kernel, PersistentLoopOp
   };
   // Where consumers' fragments leave registers free, a producer with much address arithmetic gets 32 more.
   constexpr int64_t more = 32, left = 96;
-  if (worksOutMuch(program.getBody().front()) && many(few + more) - registersOfFragments(kernel) >= left)
+  if (hasManyArithOps(program.getBody().front()) && many(few + more) - registersOfFragments(kernel) >= left)
     few += more;
   return {few, many(few)};
 }
@@ -371,7 +372,7 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
       return signalPassFailure();
 
     // With a loop over heads, the producer has no registers for all published scalars at once.
-    hoistNumbers(consumer,
+    hoistScalars(consumer,
                  /*scarce=*/kernel.getRoles().getDqColumns() && !containsOp(consumer, llvm::IsaPred<scf::ForOp>));
     DenseMap<Value, Value> rings = makeRings(consumer, kernel.getRoles());
     OpBuilder b(consumer);
@@ -379,7 +380,7 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     bool hasDqMma = kernel.getRoles().getDqColumns() != 0;
     if (hasDqMma && !(hasDqStore && containsOp(consumer, llvm::IsaPred<StoreAndSyncOp>))) {
       kernel.emitError(
-          "expected something shared and added up through a staging place for the dQ MMA warpgroup of its schedule");
+          "expected `tile.store_and_sync` and a staged `tile.add_global`, since the schedule has dq_columns");
       return signalPassFailure();
     }
     auto [few, many] = registersOf(kernel, consumer, hasDqStore);
@@ -391,7 +392,7 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     auto producer = cast<PersistentLoopOp>(b.clone(*consumer, inProducer));
     consumer->moveBefore(&consumers, consumers.end());
 
-    sendScalars(producer, consumer, inProducer);
+    publishScalars(producer, consumer, inProducer);
     writeProducer(producer, rings);
     if (hasDqStore) {
       Value staging;

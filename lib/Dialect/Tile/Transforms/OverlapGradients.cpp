@@ -110,7 +110,7 @@ public:
                                       loop.getTestsAttr(), loop.getOneBody());
     writeBody(pipelined, first.tile);
     WaitOp::create(b, loc, pipelined.getResults().front());
-    ConsumerReleaseOp::create(b, loc, body.waitQ.getRing(), /*passed=*/true, first.any, /*more=*/Value());
+    ConsumerReleaseOp::create(b, loc, body.waitQ.getRing(), /*passed=*/true, first.any, /*unless=*/Value());
     loop.erase();
   }
 
@@ -133,7 +133,7 @@ private:
       if (&op == body.convert) {
         Value later = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, pipelined.getTile(), first);
         WaitOp::create(b, loc, before);
-        ConsumerReleaseOp::create(b, loc, ring, /*passed=*/true, later, /*more=*/Value());
+        ConsumerReleaseOp::create(b, loc, ring, /*passed=*/true, later, /*unless=*/Value());
       }
       if (auto release = dyn_cast<ConsumerReleaseOp>(op);
           release && isa<RowStatisticsType>(release.getRing().getType().getTile())) {
@@ -153,7 +153,7 @@ private:
     Value product = cast<MmaAbOp>(b.clone(*body.product, map)).getToken();
     b.clone(*body.commit, map);
     for (Value ring : statistics) // the fence of the commit covers these, too
-      ConsumerReleaseOp::create(b, loc, ring, /*passed=*/false, /*when=*/Value(), /*more=*/Value(), /*fenced=*/true);
+      ConsumerReleaseOp::create(b, loc, ring, /*passed=*/false, /*when=*/Value(), /*unless=*/Value(), /*fenced=*/true);
     WaitOp::create(b, loc, map.lookup(body.scores.getToken()));
     YieldOp::create(b, loc, product);
   }

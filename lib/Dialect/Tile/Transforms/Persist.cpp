@@ -18,8 +18,8 @@ struct PersistPass : attn::tile::impl::PersistBase<PersistPass> {
     KernelOp kernel = getOperation();
     if (!kernel.isPersistent())
       return;
-    Value workItems = kernel.getArg("blocks"), queue = kernel.getArg("queue");
-    if (!workItems || !queue) {
+    Value workTiles = kernel.getArg("blocks"), queue = kernel.getArg("queue");
+    if (!workTiles || !queue) {
       kernel.emitError("expected arguments `blocks` and `queue` of a kernel that is to be persistent");
       return signalPassFailure();
     }
@@ -34,17 +34,17 @@ struct PersistPass : attn::tile::impl::PersistBase<PersistPass> {
           for (Operation *op : sliceOf(definition))
             llvm::erase(program, op);
         Location named = NameLoc::get(b.getStringAttr("work_items"), kernel.getLoc());
-        workItems = arith::MinSIOp::create(b, named, workItems, below);
+        workTiles = arith::MinSIOp::create(b, named, workTiles, below);
       }
-    auto persist = PersistentLoopOp::create(b, kernel.getLoc(), workItems, queue, Value());
+    auto persist = PersistentLoopOp::create(b, kernel.getLoc(), workTiles, queue, Value());
     Block &body = persist.getBody().emplaceBlock();
-    Value workItem = body.addArgument(b.getI32Type(), kernel.getLoc());
+    Value workTile = body.addArgument(b.getI32Type(), kernel.getLoc());
     for (Operation *op : program)
       op->moveBefore(&body, body.end());
     persist.walk([&](IndexOp index) {
       if (!index.isBlock())
         return;
-      index.replaceAllUsesWith(workItem);
+      index.replaceAllUsesWith(workTile);
       index.erase();
     });
   }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Abstract interpretation of the kernel. The state has, for each allocation, the asynchronous op in flight into it and
-// whether some warp may still be reading it, and for each token its destination. Loop bodies are interpreted twice,
-// which reaches the fixpoint: a state is a finite set of facts, and the second run starts from all that the first
-// leaves. Roles are checked one by one: they share rings only, and what a role may do with a ring's tile depends on
-// that role alone.
+// whether some warp may still be reading it, and for each token its destination. Loop bodies are interpreted twice, the
+// second time with what one iteration leaves in flight; loops that run zero times are not modelled.
+//
+// Roles are checked one by one: what a role may do with a ring's tile depends on that role alone. Of what roles share,
+// only rings are modelled, and not staging places, the mailbox, or the dQ accumulator in global memory.
 //
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "llvm/ADT/TypeSwitch.h"

@@ -185,8 +185,8 @@ tile.kernel @carried(%map: !tile.tensor_map<64xbf16>, %n: i32, %lo: i32, %hi: i3
 
 // -----
 
-// Nothing for the reducer to do.
-// expected-error @below {{expected something shared and added up through a staging place for the dQ MMA warpgroup of its schedule}}
+// The dQ MMA warpgroup has nothing to do.
+// expected-error @below {{expected `tile.store_and_sync` and a staged `tile.add_global`, since the schedule has dq_columns}}
 tile.kernel @idle(%map: !tile.tensor_map<64xbf16>, %n: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(dense heads 1 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   tile.persistent_loop %blocks, %queue {

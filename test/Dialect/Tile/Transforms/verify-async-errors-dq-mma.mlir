@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `tile-verify-async` reports of tiles that are passed, put and published.
+// What `tile-verify-async` reports of tiles that are advanced, stored and committed.
 //
 // RUN: attn-opt %s -tile-verify-async -split-input-file -verify-diagnostics
 
@@ -14,7 +14,7 @@ tile.kernel @whole(%map: !tile.tensor_map<64xbf16>, %n: i32, %some: i1, %lo: i32
     %p = tile.alloc "p" : !tile.register_operand<128x64xbf16, 8>
     %s = tile.alloc "s" : !tile.frag<128x64, 8>
     %dK = tile.alloc "dK" : !tile.frag<128x128, 8>
-    // All is well: nothing is waited for, a tile that may not be there is taken, what was put is published, a passed tile is given back.
+    // No error: a null product is waited for, a tile that may be absent is waited for, a stored tile is committed, an advanced tile is released.
     %none = tile.null_product
     tile.wait %none : !tile.token<product>
     %q = tile.consumer_wait %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The affine fragment: masks whose pairs are told apart by compares of q, k, the
-// key D where a row meets the diagonal, and their differences with constants, and by
-// remainders. Of such masks a few pairs say everything.
+// Affine masks: a pair's visibility depends only on compares of q, k, the key D where
+// a row meets the diagonal, and their differences with constants, and on
+// remainders. Testing a few pairs decides whether two such masks are equal.
 //
 #ifndef ATTN_DIALECT_ATTN_IR_AFFINEMASK_H
 #define ATTN_DIALECT_ATTN_IR_AFFINEMASK_H
@@ -21,7 +21,7 @@ struct AffineTerms {
   llvm::SmallVector<int64_t> bounds[count];
   /// ... on the remainders of q, k and D modulo this, ...
   int64_t period = 1;
-  /// ... and on whether the two of a difference have one quotient by it.
+  /// ... and on whether both terms of a difference have the same quotient by it.
   bool quotients[count] = {};
 
   void compare(Term term, int64_t bound) { bounds[term].push_back(bound); }

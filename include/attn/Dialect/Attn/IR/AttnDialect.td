@@ -11,10 +11,9 @@ def Attn_Dialect : Dialect {
   let description = [{
     The `attn` dialect says *what* is computed and nothing about how: a
     [problem](#attnproblem-attnproblemop) names a mask expression, the layouts of its tensors, head
-    counts and dimensions. It knows no tiles, no threads and no machine; the
-    `tile` dialect does. Masks are attributes that own everything anyone wants
-    to know about them (`MaskInterface`), so a new mask family touches three
-    files: its record here, its `.cpp` in `lib/Dialect/Attn/Masks`, its test.
+    counts and dimensions. It has no tiles, no threads and no machine; the
+    `tile` dialect has them. Masks are attributes; their interface has the definition and all
+    analyses (`MaskInterface`). docs/Structure.md lists the places of a new mask.
 
     ```mlir
     attn.problem @prefix_lm

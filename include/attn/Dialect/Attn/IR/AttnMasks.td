@@ -116,8 +116,8 @@ def Attn_StridedMask : Attn_Mask<"StridedMask", "strided",
     With D = q (`top_left`, the default) or D = q + lenK - lenQ
     (`bottom_right`), the pair (q, k) is visible iff (D - k) mod stride ==
     offset, where mod has results within [0, stride): keys on either side of the
-    diagonal. The offset is 0 if it is not given. A tile that sees anything is
-    walked and every pair of it tested, so what is saved is not time.
+    diagonal. The offset is 0 if it is not given. Tiles with any visible key are
+    computed with the element test. A strided mask therefore saves no time.
 
     Constraints:
     - C1: the stride is given, within [1, 2^29].
@@ -165,8 +165,8 @@ def Attn_GlobalRowsMask : Attn_Mask<"GlobalRowsMask", "global_rows",
   let description = [{
     The pair (q, k) is visible iff q < R. R is a constant, or one int32 per
     sequence, read from the run-time array of the given name (length = number
-    of sequences; a value below 0 counts as 0, one above lenQ as lenQ). With
-    `#attn.prefix`, which is the same of keys, and a window it makes global tokens:
+    of sequences; a value below 0 counts as 0, one above lenQ as lenQ).
+    `#attn.prefix` is the same for keys. Both and a window make global tokens:
     `#attn.or<#attn.global_rows<4>, #attn.prefix<4>, #attn.band<left = 64, right = 64>>`.
 
     Constraints:
@@ -188,7 +188,7 @@ def Attn_DocumentMask : Attn_Mask<"DocumentMask", "document", ["emitKeep", "oper
   let summary = "a row sees the keys of its own document";
   let description = [{
     The pair (q, k) is visible iff ids_q[q] == ids_kv[k] and that id is not 0 (0 marks
-    padding: such rows see nothing, such keys are seen by nobody). Ids are int32, in any
+    padding: such rows see no key, and no row sees such keys). Ids are int32, in any
     order, in run-time arrays of the given names, `segment_ids_q` and `segment_ids_kv` if
     none are given. Dense: [batch, seqlen_q] and [batch, seqlen_kv]; packed: [tokens], and
     sequences remain isolated from each other. Several answers to one question, each
@@ -227,10 +227,10 @@ def Attn_RowIntervalMask : Attn_IntervalMask<"RowIntervalMask", "row_interval"> 
   let summary = "each row sees the keys of an interval of its own";
   let description = [{
     The pair (q, k) is visible iff begin[q] <= k < end[q]. Both are int32 run-time arrays
-    of the given names with an entry for each row: dense [batch, seqlen_q], packed [tokens];
-    `per_kv_head` and `per_head`: for each head as well, [batch, heads, seqlen_q] or
-    [heads, tokens]. Entries may have any value; an interval that ends before it begins
-    is empty. An array that is not given does not limit. A union of several intervals is an
+    of the given names with an entry for each row: dense [batch, seqlen_q], packed [tokens].
+    With `per_kv_head` or `per_head` there is an entry for each head as well: [batch, heads,
+    seqlen_q] or [heads, tokens]. Entries may have any value; an interval that ends before it
+    begins is empty. An absent array does not limit. A union of several intervals is an
     `#attn.or` of several masks.
 
     Constraints:
@@ -249,9 +249,9 @@ def Attn_ColumnIntervalMask : Attn_IntervalMask<"ColumnIntervalMask", "column_in
   let description = [{
     The pair (q, k) is visible iff begin[k] <= q < end[k]: `#attn.row_interval` with rows
     and keys swapped. Arrays have an entry for each key: dense [batch, seqlen_kv], packed
-    [tokens]; with heads in front of it for `per_kv_head` and `per_head`.
+    [tokens]; `per_kv_head` and `per_head` add an axis of heads before it.
 
-    Masks that say which rows a key hides from are the same with `not`. FlashMask's forms,
+    With `not`, the intervals are those of the rows that do not see a key. FlashMask's forms,
     of one, two or four bounds for each key:
 
     - causal, rows >= r1 hidden: `and<causal, column_interval<end = "r1">>`
@@ -260,7 +260,7 @@ def Attn_ColumnIntervalMask : Attn_IntervalMask<"ColumnIntervalMask", "column_in
     - rows of [r1, r2) and [r3, r4) hidden: `not<or<column_interval<begin = "r1", end = "r2">,
       column_interval<begin = "r3", end = "r4">>>`
 
-    Constraints: as of `#attn.row_interval`.
+    Constraints: those of `#attn.row_interval`.
 
     ```mlir
     #attn.and<#attn.causal, #attn.column_interval<end = "document_end">>
@@ -272,19 +272,19 @@ def Attn_ColumnIntervalMask : Attn_IntervalMask<"ColumnIntervalMask", "column_in
 def Attn_BlockMapMask : Attn_Mask<"BlockMapMask", "block_map", ["emitKeep", "operands", "tileTruth"]> {
   let summary = "blocks of rows see the blocks of keys that they list";
   let description = [{
-    Rows are cut into blocks of `q`, keys into blocks of `kv`, counted from the sequence's start.
-    The pair (q, k) is visible iff row q / `q` of blocks lists block k / `kv`. Lists are
-    two int32 run-time arrays: row i's is entries offsets[i] to offsets[i + 1] of the second, numbers of
-    blocks of keys, in any order, and it does not matter how often. Offsets are [rows of blocks + 1];
-    with `per_sequence`, `per_kv_head` or `per_head` [batch, heads, rows + 1], without what is not asked
-    for, and count from the start of the second array, which is [entries] and has the lists of all. How
-    long the two are, they say themselves: rows of blocks beyond the last see nothing. Blocks are of
-    any size, whatever the tiles of a kernel are. What says something of blocks that are seen in part
-    stands beside it in an `#attn.and`.
+    Query rows are cut into blocks of `q`, keys into blocks of `kv`, counted from the sequence's start.
+    The pair (q, k) is visible iff the list of row block q / `q` contains key block k / `kv`. The lists are
+    in two int32 run-time arrays. The list of row block i is entries offsets[i] to offsets[i + 1] of the
+    second array: indices of key blocks, in any order, also repeated ones. Offsets are [rows + 1] for `rows`
+    row blocks, with a leading batch axis under `per_sequence` and a heads axis under `per_head` or
+    `per_kv_head`. The second array is [entries] and holds all lists; all offsets count from its start. Both
+    lengths come from the arrays' shapes: row blocks beyond the last list see nothing. Blocks may have any
+    size, independent of a kernel's tiles. A further mask that hides pairs within blocks is combined with
+    this one by `#attn.and`.
 
-    Offsets that step back or lie beyond the entries, and blocks that no sequence has, are an error on the
-    host, and on a device with ATTN_CHECK_ARRAYS=1; without it, they see nothing. A kernel ahead of
-    attention makes a bit of each pair of blocks.
+    Offsets that decrease or lie beyond the entries, and block indices beyond every sequence, are an error on
+    the host, and on a device with ATTN_CHECK_ARRAYS=1; without it, they make nothing visible. A kernel before
+    attention makes a bit for each pair of blocks.
 
     Constraints:
     - C1: names are identifiers, two different ones.
@@ -304,15 +304,15 @@ def Attn_BlockMapMask : Attn_Mask<"BlockMapMask", "block_map", ["emitKeep", "ope
 def Attn_TreeMask : Attn_Mask<"TreeMask", "tree", ["emitKeep", "operands", "tileTruth"]> {
   let summary = "a row sees its ancestors in a tree, and itself";
   let description = [{
-    Nodes are numbered in the order of a walk that visits a node before its children
-    and these one after the other, so that a node's descendants have the numbers up to
-    some end. The pair (q, k) is visible iff first[k] <= node[q] < end[k], with node[q]
-    the number of the row's node, first[k] that of the key's and end[k] the number behind
-    its last descendant. The three are int32 run-time arrays of the given names, `node` with
-    an entry for each row, the others for each key: dense [batch, length], packed [tokens].
-    Drafts of a speculative decoder are such rows; keys before them, which all of them see,
-    have first = 0 and end = 2^31 - 1. A key whose end is not above its first number (0, say) is seen by
-    nobody. Numbers that are no tree's are compared all the same: the inequality is the definition.
+    Nodes are numbered in depth-first order, each node before its children, so a node and its
+    descendants have consecutive numbers. The pair (q, k) is visible iff
+    first[k] <= node[q] < end[k], where node[q] is the number of the row's node, first[k] that of
+    the key's node, and end[k] - 1 that of its last descendant. The three are int32 run-time arrays
+    of the given names, `node` with an entry for each row, the others for each key: dense
+    [batch, length], packed [tokens]. Drafts of a speculative decoder are such rows; keys before
+    them, which all drafts see, have first = 0 and end = 2^31 - 1. No row sees a key whose end is not
+    above its first number (0, for example). Numbers of no valid tree are compared as well: the
+    inequality is the definition.
 
     Constraints:
     - C1: the three names are identifiers, all different.
@@ -330,16 +330,16 @@ def Attn_TreeMask : Attn_Mask<"TreeMask", "tree", ["emitKeep", "operands", "tile
 def Attn_AncestorsMask
     : Attn_Mask<"AncestorsMask",
                 "ancestors", ["keyRanges", "queryRanges", "emitKeep", "reach", "operands", "tileTruth"]> {
-  let summary = "a row sees its own key and those that it follows, key by key";
+  let summary = "a row sees its own key and that key's ancestors";
   let description = [{
-    `parent[k]` is the position, in its sequence, of the key that key k follows. An entry outside [0, k)
-    says that it follows none, so nothing descends from itself (other entries than -1 are an error on the CPU, and
-    on a GPU with `ATTN_CHECK_ARRAYS=1`). The last row's own key is the last one,
-    that of row q is q + lenK - lenQ; a row without one sees nothing. The pair (q, k) is visible iff k is the row's own
-    key, its parent, the parent of that, ...: of drafts of a speculative decoder, or of several continuations of one
-    text, with parent[k] = k - 1 wherever a key follows the one before it. The array is int32, has the given name and an
-    entry for each key: dense [batch, length], packed [tokens]. A kernel ahead (`metadata.number_tree`) makes of it
-    what `#attn.tree` reads, in memory of the launch.
+    `parent[k]` is the position, in its sequence, of the parent of key k. An entry outside [0, k) means that key k has
+    no parent, so there are no cycles (other such entries than -1 are an error on the CPU, and on a GPU with
+    `ATTN_CHECK_ARRAYS=1`). Row q's own key is q + lenK - lenQ, the last key for the last row; a row without an own key
+    sees nothing. The pair (q, k) is visible iff k is the row's own key, its parent, the parent of that, and so on.
+    Examples are drafts of a speculative decoder and several continuations of one text, with parent[k] = k - 1 wherever
+    a key continues the one before it. The array is int32, has the given name and an entry for each key: dense
+    [batch, length], packed [tokens]. A preceding kernel (`metadata.number_tree`) computes from it the arrays of
+    `#attn.tree`, in the workspace.
 
     Constraints:
     - C1: the name is an identifier.
@@ -371,16 +371,16 @@ def Attn_PredicateMask
     - `<`, `<=`, `>`, `>=`, `==`, `!=`, `&&`, `||`, `!`, and `condition ? this : that`.
 
     Operators bind as in C, where `&`, `|` and `^` bind weaker than compares: `q & 1 == 0` is refused, since C reads
-    it as `q & (1 == 0)`; `(q & 1) == 0` has the parentheses that it needs. What a tile can hold is worked out from the
-    expression by intervals. Where one of the other families says the same, it says more of tiles: this one is for what
-    they do not say, and stands beside them in `#attn.and`, `#attn.or` and `#attn.not`.
+    it as `q & (1 == 0)`; write `(q & 1) == 0`. Interval arithmetic on the expression finds full and empty tiles. Where
+    another mask family expresses the same condition, its tile analysis is more exact. Use a predicate for the rest of
+    a condition, and combine it with other masks by `#attn.and`, `#attn.or` and `#attn.not`.
 
     Constraints:
     - C1: it parses, and is a condition.
-    - C2: no integer leaves 64 bits, whatever `q` and `k` (up to 2^29 + 512, since a tile reaches over
-      the end of a sequence), lengths and `b` (up to 2^29: a launch with more is refused), `h` (up to
-      65535) and entries (any 32-bit number) are. Numbers in the text are below 2^63. What may pass 32
-      bits is computed in 64, which costs a GPU a few instructions a pair; bounds, as in
+    - C2: no integer overflows 64 bits, for any `q` and `k` (up to 2^29 + 512, since a tile may end beyond
+      its sequence), lengths and `b` (up to 2^29: a launch with more is refused), `h` (up to 65535) and
+      entries (any 32-bit number). Numbers in the text are below 2^63. A value that may overflow 32 bits
+      is computed in 64, which costs a GPU a few instructions a pair; bounds, as in
       `min(max(a[q], 0), 1000) * 2`, keep it in 32.
     - C3: not longer than 512 instructions and numbers, nested at most 64 deep.
 
@@ -401,8 +401,8 @@ class Attn_Composite<string name, string mnem>
     : Attn_Mask<name, mnem,
                 ["rowIntervals", "columnIntervals", "keyRanges", "queryRanges", "emitKeep", "operands", "conjuncts",
                  "children", "tileTruth", "affine", "zones", "asksForHead"]> {
-  // Mask i reads arrays number [first_array[i], first_array[i + 1]): follows from
-  // the masks, and is kept since definitions ask for it at every pair.
+  // Mask i reads arrays number [first_array[i], first_array[i + 1]). The list follows from
+  // the masks; it is stored because `keeps` needs it for every pair.
   let parameters = (ins ArrayRefParameter<"MaskInterface">:$masks,
       ArrayRefParameter<"unsigned", "follows from the masks">:$first_array);
   let builders = [AttrBuilder<(ins "::llvm::ArrayRef<::attn::MaskInterface>":$masks), [{
@@ -444,8 +444,8 @@ def Attn_OrMask : Attn_Composite<"OrMask", "or"> {
 def Attn_NotMask : Attn_Composite<"NotMask", "not"> {
   let summary = "visible where the mask is not";
   let description = [{
-    Within the sequence: no mask makes pairs visible that do not exist. What is
-    negated twice is parsed as itself. `#attn.not<#attn.full>` shows nothing.
+    The complement is taken within the sequence. A double negation is parsed as the mask
+    itself. Under `#attn.not<#attn.full>` no pair is visible.
 
     Constraints:
     - C1: exactly one mask.
@@ -462,13 +462,13 @@ def Attn_HeadsMask : Attn_Composite<"HeadsMask", "heads"> {
   let summary = "a mask for each head, or group of heads";
   let description = [{
     With n masks and H query heads, head h has mask number floor(h * n / H): the heads are
-    cut into n groups of as many. All of them are one launch of one kernel.
+    cut into n equal groups. One launch of one kernel computes all heads.
 
     Constraints:
     - C1: at least two masks.
     - C2: nested at most 32 deep.
     - C3: the number of masks divides the number of query heads of the problem.
-    - C4: each made of at most 64 masks.
+    - C4: each consists of at most 64 masks.
 
     ```mlir
     #attn.heads<#attn.causal, #attn.band<left = 127, right = 0>>
@@ -481,8 +481,8 @@ def Attn_DiffMask : AttrDef<Attn_Dialect, "DiffMask"> {
   let mnemonic = "diff";
   let summary = "visible where the first mask is and the second is not";
   let description = [{
-    A way to write `#attn.and<a, #attn.not<b>>`, which is what it is parsed as: one
-    set, one mask, one kernel. There is no attribute of its own in the IR.
+    It is parsed as `#attn.and<a, #attn.not<b>>`, so equal sets have one mask and one kernel.
+    The IR has no attribute for it.
 
     Constraints:
     - C1: exactly two masks.

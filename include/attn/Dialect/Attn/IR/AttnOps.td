@@ -25,98 +25,99 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
 
         LSE[q, h] = ln(exp(x) + sum over k of exp(s[q, k]))
 
-    so that O is smaller by as much; a row that sees no other key has O = 0 and LSE = x. `x` is a number (of
-    0.0, softmax is the one that is off by one) or, a string, names the run-time float32 array [heads] of a number for
-    each query head, which may be -inf.
+    so that O is smaller by the sink's share; a row that sees no other key has O = 0 and LSE = x. `x` is a number (0.0
+    gives the off-by-one softmax) or a string, the name of a run-time float32 array [heads] with a number for each query
+    head, which may be -inf.
 
     `dropout(p, "seed")` drops pairs at random: with a run-time int32 array of 4 words of that name,
 
         O[q, h] = sum over kept k of exp(s[q, k] - LSE[q, h]) * V[k, g] / (1 - p)
 
-    LSE stays that of all visible keys. A NaN or infinity in a dropped pair's V may reach O or not. p is taken as a
-    multiple t of 2^-15, the nearest one, and 1 - t/2^15 is divided by; of t = 0 nothing is dropped, and the array is no
-    operand. Whether a pair is dropped follows from the words, the sequence, the query head, and where q and k stand in
-    their sequence, from nothing else: not from target, tiles or padding. So a backward pass that is given the same
-    words drops the same pairs, and a replayed graph other ones once the words in memory change. With Philox as Salmon
-    et al. define it (Parallel Random Numbers: As Easy as 1, 2, 3, 2011), numbers of 32 bits, `b` and `h` the numbers of
+    LSE is that of all visible keys, dropped or not. A NaN or infinity in a dropped pair's V may reach O or not. p is
+    rounded to t/2^15 with an integer t, and 1 - t/2^15 is the divisor; with t = 0 nothing is dropped, and the array is
+    not an operand. Whether a pair is dropped depends only on the words, the sequence, the query head, and the positions
+    of q and k in their sequence, and not on target, tiles or padding. So a backward pass with the same words drops the
+    same pairs, and a replayed graph drops other pairs when the words in memory have changed. With Philox as Salmon
+    et al. define it (Parallel Random Numbers: As Easy as 1, 2, 3, 2011), numbers of 32 bits, `b` and `h` the indices of
     the sequence (packed: in cu_seqlens) and of the query head, and `seed` the words:
 
         key, x, y, _ = philox4x32_10(counter = (seed[2], seed[3], b, h), key = (seed[0], seed[1]))
         words = philox2x32_7(counter = (x ^ (q / 16 * 8 + q % 8), y ^ (k / 16 * 8 + k % 8)), key = key)
         dropped = (words[k / 8 % 2] >> (16 * (q / 8 % 2)) & 0x7fff) < t
 
-    By custom the first two words are a seed and the others an offset, which a caller raises by 1 from one call to the
-    next; any four words will do.
+    By convention the first two words are a seed and the others an offset, which a caller increments for each call. Any
+    four words are allowed.
 
     LSE is float32, natural
     logarithm, scale included; [batch, heads, seqlen_q], or [heads, tokens] when
     packed. Softmax and accumulation are float32. Padding rows of O are 0.
 
-    No sequence and no kv head reads what another one has: the batch may be sharded, and the heads by whole groups, by
-    calls that know nothing of each other; inside a sequence nothing is split (docs/Sharding.md).
+    No sequence and no kv head reads tensors of another one. So the batch may be sharded, and the heads by whole groups,
+    into independent calls; a sequence may not (docs/Sharding.md).
 
-    The op is where a program starts. `convert-attn-to-tile` replaces each problem
+    `convert-attn-to-tile` replaces each problem
     by a `program.def` and its `tile.kernel`s.
 
     `layout` is one keyword for all four tensors, or one each for q, k, v and o.
     `heads(H, G)` gives query and kv heads (`heads(H)`: G = H), `dims(D, E)` the
     head dim of q and k, and that of v and o (`dims(D)`: E = D). The scale
-    defaults to 1/sqrt(D); `outputs` to o and lse. `score([...])` lists what is done
-    to the scaled scores, in this order (none by default); a sink's is as it is. Three clauses are hints, which choose
+    defaults to 1/sqrt(D); `outputs` to o and lse. `score([...])` lists the modifiers of
+    the scaled scores, in order (none by default); a sink's score is not modified. Three clauses are hints, which choose
     kernels and sizes and change no result:
 
     - `expected_seqlen(M, N)`: a sequence has about M queries and N keys (`expected_seqlen(N)`: N of both).
     - `max_seqlen(M, N)`: a sequence has at most M queries and N keys. Longer sequences are computed correctly, and
       slower.
     - `kv_list_capacity(N)`: the workspace has room for KV-tile lists of N keys for each query row, on average, where
-      the mask reads arrays (docs/Masks.md). Query tiles whose list finds no room visit more KV tiles.
+      the mask reads arrays (docs/Masks.md). If any list finds no room, every query tile
+      with entries of its own visits all KV tiles from its first to its last.
 
     If the maximum is short, all sequences get kernels for short sequences. If only the expected length of packed
     sequences is short, each sequence gets the kernels for its own length (docs/Schedules/by_length.md). Without
     either clause `attnSpecialize` takes lengths from the shapes of a call.
 
-    These clauses may stand in any order, each at most once. They are printed in this one: `mask`, `layout`, `heads`,
-    `dims` and `dtype`, which every problem has, and of the others those that are not as by default: `scale`, `score`,
+    Clauses may have any order, each at most once. They are printed in this order: `mask`, `layout`, `heads`,
+    `dims` and `dtype`, which every problem has, and those of the others that differ from the default: `scale`, `score`,
     `sink`, `dropout`, `outputs`, `expected_seqlen`, `max_seqlen`, `kv_list_capacity`, `segments`, `tiles`, `schedule`,
     `schedule_reason`.
 
-    `segments(S)` has sequences found on the device: instead of cu_seqlens and offsets the
-    call takes ids and positions of tokens, finds by `attn.segments` (S: up to how many segments
-    a row has) which sequences these are, and attends over them. q, k, v and o have the tokens of
-    all rows, one row behind the other. `status` is a further result. Score modifiers count
-    tokens of these sequences, not positions. A token with an id that is in no sequence, since it sees no key or its
-    segment gave its row a status, has O = 0 and LSE = -inf, with a sink LSE = x. Padding has O = 0 and LSE = -inf in
-    any case. In two calls, of `attn.segments` and of a problem over its arrays, a token in no sequence is padding.
+    With `segments(S)`, sequences are found on the device. Instead of cu_seqlens and offsets the
+    call takes ids and positions of tokens; `attn.segments` finds their sequences (at most S
+    segments in a row of ids). q, k, v and o have the tokens of all rows, one row after the other.
+    `status` is a further result. Score modifiers count tokens of these sequences, not positions. A token with an id
+    may be in no sequence, because it sees no key or its segment gave its row a status. It has O = 0 and LSE = -inf,
+    with a sink LSE = x. Padding has O = 0 and LSE = -inf in any case. With two calls, one of `attn.segments` and one of
+    a problem over its arrays, a token in no sequence is padding.
 
-    `schedule(A)` is how kernels are built, a schedule attribute of the `tile` dialect (docs/generated/Tile.md), and
-    `schedule_reason` the measured rule that chose it: `attn-choose-schedule` writes both. A schedule may be given by
-    hand.
+    `schedule(A)` is a schedule attribute of the `tile` dialect (docs/generated/Tile.md), which says how kernels are
+    built, and `schedule_reason` is the measured rule that chose it. `attn-choose-schedule` writes both. A schedule may
+    be given by hand.
 
-    `tiles(M)`: query tiles are computed in the order of `tiles_q`, of which the first
-    `tile_count` count, as `attn.segments` with `tiles(M)` lists them; each tile that has something
-    to write has to be there once.
+    `tiles(M)`: query tiles are computed in the order of the first `tile_count` entries of `tiles_q`, as `attn.segments`
+    with `tiles(M)` lists them. Each tile that has something to write has to be listed once.
 
     Constraints:
     - C1: 1 <= kv_heads, and heads is a multiple of kv_heads and at most 65536.
-    - C2: head dims are multiples of 8 from 8 to 512 (beyond 256 sequences are streamed, which is slow for long ones).
+    - C2: head dims are multiples of 8 from 8 to 512 (wider heads than 256 have no tiles: `simt_rows` computes them,
+      which is slow for long sequences).
     - C3: dtype is bf16, f16 or f32 (f32: only the target `cpu` has kernels).
     - C4: q and o have the same kind of layout (both dense, or both the same
       packed form), and so have k and v.
-    - C5: of `#attn.heads`, the number of masks divides heads.
+    - C5: the number of masks of an `#attn.heads` divides heads.
     - C6: outputs contain o; lse is optional.
     - C7: scale is 0, or its size is from 2^-100 to 2^100 (kernels compute in float32).
-    - C8: the problem's name is an identifier; arrays of the mask and of score
-      modifiers are called neither like another tensor or array of the problem, nor like one of its
-      sizes (`batch`, `seqlen_q`, ...) or strides (`q_row`, ...), nor like a tensor of its backward pass.
-    - C9: `score` lists score modifiers, at most 8, and none twice that may not repeat.
-    - C10: expected lengths are positive, and both are given or none; so are maximum lengths.
+    - C8: the problem's name is an identifier; no array of the mask or of a score modifier has the name of
+      another tensor or array of the problem, of one of its sizes (`batch`, `seqlen_q`, ...) or strides
+      (`q_row`, ...), or of a tensor of its backward pass.
+    - C9: `score` lists at most 8 score modifiers; a modifier that may not repeat occurs once.
+    - C10: expected lengths are positive, and both or none are given. The same holds for maximum lengths.
     - C11: `segments` is from 1 to 2048, with `layout(thd padded)`, a mask that `attn.segments` takes,
       and no `tiles`.
-    - C12: `tiles` is a multiple of 16 from 16 to 256, with packed q and head dims up to 256; it is how many
-      queries the tiles of its schedule have.
+    - C12: `tiles` is a multiple of 16 from 16 to 256, with packed q and head dims up to 256; it is the number
+      of queries in a tile of the schedule.
     - C13: layouts are dense where an array of a score modifier has an axis of their rows.
     - C14: a sink is a number from -2^60 to 2^60 or an identifier.
-    - C15: a dropout's probability is from 0 to below 1 - 2^-16, its array's name an identifier.
+    - C15: the probability of dropout is at least 0 and below 1 - 2^-16; the name of its array is an identifier.
     - C16: kv_list_capacity is positive.
 
     ```mlir
@@ -149,14 +150,14 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
   let extraClassDeclaration = [{
     /// The scale in force: as given, or 1/sqrt(dim_qk).
     double scaleOrDefault();
-    /// What is done to the scaled scores, in order.
+    /// The modifiers of the scaled scores, in order.
     ::llvm::SmallVector<::attn::ScoreModifierInterface> getModifiers();
     /// The array of sinks, if there is one.
     std::optional<::attn::ScoreOperand> getSinkArray();
     bool isSinkArray(const ::attn::ScoreOperand &array) { return getSinkArray() == array; }
     /// The sink if it is a number.
     std::optional<double> getSinkNumber();
-    /// What is dropped, if anything is.
+    /// The dropout, if pairs are dropped.
     std::optional<::attn::Dropout> dropoutInForce();
     bool hasLse() { return !getNoLse(); }
     /// How many queries, and keys, a sequence is expected to have: max_seqlen, or else expected_seqlen.
@@ -184,39 +185,38 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     k of P * dot(dO, V) and do not read o. With `partial_kv` the problem has a part of the keys, and o and lse are
     merged from all parts (a step of ring attention): then delta is always dot(dO, O) - dLSE, by tiled kernels.
 
-    With dropout, dot(dO[q, h], V[k, g]) is 0 of a dropped pair and divided by 1 - p of others, and so are, in dV, P[q,
-    k] * dO[q, h]. The words are those that the forward pass had.
+    With dropout, dot(dO[q, h], V[k, g]), and P[q, k] * dO[q, h] in dV, are 0 for a dropped pair and divided by 1 - p
+    for others. The words are those of the forward pass.
 
     `do` has the shape and layout of o, `dq`, `dk` and `dv` those of q, k and v, each with
-    strides of its own; `dlse` is as lse. Sums are float32, results rounded once to the
-    problem's dtype. Every row of dq, dk and dv is written: of a row that sees nothing (lse = -inf),
-    of a key that nobody sees, and of padding with zeros. What padding rows of the
-    operands hold is not looked at. A NaN or infinity in a row of a sequence may reach any
-    gradient of that sequence and kv head, and no other.
+    strides of its own; `dlse` has the shape of lse. Sums are float32, and results are rounded once
+    to the problem's dtype. Every row of dq, dk and dv is written; rows that see no key (lse = -inf),
+    keys that no row sees, and padding get zeros. Padding rows of the operands may have any values. A NaN or
+    infinity in a row of a sequence may reach any gradient of that sequence and kv head, and no other.
 
-    Of packed layouts with padding, dk and dv are written, so `padded_offsets_kv` has to
-    ascend as `padded_offsets_q` does, with a slot for each sequence.
+    dk and dv of packed layouts with padding are written as well, so `padded_offsets_kv` has to ascend like
+    `padded_offsets_q`, with room for each sequence.
 
-    `requires_grad(["a", ...])`: of arrays that score modifiers read, or that has the sinks, the gradients are
-    results too: `d` and the array's name, float32, of its shape. An entry's is the sum, over all visible pairs of
-    all sequences and heads to which it belongs, of dS before s' times what the modified score changes with the entry;
-    of a sink, of head h,
+    `requires_grad(["a", ...])` names arrays that score modifiers read, or the array of sinks. Their gradients are
+    further results, named `d` and the array's name, float32, of its shape. The gradient of an entry is a sum over all
+    visible pairs, of all sequences and heads, that read the entry: of dS without the factor s', times the derivative of
+    the modified score by the entry. The gradient of the sink of head h is
 
         dx[h] = -sum over rows of exp(x[h] - LSE[q, h]) * delta[q, h]
 
-    and rows that see no key are among them. With `partial_kv` that is all of it, whichever keys the problem has: one
-    problem of a ring has the sinks, as in the forward pass, or it is counted once for each. These sums have a fixed
-    order.
+    over all rows, also those that see no key. With `partial_kv` each problem gives this whole sum, whichever keys it
+    has, so only one problem of a ring may have the sinks, as in the forward pass. These sums have a fixed order.
 
-    `deterministic`: equal inputs give equal bits, whatever else runs, and whatever other sequences are in the batch: of
-    a launch's sizes only dense lengths are a hint. Without it dQ may be added up in the order in which blocks are
-    ready, where a target gains by it.
+    `deterministic`: equal inputs give equal bits, whatever else runs and whatever other sequences are in the batch.
+    Only dense lengths may select another program, never the number of sequences. Without it, `sm_90a` may add dQ in the
+    order in which CTAs finish.
 
     `convert-attn-to-tile` replaces it by kernels, which are launched in their order: row statistics
-    (`tile.preprocess`), then dK and dV, which may also accumulate dQ, then dQ, or the postprocess of its sums. The C
-    API takes the module's only backward pass where no name is given; the problem's name selects the forward pass.
+    (`tile.preprocess`), then dK and dV, which may also accumulate dQ, then dQ, or the postprocess kernel of the dQ
+    accumulator. The C API takes the module's only backward pass if no name is given; the problem's name selects the
+    forward pass.
 
-    Clauses may stand in any order; they are printed in this one: `of`, `deterministic`, `partial_kv`, `dlse`,
+    Clauses may have any order; they are printed in this order: `of`, `deterministic`, `partial_kv`, `dlse`,
     `requires_grad`, `schedule`, `schedule_reason`.
 
     Constraints:
@@ -225,9 +225,9 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     - C3: its name is an identifier.
     - C4: the problem has no segments and no tiles (its packed layouts get lengths and
       offsets, as `attn.segments` gives them).
-    - C5: of head dims beyond 256, the mask is the same for all heads.
-    - C6: `requires_grad` names arrays of the problem's score modifiers or its sinks, each once, and `d` with such a
-      name is none of another tensor.
+    - C5: with head dims beyond 256, the mask is the same for all heads.
+    - C6: `requires_grad` names arrays of the problem's score modifiers or its sinks, each once, and no other tensor has
+      the name of such a gradient.
     - C7: head dims beyond 256 have neither `partial_kv` nor `requires_grad`.
 
     ```mlir
@@ -246,7 +246,7 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
     ::attn::ProblemOp getProblemOp();
-    /// The arrays of which gradients are asked for, in the order in which problems have them.
+    /// The arrays of `requires_grad`, in the order in which problems have them.
     ::llvm::SmallVector<::attn::ScoreOperand> getDifferentiatedArrays();
   }];
 }
@@ -254,9 +254,9 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
 def Attn_SegmentsOp : Attn_Op<"segments", [Symbol]> {
   let summary = "lengths and offsets of packed segments, from ids and positions";
   let description = [{
-    A row of tokens belongs to segments: `ids` says to which, from 1 on, 0 being padding,
-    and `positions` where in its segment a token stands. A query t and a key u see each
-    other if their id is the same and not 0, and, by mask,
+    `ids` gives the segment of each token in a row, from 1 on, and 0 for padding;
+    `positions` gives the token's position in its segment. Query t sees key u if both ids
+    are equal and not 0, and if the mask allows it:
 
         #attn.full:                   always
         #attn.causal:                 positions_q[t] >= positions_kv[u]
@@ -265,38 +265,37 @@ def Attn_SegmentsOp : Attn_Op<"segments", [Symbol]> {
     with run the length of the run of equal ids around a token. A window is the band of a
     mask: `#attn.band<left = L, right = 0>` is a causal mask and
     `#attn.band<left = L, right = R>` a full one, with a window. It changes no length and
-    no offset. (TransformerEngine, `SequenceDescriptor`; docs/Thd.md.)
+    no offset. (TransformerEngine has this as `SequenceDescriptor`; docs/Thd.md.)
 
     For each row, all i32, with S the number of `segments`:
 
-    - `seqlens_q`, `seqlens_kv` [S]: at s - 1, how many tokens of id s see something, or
-      are seen.
+    - `seqlens_q`, `seqlens_kv` [S]: entry s - 1 is the number of tokens of id s that see a
+      key, or are seen.
     - `offsets_q`, `offsets_kv` [S + 1]: where runs of such tokens start, in order; -1
-      behind the last.
+      after the last.
     - `status`: 0, or the sum of 1 (an id below 0 or beyond S), 2 (tokens of a segment that
-      see something, or are seen, are not one run), 4 (the mask of positions is not that of
-      lengths and offsets, as in dual-chunk orders; each bound of a window counts by
-      itself), 8 (a position beyond +-2^29). A token with such an id or position is as
-      padding. With `bottom_right` a segment that is not one run on both sides (2) has no
-      tokens that see something: there is no one end to align. What is not one run is not
-      looked at for 4.
+      see something, or are seen, are not one run), 4 (lengths and offsets cannot express
+      the mask of positions, as in dual-chunk orders; each bound of a window is tested
+      separately), 8 (a position beyond +-2^29). A token with such an id or position counts
+      as padding. With `bottom_right`, tokens of a segment that is not one run on both sides
+      (2) see nothing, because the segment has no single end to align. Segments that are not
+      one run are not tested for 4.
     - with `maps`: `segments_q`, `segments_kv` [tokens]: the id, or 0 for tokens that see
       nothing and are not seen.
 
     For all rows together, N = rows * S sequences in the order of their queries, as packed
     padded layouts take them: `cu_seqlens_q`, `padded_offsets_q`, `cu_seqlens_kv`,
-    `padded_offsets_kv` [N + 1]; those behind the last segment are empty. A segment that
-    gave its row a status of 2 or 4 is not among them: its rows get zeros, not wrong
-    results. Without rows there is one 0 in each. With `tiles(M)` also `tiles_q`
+    `padded_offsets_kv` [N + 1]; sequences after the last segment are empty. A segment that
+    gave its row a status of 2 or 4 is not a sequence: its rows get zeros, not wrong
+    results. Without rows each array is a single 0. With `tiles(M)` also `tiles_q`
     [rows * tokens / M + N + 2], the query tiles of M rows that have something to write, those
     of the sequences that visit most keys first, and `tile_count` [1].
 
     Rows are the leading dimensions of ids, up to seven of them, equal on both sides.
-    `positions` have the same, or the last of them only: then they are taken again for
-    each of the others. Positions of padding may be anything. A full mask without a window
-    has no positions.
+    `positions` have the same, or only the last of them: then all rows share them. Positions
+    of padding may have any value. A full mask without a window has no positions.
 
-    Clauses may stand in any order; they are printed in this one: `mask`, `segments`, `maps`, `tiles`.
+    Clauses may have any order; they are printed in this order: `mask`, `segments`, `maps`, `tiles`.
 
     Constraints:
     - C1: the mask is one of those above; windows are not negative and below 2^29.
@@ -314,7 +313,7 @@ def Attn_SegmentsOp : Attn_Op<"segments", [Symbol]> {
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Of the mask; it has one.
+    /// The mask's rule; the verifier ensures that it has one.
     ::attn::SegmentRule getRule() { return *::attn::SegmentRule::of(getMask()); }
   }];
 }

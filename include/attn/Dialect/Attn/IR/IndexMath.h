@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Integer arithmetic that computes on constants and emits `arith` on i32 (on i64
-// where an operand has been widened) otherwise, and sorted lists of half-open intervals over it. Every analysis of
-// a mask is written once, over these: with constants it answers, with SSA
-// values it becomes code. Folding happens here, so that what is statically
-// known (an absent bound, an empty segment) leaves no trace in the IR.
+// Integer arithmetic that computes on constants and otherwise emits `arith` on i32 (on i64
+// where an operand has been widened), and sorted lists of half-open intervals of such numbers. Every analysis of
+// a mask is written once, over these: with constants it computes a result, with SSA
+// values it emits code. Constants are folded here, so that what is known statically
+// (an absent bound, an empty segment) leaves no op in the IR.
 //
 #ifndef ATTN_DIALECT_ATTN_IR_INDEXMATH_H
 #define ATTN_DIALECT_ATTN_IR_INDEXMATH_H
@@ -17,9 +17,9 @@
 namespace attn {
 
 /// An integer: a constant of the mask, an SSA value of type i32 or i64, or a number that
-/// stands for such a value (`runtime`). Numbers compute but do not fold: an
-/// analysis takes the same way, and has as many intervals, for every length. Of either
-/// it may be known what they are at least, and what follows from that folds.
+/// stands for such a value (`runtime`). Numbers compute but do not fold, so an
+/// analysis takes the same path, and has as many intervals, for every length. A value or
+/// number may have a known lower bound, and conditions that follow from it fold.
 class Index {
 public:
   Index(int64_t constant) : number(constant), least(constant) {}
@@ -40,7 +40,7 @@ public:
   }
   bool isConstant() const { return !value && !isRuntime; }
   bool isNumber() const { return !value; }
-  /// Of 64 bits; constants are of either width.
+  /// Has it 64 bits? A constant fits both widths.
   bool isWide() const { return value ? value.getType().isInteger(64) : wide; }
   bool is(int64_t c) const { return isConstant() && number == c; }
   /// Of a constant or a number.
@@ -92,19 +92,18 @@ struct Interval {
   Index lo, hi;
 };
 
-/// Sorted by `lo` and disjoint, but for empty intervals, which stand anywhere.
+/// Sorted by `lo` and disjoint; empty intervals may occur anywhere.
 using IntervalList = llvm::SmallVector<Interval, 2>;
-/// As many as a list of what tiles see has at most: each is code of its own.
+/// The most intervals of a list of a tile's keys or rows, since each interval is code of its own.
 inline constexpr size_t maxIntervals = 4;
 
-/// What a tile's rows (or columns) see, each a list over the other axis:
+/// The keys that some rows and all rows of a tile see (or likewise rows for a tile's keys):
 /// `some` is never too small, `all` never too large.
 struct TileRanges {
   IntervalList some, all;
 };
 
-/// What is known of a tile: may some of its pairs be visible (never wrongly no), and are all
-/// of them (never wrongly yes)?
+/// Are some pairs of a tile visible (never wrongly false), and are all (never wrongly true)?
 struct TileTruth {
   Cond some, all;
 };
@@ -128,9 +127,9 @@ public:
   Index bitOr(Index a, Index b);
   Index bitXor(Index a, Index b);
   Index select(Cond c, Index a, Index b);
-  /// The same number in 64 bits; what is made of it has 64 bits, too.
+  /// The same number in 64 bits; results computed from it have 64 bits, too.
   Index widen(Index a);
-  /// The same number, known to fit 32 bits, in these.
+  /// The same number in 32 bits, which it is known to fit.
   Index narrow(Index a);
   Index clamp(Index a, Index lo, Index hi) { return min(max(a, lo), hi); }
 
@@ -162,9 +161,9 @@ private:
 IntervalList unite(IndexMath &math, llvm::ArrayRef<Interval> a, llvm::ArrayRef<Interval> b);
 /// Sorted intersection.
 IntervalList intersect(IndexMath &math, llvm::ArrayRef<Interval> a, llvm::ArrayRef<Interval> b);
-/// What [0, extent) has beyond the list.
+/// [0, extent) without the list.
 IntervalList complement(IndexMath &math, llvm::ArrayRef<Interval> a, Index extent);
-/// How many positions lie in intervals of numbers.
+/// The number of positions in the intervals; all bounds are numbers.
 int64_t countOf(llvm::ArrayRef<Interval> intervals);
 /// Is `x` in one of the intervals?
 Cond contains(IndexMath &math, llvm::ArrayRef<Interval> a, Index x);

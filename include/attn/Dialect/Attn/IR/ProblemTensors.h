@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which tensors a program has and what their axes are. Said once, here: kernels
-// take their arguments from it, launches and the reference check shapes by it.
-// Plain data that outlives the problem.
+// The tensors of a program and their axes. Kernels take their arguments from this list;
+// launches and the reference check shapes with it. It is plain data that outlives the problem.
 //
 #ifndef ATTN_DIALECT_ATTN_IR_PROBLEMTENSORS_H
 #define ATTN_DIALECT_ATTN_IR_PROBLEMTENSORS_H
@@ -14,11 +13,11 @@
 
 namespace attn {
 
-/// A problem's forward or backward pass, as those take it who look at tensors and sizes.
+/// A forward or a backward pass, for functions that work on either.
 struct Computation {
   Computation(ProblemOp problem) : problem(problem) {}
   Computation(BackwardOp backward) : problem(backward.getProblemOp()), backward(backward) {}
-  /// The op that says it: `backward`, or the problem.
+  /// The op of the pass: `backward`, or the problem.
   mlir::Operation *getOperation() { return backward ? backward.getOperation() : problem.getOperation(); }
   llvm::StringRef getName() { return backward ? backward.getSymName() : problem.getSymName(); }
 
@@ -29,25 +28,25 @@ struct Computation {
 /// The name of the gradient of an array.
 std::string gradientOf(const ScoreOperand &array);
 void addGradients(BackwardOp backward, std::vector<struct ProblemTensor> &list);
-/// Of a backward pass: are there such arrays, and are other tensors called otherwise?
+/// Do the arrays of `requires_grad` exist, and has no other tensor the name of a gradient?
 mlir::LogicalResult verifyDifferentiatedArrays(BackwardOp backward);
 
-/// The extents that one call decides; -1 while not known.
+/// The extents that a call's tensors decide; -1 while not known.
 struct Sizes {
   int64_t batch = 0;
   int64_t rowsQ = 0;  ///< seqlen_q, or tokens of packed q and o
   int64_t rowsKv = 0; ///< seqlen_kv, or tokens of packed k and v
-  /// Of ids: the leading dimensions, whose product is the number of rows, the tokens of a
-  /// row, and how many rows have positions of their own. Each row may have as many
+  /// For ids: the leading dimensions, whose product is the number of rows, the tokens of a
+  /// row, and the number of rows that have positions of their own. Each row may have as many
   /// sequences as there are segments, and packed tensors have the tokens of all rows.
   llvm::SmallVector<int64_t, 4> lead;
   int64_t idRows = -1, tokensQ = -1, tokensKv = -1;
   int64_t positionRowsQ = 1, positionRowsKv = 1;
-  /// By the name of an array that says itself how long it is: its last extent.
+  /// The last extent of each array whose length its own shape decides, by name.
   std::map<std::string, int64_t> entries;
 };
 
-using rt::widestOfTiles; ///< sequences of wider heads are streamed, all of them
+using rt::widestOfTiles; ///< wider heads have no tiles: `simt_rows` computes them
 
 /// The extents that the problem decides.
 struct FixedSizes {
@@ -65,7 +64,7 @@ struct FixedSizes {
 struct ProblemTensor {
   enum Role { Operand, Result, Array };
   enum Element { Data, Float32, Int32 }; ///< Data: the problem's dtype
-  /// Lead: any number of axes. LeadEnd: the last of them, or none.
+  /// LeadingDims: any number of axes. LastLeadingDims: the last of them, or none.
   enum Axis {
     Batch,
     BatchPlusOne,
@@ -75,8 +74,8 @@ struct ProblemTensor {
     KvHeads,
     DimQk,
     DimV,
-    Lead,
-    LeadEnd,
+    LeadingDims,
+    LastLeadingDims,
     TokensQ,
     TokensKv,
     Segments,
@@ -95,26 +94,26 @@ struct ProblemTensor {
   Element element;
   llvm::SmallVector<Axis, 4> axes;
   int64_t entries = 0; ///< of an axis Table
-  /// The operand of `OperandShape::BlockRows`, of an array of lists of blocks.
+  /// The mask operand (`OperandShape::BlockRows`), for an array with lists of blocks.
   std::optional<MaskOperand> lists;
   bool hasParents = false; ///< a preceding kernel numbers the tree of these parents
   /// Positions of batch, row and head among the axes, or -1; -1 for arrays.
   int batchAxis = -1, rowAxis = -1, headAxis = -1;
 
-  /// Has it leading dimensions, first of its axes?
-  bool isLed() const { return !axes.empty() && (axes[0] == Lead || axes[0] == LeadEnd); }
-  /// Does the array say itself how long it is?
+  /// Are leading dimensions the first axis?
+  bool hasLeadingDims() const { return !axes.empty() && (axes[0] == LeadingDims || axes[0] == LastLeadingDims); }
+  /// Does the array's own shape decide its length?
   bool ownsEntries() const { return !axes.empty() && (axes.back() == Entries || axes.back() == EntriesPlusOne); }
   /// -1: not known yet.
   int64_t extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) const;
-  /// -1 where an extent is not known yet. `leadEnd`: how many leading dimensions a LeadEnd has.
-  llvm::SmallVector<int64_t, 4> shape(const FixedSizes &fixed, const Sizes &sizes, size_t leadEnd = 0) const;
+  /// -1 where an extent is not known yet. `lastLeadingDims`: how many leading dimensions `LastLeadingDims` has.
+  llvm::SmallVector<int64_t, 4> shape(const FixedSizes &fixed, const Sizes &sizes, size_t lastLeadingDims = 0) const;
   llvm::SmallVector<int64_t, 4> shape(Computation computation, const Sizes &sizes) const {
     return shape(FixedSizes::of(computation), sizes);
   }
-  /// Sets the sizes that are still -1 from a tensor's shape, which has its rank (or
-  /// more, where it is led): the first tensor that has an axis says how long it is.
-  void learn(llvm::ArrayRef<int64_t> shape, const FixedSizes &fixed, Sizes &sizes) const;
+  /// Sets the sizes that are still -1 from a tensor's shape, which has the tensor's rank
+  /// (or more, with leading dimensions): the first tensor that has an axis decides its extent.
+  void inferSizes(llvm::ArrayRef<int64_t> shape, const FixedSizes &fixed, Sizes &sizes) const;
 };
 
 /// The extent of an axis that depends on no tensor; -1: not known yet.
@@ -122,16 +121,16 @@ int64_t extentOf(ProblemTensor::Axis axis, const FixedSizes &fixed, const Sizes 
 
 ProblemTensor tensorOf(const ScoreOperand &operand);
 
-/// q, k, v, o, lse if asked for, the layouts' arrays, the mask's, the score modifiers'.
-/// Backward q, k, v, o, lse, do, dlse if asked for, dq, dk, dv, and the same arrays.
+/// Forward: q, k, v, o, lse if it is an output, and the arrays of layouts, mask and score modifiers.
+/// Backward: q, k, v, o, lse, do, dlse with that clause, dq, dk, dv, and the same arrays.
 std::vector<ProblemTensor> tensorsOf(Computation computation);
 
 /// ids and positions, then results in the order of the op's description.
 std::vector<ProblemTensor> tensorsOf(SegmentsOp segments);
-/// Of a problem with ids: what `attn.segments` finds for its kernels, but for the status, which is the caller's.
+/// For a problem with ids: the results of `attn.segments` for its kernels. The status is the caller's tensor.
 std::vector<ProblemTensor> tensorsOfSegments(ProblemOp problem);
 
-/// The axes of a mask's array ahead of that of positions or lists.
+/// The axes of a mask's array before that of positions or lists.
 llvm::SmallVector<ProblemTensor::Axis, 4> leadingAxesOf(const MaskOperand &operand, LayoutAttr q, LayoutAttr kv);
 
 } // namespace attn

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a score modifier may ask about its surroundings, in the two worlds it
-// lives in: one score of the reference (`ScorePoint`) and a kernel (`ScoreScope`).
+// Positions, lengths and arrays for the methods of a score modifier: for one score of
+// the reference (`ScorePoint`) and for a kernel (`ScoreScope`).
 //
 #ifndef ATTN_DIALECT_ATTN_IR_SCORESCOPE_H
 #define ATTN_DIALECT_ATTN_IR_SCORESCOPE_H
@@ -44,13 +44,13 @@ private:
 };
 
 /// A score in a kernel: `(value * times + offset) * factor` in natural units. The first
-/// value is what the product leaves, the first factor the problem's scale; the last
-/// factor costs nothing, since softmax multiplies by a constant anyway. So a modifier is
-/// free to move constants into the factor. It stays positive: a sign is in the value.
+/// modifier gets the product of Q and K as the value and the problem's scale as the factor.
+/// The factor costs nothing, since softmax multiplies by a constant anyway, so a modifier
+/// may move constants into it. The factor stays positive: a sign is in the value.
 ///
-/// A modifier gets a value and a factor alone, and may leave the others too: softmax
-/// multiplies and subtracts in one instruction, whatever by, and subtracts a number of
-/// each row anyway, so an offset that depends on `from` and `base` alone costs nothing.
+/// A modifier gets a value and a factor only, and may also set `times` and `offset`: softmax
+/// multiplies and subtracts in one instruction, and subtracts a number of
+/// each row anyway. So an offset that depends only on `from` and `base` costs nothing.
 struct Score {
   mlir::Value value;
   double factor;
@@ -59,13 +59,13 @@ struct Score {
 
 /// A run-time float32 array that a modifier reads.
 struct ScoreOperand {
-  /// What it has an axis of, in this order: sequences, query heads, rows and keys (of dense
-  /// layouts), and a table of `entries`.
+  /// Its axes, in this order: sequences, query heads, rows and keys (dense
+  /// layouts only), and a table of `entries`.
   enum Axis { Batch, Head, Query, Key, Table };
   std::string name;
   llvm::SmallVector<Axis, 4> axes;
   int64_t entries = 0;
-  /// A table's entry is that of k - D, from -(entries / 2) to entries / 2, and beyond those at the ends.
+  /// A table is indexed by k - D, clamped to -(entries / 2) ... entries / 2.
   Diagonal diagonal = {};
   bool operator==(const ScoreOperand &) const = default;
   bool has(Axis axis) const { return llvm::is_contained(axes, axis); }
@@ -73,7 +73,7 @@ struct ScoreOperand {
 
 /// One score of one sequence and head, for the definition.
 struct ScorePoint : MaskPoint {
-  /// The entry of an operand that belongs to the score of key k; of a table, number `at`.
+  /// The entry of an operand that belongs to the score of key k; for a table, entry `at`.
   std::function<double(const ScoreOperand &, int64_t k, int64_t at)> entry;
   double entryOf(const ScoreOperand &operand, int64_t at = 0) const { return entry(operand, k, at); }
 };
@@ -82,34 +82,34 @@ struct ScorePoint : MaskPoint {
 struct ScoreScope {
   const MaskScope &sequence; ///< lengths, batch, head: SSA values
   int64_t heads;
-  FloatMath once; ///< emits once a query tile, before the walk over keys
-  FloatMath each; ///< emits what is done to each score
+  FloatMath once; ///< emits once for a query tile, before the KV loop
+  FloatMath each; ///< emits for each score
   Index q, k;     ///< the score's row and key
-  /// Their distance once more: k - q == base - from + ahead, where `ahead` is a constant after
-  /// unrolling and the others are the same for all scores of a fragment's row that a thread has.
-  /// (Turning an integer into a float costs as much as an exponential, an FMA with
-  /// a constant as much as any other.)
+  /// The distance k - q as base - from + ahead. `ahead` is a constant after
+  /// unrolling; the others are the same for all scores of a fragment's row that a thread has.
+  /// (The conversion of an integer to a float costs as much as an exponential; an FMA with
+  /// a constant costs no more than another FMA.)
   Index from, base;
   mlir::Value ahead; ///< f32
-  /// Loads the entry of an operand that belongs to this score; of a table, number `at`. Where
-  /// all scores of a query tile have one entry, it is loaded once.
+  /// Loads the entry of an operand that belongs to this score; for a table, entry `at`. If
+  /// all scores of a query tile share an entry, it is loaded once.
   std::function<mlir::Value(const ScoreOperand &, Index at)> entry;
-  /// How far beyond its diagonal a row sees keys at most (`MaskInterface`).
+  /// `MaskInterface::reach` of the mask.
   std::function<std::optional<int64_t>(Diagonal)> reach;
 };
 
-/// Of scores whose value is the exponent of 2, so that nothing is left to multiply by.
+/// The factor of scores whose value is the exponent of 2, so that softmax need not multiply.
 inline constexpr double factorOfExponents = 0.69314718055994530942;
 
-/// A value that is below `within` in size, and what polynomials over (value / within)^2 are of it (`smallScore`,
+/// A value whose magnitude is below `within`, for which polynomials in (value / within)^2 are evaluated (`smallScore`,
 /// `smallDerivative`).
 class SmallValue {
 public:
-  /// They are worked out over a square, or over what a square is beyond that of `within`, whose sign says whether the
-  /// value is small. `narrow`: squares of the value as it is may be too large for who works them out.
+  /// The polynomials' argument: the square, or the square minus that of `within`, whose sign shows whether the value is
+  /// small. `narrow`: squares of the unscaled value may overflow.
   enum Argument { Square, Beyond };
   SmallValue(FloatMath &math, mlir::Value value, double within, Argument argument, bool narrow = false);
-  mlir::Value argument; ///< the square, or what is beyond
+  mlir::Value argument; ///< the square, or the difference
   /// The same polynomial over `argument`.
   llvm::SmallVector<double> coefficients(llvm::ArrayRef<double> polynomial) const;
   mlir::Value evaluate(llvm::ArrayRef<double> polynomial) const;
@@ -118,15 +118,15 @@ public:
 
 private:
   FloatMath &math;
-  mlir::Value x; ///< in units in which powers are within f32
-  double within; ///< in the same
+  mlir::Value x; ///< in units in which powers fit f32
+  double within; ///< in the same units
   Argument over;
 };
 
 /// The same score as a value and a factor alone.
 Score settled(FloatMath &math, Score score);
 
-/// The same score with a factor that is far from f32's ends, so that other numbers
+/// The same score with a factor that is far from f32's limits, so that other numbers
 /// may be divided by it.
 Score moderate(FloatMath &math, Score score);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sets of pairs between bounds of q, of k and of the distance of k from a diagonal, and before, within or
-// behind the chunk of their diagonal. Affine masks without remainders are unions of these. Of such a set it is
-// known exactly which keys the rows of a tile see (of a tile in no more than two chunks); of an intersection
-// of lists it is not, where some rows are beyond the bounds of q, or bounds of the distance cross.
+// Zones: sets of pairs given by bounds of q, of k and of the distance of k from a diagonal, and by whether k lies
+// before, within or after the chunk of its row's diagonal. Affine masks without remainders are unions of zones. The
+// keys that the rows of a tile see are known exactly for a zone (if the tile spans at most two chunks). An intersection
+// of lists is not exact where some rows are outside the bounds of q, or bounds of the distance cross.
 //
 #ifndef ATTN_DIALECT_ATTN_IR_ZONES_H
 #define ATTN_DIALECT_ATTN_IR_ZONES_H
@@ -14,7 +14,7 @@ namespace attn {
 enum class Diagonal : uint32_t;
 
 struct Zone {
-  /// [lo, hi), of q and k within their sequence without a `hi`.
+  /// [lo, hi); without `hi` up to the end of the sequence.
   struct Range {
     Index lo = 0;
     std::optional<Index> hi = std::nullopt;
@@ -23,7 +23,7 @@ struct Zone {
   struct Band {
     std::optional<int64_t> lo = std::nullopt, hi = std::nullopt;
   };
-  /// Where k is beside the chunk of its row's place on the diagonal; rows whose diagonal lies before the
+  /// The position of k relative to the chunk in which its row meets the diagonal. Rows whose diagonal lies before the
   /// first key have the chunk before the first.
   struct Chunk {
     enum Place { Before, Within, Behind } place;
@@ -40,15 +40,15 @@ struct Zone {
 /// Their union.
 using Zones = llvm::SmallVector<Zone, 2>;
 
-/// nullopt where it is a union of more than lists have intervals.
+// nullopt if the result has more zones than a list may have intervals.
 std::optional<Zones> intersect(IndexMath &math, llvm::ArrayRef<Zone> a, llvm::ArrayRef<Zone> b);
 std::optional<Zones> unite(llvm::ArrayRef<Zone> a, llvm::ArrayRef<Zone> b);
 std::optional<Zones> complement(IndexMath &math, llvm::ArrayRef<Zone> zones);
 
 enum class Lines { Rows, Columns };
-/// Does an intersection of what single masks say of some lines (rows, or columns) say the same of each zone?
+/// Is the intersection of the single masks' lists for some lines (rows, or columns) exact for each zone?
 bool linesAreEnough(llvm::ArrayRef<Zone> zones, Lines lines);
-/// What some of these rows see (or, of columns, who sees some of these keys): no more and no less.
+/// Exactly the keys that some of these rows see (or, for columns, the rows that see some of these keys).
 IntervalList seenBySome(IndexMath &math, const MaskScope &scope, llvm::ArrayRef<Zone> zones, Lines lines,
                         Interval which);
 

@@ -20,20 +20,23 @@ def Tile_AddGlobalOp : Tile_ComputeOp<"add_global", [AttrSizedOperandSegments]> 
     | `semaphore` | a CTA waits until its predecessor has added; the first CTA stores |
     | and `after_first` | CTAs wait only until the first one has stored, and then add in any order |
 
-    Here `of` is the CTA's number. The region gets another number and returns whether that CTA adds to the same sum;
-    the predecessor is the CTA with the highest such number below its own. `semaphore` points at the sum's counter, 0
-    before the launch, which becomes 1 + the number of the CTA that added last, or, with `after_first`, 1 + the number
-    of the first. CTAs that share sums start in ascending order of their numbers, so that none waits for one that has
-    not started.
+    `of` is the index of the KV tile in its sequence; below, a KV tile stands for the CTA that computes it. The region
+    gets another index and returns whether that KV tile adds to the same sum; the predecessor is the last such tile of
+    lower index. `semaphore` points at an integer for each sum. It is 0 before the launch, and then 1 + the index of the
+    KV tile that added last, or, with `after_first`, 1 + the index of the first. KV tiles that share sums start in
+    ascending order of their indices, so that none waits for one that has not started.
+
+    KV tiles below `first` see none of the query tile's rows, though their loops may visit it: they do not add, and the
+    search for the predecessor ends there. Without it that search would take time that grows with the sequence.
 
     Where `sole_writer` is true, one CTA contributes all of the sum; the condition is the same in all CTAs that reach
-    this tile. None adds, and the counter becomes -1. The fragment's rows below `rows`, which is 0 in the other CTAs,
+    this tile. None adds, and the semaphore becomes -1. The fragment's rows below `rows`, which is 0 in the other CTAs,
     are multiplied `by` a number, converted and written to `dst`, `dim` columns each.
 
     Constraints:
     - C1: each slot of the staging place has room for the fragment and no more, or, with a semaphore and without
       after_first, none at all.
-    - C2: a semaphore goes with a staging place and with a region over (i32) -> (i1), and after_first with a
+    - C2: a semaphore goes with a staging place and with a region over (i32) -> (i1), and first and after_first with a
       semaphore.
     - C3: sole_writer goes with a semaphore, with a destination of rows whose `dim` is at most the fragment's columns
       in all warpgroups together, and with a kernel that has a dQ MMA warpgroup.
@@ -50,20 +53,20 @@ def Tile_AddGlobalOp : Tile_ComputeOp<"add_global", [AttrSizedOperandSegments]> 
     ```
   }];
   let arguments = (ins InOut<Tile_FloatPtr>:$sum, In<Tile_Frag>:$acc, I32:$left, Optional<Tile_Staging>:$staging,
-      InOut<Optional<Tile_IntPtr>>:$semaphore, Optional<I32>:$tile, UnitAttr:$after_first, Optional<I1>:$sole_writer,
-      Out<Optional<Tile_Ptr>>:$dst, Optional<I64>:$stride, Optional<I32>:$rows, OptionalAttr<F64Attr>:$factor,
-      OptionalAttr<I64Attr>:$dim);
+      InOut<Optional<Tile_IntPtr>>:$semaphore, Optional<I32>:$tile, Optional<I32>:$first_tile, UnitAttr:$after_first,
+      Optional<I1>:$sole_writer, Out<Optional<Tile_Ptr>>:$dst, Optional<I64>:$stride, Optional<I32>:$rows,
+      OptionalAttr<F64Attr>:$factor, OptionalAttr<I64Attr>:$dim);
   let regions = (region AnyRegion:$adds);
   // Without `sole_writer`.
   let builders = [OpBuilder<(ins "mlir::Value":$sum, "mlir::Value":$acc, "mlir::Value":$left, "mlir::Value":$staging,
                                 "mlir::Value":$semaphore, "mlir::Value":$tile, "bool":$afterFirst),
                             [{
-    build($_builder, $_state, sum, acc, left, staging, semaphore, tile, afterFirst, /*sole_writer=*/{}, /*dst=*/{},
-          /*stride=*/{}, /*rows=*/{}, mlir::FloatAttr(), mlir::IntegerAttr());
+    build($_builder, $_state, sum, acc, left, staging, semaphore, tile, /*first_tile=*/{}, afterFirst,
+          /*sole_writer=*/{}, /*dst=*/{}, /*stride=*/{}, /*rows=*/{}, mlir::FloatAttr(), mlir::IntegerAttr());
   }]>];
   let assemblyFormat = [{
     $sum `,` $acc `left` `(` $left `)` (`through` `(` $staging^ `:` qualified(type($staging)) `)`)?
-    (`semaphore` `(` $semaphore^ `of` $tile `)`)? (`after_first` $after_first^)?
+    (`semaphore` `(` $semaphore^ `of` $tile `)`)? (`first` `(` $first_tile^ `)`)? (`after_first` $after_first^)?
     (`sole_writer` `(` $sole_writer^ `)` `to` `(` $dst `:` qualified(type($dst)) `stride` $stride `rows` $rows `by`
         $factor `dim` $dim `)`)?
     attr-dict `:` qualified(type($acc)) ($adds^)?
@@ -93,7 +96,7 @@ def Tile_AddGlobalOrderedOp : Tile_ComputeOp<"add_global_ordered"> {
 }
 
 def Tile_SkipAddOp : Tile_DqStoreOp<"skip_add"> {
-  let summary = "sets a sum's counter to -1: no CTA adds to the sum";
+  let summary = "sets a sum's semaphore to -1: no CTA adds to the sum";
   let description = [{
     The part of `tile.add_global` that the dQ store warps run where a CTA is the sole writer.
 
@@ -131,8 +134,8 @@ def Tile_AddStagedOp : Tile_DqStoreOp<"add_staged", [AttrSizedOperandSegments]> 
     were staged. A tile of the dQ MMA warpgroup comes in `blocks`, a slot each.
 
     Constraints:
-    - C1: a semaphore goes with a region over (i32) -> (i1), after_first with a semaphore, and slots of 0 bytes with a
-      semaphore and without after_first.
+    - C1: a semaphore goes with a region over (i32) -> (i1), first and after_first with a semaphore, and slots of 0
+      bytes with a semaphore and without after_first.
     - C2: blocks is positive, columns is a multiple of 16, and slots have the bytes of a multiple of 64 rows of so
       many columns.
 
@@ -142,12 +145,13 @@ def Tile_AddStagedOp : Tile_DqStoreOp<"add_staged", [AttrSizedOperandSegments]> 
     ```
   }];
   let arguments = (ins InOut<Tile_FloatPtr>:$sum, In<Tile_Staging>:$staging, I32:$left,
-      InOut<Optional<Tile_IntPtr>>:$semaphore, Optional<I32>:$tile, I64Attr:$columns,
+      InOut<Optional<Tile_IntPtr>>:$semaphore, Optional<I32>:$tile, Optional<I32>:$first_tile, I64Attr:$columns,
       DefaultValuedAttr<I64Attr, "1">:$blocks, UnitAttr:$after_first);
   let regions = (region AnyRegion:$adds);
   let assemblyFormat = [{
-    $sum `,` $staging `left` `(` $left `)` (`semaphore` `(` $semaphore^ `of` $tile `)`)? (`after_first` $after_first^)?
-    `columns` $columns (`blocks` $blocks^)? attr-dict `:` qualified(type($staging)) ($adds^)?
+    $sum `,` $staging `left` `(` $left `)` (`semaphore` `(` $semaphore^ `of` $tile `)`)?
+    (`first` `(` $first_tile^ `)`)? (`after_first` $after_first^)? `columns` $columns (`blocks` $blocks^)?
+    attr-dict `:` qualified(type($staging)) ($adds^)?
   }];
   let hasVerifier = 1;
 }
@@ -156,9 +160,9 @@ def Tile_PostprocessOp : Tile_ComputeOp<"postprocess"> {
   let summary = "writes rows of dQ from the dQ accumulator";
   let description = [{
     The first `rows` rows of a query tile's sum are multiplied `by` a number and converted; rows from there up to
-    `written` become zeros. If `semaphore`, the counter of an ordered accumulation, is 0, no CTA has added, and all
-    rows become zeros. `columns` are those of the fragments that were added, `from_registers` if they were added from
-    registers. A row of dQ has `dim` columns.
+    `written` become zeros. If `semaphore` is 0, no CTA has added, and all rows become zeros; if it is -1, a sole
+    writer has stored dQ, and nothing is written. `columns` are those of the fragments that were added,
+    `from_registers` if they were added from registers. A row of dQ has `dim` columns.
 
     Constraints:
     - C1: `columns` is a multiple of 16, `dim` of 8.

@@ -28,7 +28,7 @@ def Tile_PreprocessOp : Tile_ComputeOp<"preprocess", [AllTypesMatch<["o", "grad_
     times as large, since a float16 product would otherwise round small ones to few bits. `tile.grad_scores` and the
     store of dV divide by 2^e again.
 
-    `clears`: the tile's rows of the dQ accumulator, of so many columns, become 0. `semaphore`: so do its counters,
+    `clears`: the tile's rows of the dQ accumulator, of so many columns, become 0. `semaphore`: so do its semaphores,
     one for 64 rows.
 
     Constraints:

@@ -10,8 +10,8 @@ def Tile_Dialect : Dialect {
   let summary = "how an attention kernel runs: tiles, places, copies, products";
   let description = [{
     The `tile` dialect says *how*: which KV tiles a query tile visits, which of them need an element test, what is
-    copied when, and which warps wait for what. A kernel is the program of one CTA for one query tile. Scalars are
-    `arith` on i32 (positions) and i64 (element offsets); control flow is `scf`.
+    copied when, and which warps wait for what. A kernel is the program of one CTA for one work tile, such as a query
+    tile. Scalars are `arith` on i32 (positions) and i64 (element offsets); control flow is `scf`.
 
     - **Places.** Shared-memory tiles, register fragments and softmax states are places, named by SSA values and never
       copied: ops take them as operands, destination first.

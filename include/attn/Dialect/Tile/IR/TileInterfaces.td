@@ -25,8 +25,8 @@ def TileOpInterface : OpInterface<"TileOpInterface"> {
     | `Tile_DqStoreOp` | the dQ store warps |
 
     Its operands are places, pointers or scalars. `In<...>`, `Out<...>` and `InOut<...>` around the type of an operand
-    say that the op reads it, writes it, or both. Without them a pointer is read, a place is read and written, and a
-    scalar op touches nothing.
+    say that the op reads it, writes it, or both. Without them a pointer is read, and a place is read and
+    written; operands of scalar and control ops count as not accessed.
 
     - An op whose result is a token reads and writes until the token is waited for.
     - An op without a token that writes a tile or row statistics in shared memory ends with a barrier of the CTA.

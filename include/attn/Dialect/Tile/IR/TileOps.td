@@ -40,7 +40,7 @@ def Tile_KernelOp
     |---|---|
     | `dense`, `packed` | one for each query tile and head |
     | `dense`, `packed` with `keys` | one for each KV tile and kv head (backward pass) |
-    | `rows cluster N` | a cluster of N CTAs for each row of the batch (`attn.segments`) |
+    | `rows cluster N` | a cluster of N CTAs for each row of ids (`attn.segments`), or one for the whole batch |
 
     With `tiles N`, each sequence has N tiles for each head or group of heads, and a CTA's index gives its sequence.
     If a sequence has rows for more tiles, its CTAs loop over them (docs/Schedules/cta_per_sequence.md). A tile
@@ -192,7 +192,7 @@ def Tile_LoadOp : Tile_ScalarOp<"load", [TypesMatchWith<"the array's element", "
                                                         "::llvm::cast<::attn::tile::PtrType>($_self).getElement()">]> {
   let summary = "one element of a run-time array";
   let description = [{
-    Arrays are constant while a kernel runs, so a load is pure. `index` is i32 or i64. `uniform`: all threads of the
+    A load is pure where no op of the kernel writes the array. `index` is i32 or i64. `uniform`: all threads of the
     CTA load the same element, so that addresses computed from it are computed once a warp.
 
     Constraints:
@@ -212,7 +212,7 @@ def Tile_LoadOp : Tile_ScalarOp<"load", [TypesMatchWith<"the array's element", "
 def Tile_StoreEntryOp : Tile_ComputeOp<"store_entry"> {
   let summary = "writes one element of an array in global memory";
   let description = [{
-    One thread of the warp writes it, or one thread of each warp; a kernel reads the element behind a barrier only.
+    One thread of the warp writes it, or one thread of each warp. A kernel reads the element only after a barrier.
 
     ```mlir
     tile.store_entry %counts[%at], %full

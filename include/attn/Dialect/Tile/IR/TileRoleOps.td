@@ -15,7 +15,7 @@ def Tile_PersistentLoopOp
     A launch has as many CTAs as the chip holds. Each CTA takes the next number that no CTA has taken yet, in order,
     until `blocks` are done.
 
-    `in_order`: CTAs begin numbers in ascending order even where each takes them from a counter of its own, since a CTA
+    `in_order`: CTAs begin numbers in ascending order even without a tile queue, where each CTA counts by itself: a CTA
     may wait for those with lower numbers (`tile.add_staged` with a semaphore).
 
     With roles, only the producer draws numbers, from `queue`. It publishes each one with `tile.publish_work`. The
@@ -111,7 +111,7 @@ def Tile_RolesOp : Tile_ControlOp<"roles", [SingleBlock, NoTerminator]> {
     | `producer` | one warp, whose warpgroup gives most of its registers to the others |
     | `consumer` | all `warps` of the schedule, each for its own 16 rows |
     | `dq_mma` | where the schedule has `dq_columns`: a warpgroup that multiplies the dS tiles that consumers store |
-    | `dq_store` | if the kernel accumulates dQ in memory: two more warps of the producer's warpgroup |
+    | `dq_store` | where `tile.add_global` has a staging place: two more warps of the producer's warpgroup |
 
     The roles communicate through rings, staging places and the mailbox only. `registers` are those of a thread: of
     the producer and dQ store warps, of consumers, of the dQ MMA warpgroup.

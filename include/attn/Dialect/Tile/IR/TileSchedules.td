@@ -121,7 +121,8 @@ def Tile_Tiled : Tile_Schedule<"Tiled", "tiled",
     A CTA of `warps` warps has `q_tile` query rows and streams K and V past them, `kv_tile` keys at a time; the copies
     of the next tiles (cp.async) run under the products. The forward schedule of targets `cpu` and `sm_80`
     (docs/Schedules/README.md). `q_in_registers` keeps the query tile in registers. With `single_loop` the KV loop is
-    one loop that tests which tiles need the mask, and not a loop for each run of tiles: half the code.
+    one loop that tests which tiles need the mask, in place of a loop for each segment (full, partly masked): half the
+    code. Several runs of tiles share one loop in any case.
 
     Constraints:
     - C1: `warps` is 1, 2, 4 or 8, `q_tile` a multiple of 16 * warps up to 256.
@@ -242,9 +243,10 @@ def Tile_WarpSpecializedBackward : Tile_Schedule<"WarpSpecializedBackward", "war
                                                  [Tile_ScheduleInterface, Tile_WarpSpecializedInterface]> {
   let summary = "gradients of a stationary tile on Hopper, with a producer warp";
   let description = [{
-    As `tiled_backward`, with the producer and consumers of `warp_specialized`. With `dq_columns`, a dQ MMA warpgroup
-    computes dQ, so many columns at a time, and two dQ store warps add it to the dQ accumulator: consumers wait for no
-    other warpgroup (docs/Schedules/warp_specialized_backward.md).
+    As `tiled_backward`, with the producer and consumers of `warp_specialized`. Where `tile.add_global`
+    has a staging place, two dQ store warps add dQ to the dQ accumulator; wide heads have none unless accumulation is
+    ordered. With `dq_columns`, a dQ MMA warpgroup computes dQ, so many columns at a time: consumers wait for no other
+    warpgroup (docs/Schedules/warp_specialized_backward.md).
 
     Constraints:
     - C1: `warps` is 4, 8 or 12; `q_tile` and `kv_tile` are multiples of 16 from 16 to 256, and the stationary tile

@@ -38,7 +38,7 @@ def AssignRoles : Pass<"tile-assign-roles", "::attn::tile::KernelOp"> {
       wait for no memory and divide no integers. Of masks of many parts these are the bounds of the KV loop, and none
       of the lists from which they are computed. If they take more than 100 arithmetic ops, they are computed ahead
       of the branch for padding. The producer then gets 32 more registers, if consumers keep 96 beside their fragments.
-    - The dQ store warps have the accumulation of a backward pass in memory.
+    - The dQ store warps add dQ to the accumulator in global memory.
     - With `dq_columns` in the schedule, the dQ MMA warpgroup has the product that is accumulated, a block of 64 rows
       at a time.
 
@@ -50,10 +50,10 @@ def AssignRoles : Pass<"tile-assign-roles", "::attn::tile::KernelOp"> {
 }
 
 def ReloadWork : Pass<"tile-reload-work", "::attn::tile::KernelOp"> {
-  let summary = "after their loop, consumers read words from the message again";
+  let summary = "after their loop, consumers read words from the work-tile mailbox again";
   let description = [{
     With stationary KV tiles, the loop has no register to spare: the accumulators of dK and dV take half of them. The
-    same holds where fragments leave fewer than 40, as those of dQ with 256 columns. Words of the message that are
+    same holds where fragments leave fewer than 40, as those of dQ with 256 columns. Words of the mailbox that are
     used after the loop become `tile.reload_work` there, and values derived from them are recomputed.
     (`test/Dialect/Tile/Transforms/reload-work.mlir`)
   }];

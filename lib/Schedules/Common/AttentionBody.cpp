@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "AttentionBody.h"
+#include "ProgramBuilder.h"
+#include "Workspace.h"
+#include "attn/Dialect/Metadata/IR/Metadata.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+/// The work-tile list among these arguments, or null.
+static const WorkTileList *findWorkTileList(const llvm::StringMap<Value> &args) {
+  return llvm::find_if(workTileLists(true), [&](const WorkTileList &list) { return args.contains(list.name); });
+}
+
+std::optional<Index> AttentionBody::listedWorkTiles(Index total, int64_t rows) {
+  const WorkTileList *list = findWorkTileList(args);
+  if (list == workTileLists(true).end())
+    return std::nullopt;
+  return math.named(math.min(load(args[list->count], 0), workTileCount(total, rows)), "work_tiles");
+}
+
+Index AttentionBody::listedWorkTile(Index at) {
+  return math.named(load(args[findWorkTileList(args)->name], at), "work_tile");
+}
+
+Index AttentionBody::listedCta(Index listed) {
+  auto kernel = cast<KernelOp>(b.getBlock()->getParentOp());
+  if (!kernel.getLonger() || kernel.isPersistent())
+    return Value(IndexOp::block(b, loc, math.value(listed)));
+  Value first = IndexOp::block(b, loc);
+  Index cta = enterLoop("block", first, listed, ctasOfListedWorkTiles);
+  BarrierOp::create(b, loc, /*warp=*/false); // shared memory is reused from another tile
+  return cta;
+}
+
+void AttentionBody::branchOnPadding(Index rows, llvm::function_ref<void()> padding,
+                                    llvm::function_ref<void()> computing) {
+  auto pads = scf::IfOp::create(b, loc, math.value(math.le(rows, 0)));
+  auto computes = scf::IfOp::create(b, loc, math.value(math.lt(0, rows)));
+  for (auto [branch, write] : {std::pair(pads, padding), std::pair(computes, computing)}) {
+    OpBuilder at = branch.getThenBodyBuilder();
+    b.setInsertionPoint(at.getInsertionBlock(), at.getInsertionPoint());
+    write();
+  }
+}
+
+void AttentionBody::distributePadding(StringRef name, Index begin, Index end, int64_t tiles, Index number, int64_t rows,
+                                      llvm::function_ref<void(Index, Index)> pad) {
+  constexpr int64_t enough = 4096; // sequences: with more, the stride might exceed 32 bits
+  Index sharingSequences = math.min(math.max(arg("batch"), 1), enough);
+  Index share = math.mul(math.add(math.mul(math.min(batch, enough), tiles), number), rows);
+  Index shares = math.mul(sharingSequences, tiles * rows);
+  Index own = math.add(begin, share),
+        count = math.named(math.select(math.lt(batch, enough), math.sub(end, own), 0), name);
+  loop("i", 0, count, shares, [&](Index i) { pad(math.add(own, i), math.min(math.sub(count, i), rows)); });
+}
+
+void AttentionBody::findLengths() {
+  if (problem.getQLayout().isPacked())
+    lenQ = math.named(lengthIn("cu_seqlens_q"), "len_q");
+  if (problem.getKLayout().isPacked()) {
+    firstKey = load(startsOf(/*keys=*/true), batch);
+    firstKey = math.named(firstKey, "first_key");
+    scope.lenK = math.named(lengthIn("cu_seqlens_kv"), "len_kv");
+  } else {
+    firstKey = 0;
+    scope.lenK = arg("seqlen_kv");
+  }
+  scope.lenQ = lenQ.atLeast(0);
+  scope.lenK = scope.lenK.atLeast(0);
+  scope.batch = batch;
+  scope.head = h;
+  scope.heads = problem.getHeads();
+}
+
+void AttentionBody::findSequence() {
+  lenQ = problem.getQLayout().isPacked() ? Index(0) : arg("seqlen_q");
+  kvHead = math.floorDiv(h, int64_t(problem.getHeads()) / int64_t(problem.getKvHeads()));
+  findLengths();
+  if (problem.getQLayout().isPacked())
+    firstQuery = load(startsOf(/*keys=*/false), batch);
+}
+
+void AttentionBody::findArrays() {
+  // The entries of this sequence and head; positions in it are 32 bits.
+  llvm::StringMap<Value> arrays;
+  for (const MaskOperand &array : distinctOperands(problem.getMask()))
+    if (array.hasPositions())
+      arrays[array.name] = AdvanceOp::create(b, loc, args[array.name], startOf(array));
+    else if (array.shape == OperandShape::PerHead)
+      arrays[array.name] = LoadOp::create(
+          b, loc, args[array.name], math.value(array.heads == OperandHeads::per_head ? h : kvHead), /*uniform=*/false);
+    else if (array.lists && args.contains(bitsOf(array)))
+      arrays[array.name] = AdvanceOp::create(b, loc, args[bitsOf(array)], startOf(array));
+  scope.load = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index position) {
+    const MaskOperand &array = operands[operand];
+    if (array.shape == OperandShape::PerSequence)
+      return load(args[array.name], batch);
+    if (array.shape == OperandShape::PerHead)
+      return Index(arrays.lookup(array.name));
+    Index length = array.shape == OperandShape::PerQuery ? scope.lenQ : scope.lenK;
+    position = math.min(position, math.sub(length, 1)); // tiles extend beyond the end
+    return Index(Value(LoadOp::create(b, loc, arrays.lookup(array.name), math.value(position), /*uniform=*/false)));
+  };
+  scope.listed = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index row, Index column) {
+    std::string bits = bitsOf(operands[operand]);
+    if (!args.contains(bits))
+      return isOnList(operands[operand], column);
+    return Cond::of(Value(metadata::IsListedOp::create(
+        b, loc, arrays.lookup(operands[operand].name), args[bits + "_rows"], /*columns=*/Value(), args[bits + "_words"],
+        math.value(row), math.value(column), firstColumn(operands[operand].lists->kv), /*condition=*/Value())));
+  };
+}
+
+AttentionBody::ListOfRow AttentionBody::listOfRow(const MaskOperand &map, Index row) {
+  Value offsets = AdvanceOp::create(b, loc, args[map.name], startOf(map));
+  return {offsets, math.value(math.sub(arg(map.name + "_entries"), 1)), args[map.lists->columns],
+          args[map.lists->columns + "_entries"], math.value(row)};
+}
+
+Cond AttentionBody::isOnList(const MaskOperand &map, Index column) {
+  OpBuilder::InsertionGuard guard(b);
+  if (auto mask =
+          dyn_cast_or_null<ApplyMaskOp>(b.getInsertionBlock()->getParentOp())) { // once for all scores of the tile
+    b.setInsertionPoint(mask);
+    column = math.floorDiv(Index(mask.getK0()), map.lists->kv);
+  }
+  ListOfRow list = listOfRow(map, math.floorDiv(firstOfTile, map.lists->q));
+  return Cond::of(
+      Value(metadata::IsListedOp::create(b, loc, list.offsets, list.rows, list.columns, list.entries, list.row,
+                                         math.value(column), /*first=*/Value(), math.value(*tileListsHull))));
+}
+
+Value AttentionBody::firstColumn(int64_t keys) {
+  auto mask = dyn_cast_or_null<ApplyMaskOp>(b.getInsertionBlock()->getParentOp());
+  if (!mask || mask.getTransposed() || !mask.getK0().getType().isInteger(32) ||
+      (mask->getParentOfType<KernelOp>().getSchedule().getKvTile() - 1) / keys + 1 > 31)
+    return {};
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(mask);
+  return math.value(math.floorDiv(Index(mask.getK0()), keys));
+}
+
+Value AttentionBody::startOf(const MaskOperand &array) {
+  bool perQuery = array.shape == OperandShape::PerQuery;
+  bool packed =
+      array.lists ? !array.lists->perSequence : (perQuery ? problem.getQLayout() : problem.getKLayout()).isPacked();
+  Value line = packed ? Value() : wide(batch);
+  Value token = packed && !array.lists ? wide(perQuery ? firstQuery : firstKey) : Value();
+  if (array.heads != OperandHeads::shared) {
+    bool perHead = array.heads == OperandHeads::per_head;
+    Value head = wide(perHead ? h : kvHead);
+    line = line ? add(mul(line, wide(int64_t(perHead ? problem.getHeads() : problem.getKvHeads()))), head) : head;
+  }
+  if (array.lists) {
+    std::string bits = bitsOf(array);
+    if (!args.contains(bits))
+      return line ? mul(line, wide(arg(array.name + "_entries"))) : wide(int64_t(0));
+    return line ? mul(mul(line, wide(arg(bits + "_rows"))), wide(arg(bits + "_words"))) : wide(int64_t(0));
+  }
+  if (!line)
+    return token;
+  std::string extent = (packed ? "total_" : "seqlen_") + std::string(perQuery ? "q" : "kv");
+  Value start = mul(line, wide(arg(extent)));
+  return token ? add(start, token) : start;
+}
+
+Value AttentionBody::listRow(bool ofKeys, Index tile, int64_t rows) {
+  Value row = wide(tile), line = layoutOf(ofKeys).isPacked() ? Value() : wide(batch);
+  if (dependsOnHead(problem.getMask()))
+    line = line ? add(mul(wide(h), wide(arg("batch"))), line) : wide(h);
+  if (!line)
+    return row;
+  return add(mul(line, wide(tilesOf(ofKeys, rows))), row);
+}
+
+AttentionBody::ListedWalk AttentionBody::listedWalk(KeyWalk &walk, bool ofKeys, Index tile, int64_t rows) {
+  const TileLists &names = tileLists(ofKeys);
+  Value list = args[names.list];
+  Value position = AdvanceOp::create(b, loc, args[names.positions], mul(listRow(ofKeys, tile, rows), wide(int64_t(8))));
+  // If any list found no room, every tile with entries of its own loops over all tiles from its first to its last.
+  // Results then do not depend on which lists found room.
+  Cond loopsOverHull = math.logicalAnd(math.lt(0, load(position, 6)), math.lt(0, load(args[names.used], 2)));
+  tileListsHull = loopsOverHull;
+  Index fullAt = load(position, 0), full = math.named(math.select(loopsOverHull, 0, load(position, 1)), "full");
+  Index partialAt = math.named(math.select(loopsOverHull, load(position, 4), load(position, 2)), "partial_at");
+  Index end = math.named(math.select(loopsOverHull, load(position, 5), load(position, 3)), "end");
+  auto tileAt = [this, list, fullAt, full, partialAt](Index j) {
+    return load(list, math.add(math.select(math.lt(j, full), fullAt, partialAt), j));
+  };
+  return {{walk.listed(full, end)}, tileAt};
+}
+
+void AttentionBody::buildTests(KeyWalk &walk, Region &region, bool transposed) {
+  OpBuilder::InsertionGuard guard(b);
+  Block &test = region.emplaceBlock();
+  test.addArguments({b.getI32Type(), b.getI32Type()}, {loc, loc});
+  b.setInsertionPointToStart(&test);
+  SmallVector<Value> kept;
+  for (Cond cond : walk.tests(math, Index(test.getArgument(transposed)), Index(test.getArgument(!transposed))))
+    kept.push_back(math.value(cond));
+  YieldOp::create(b, loc, kept);
+}
+
+void AttentionBody::maskScores(KeyWalk &walk, Value scores, Value row0, Value col0, bool transposed,
+                               std::optional<Cond> tested) {
+  auto apply = [&] {
+    buildTests(walk, ApplyMaskOp::create(b, loc, scores, row0, col0, transposed).getBody(), transposed);
+  };
+  if (tested && !tested->isConstant())
+    onlyIf(*tested, apply);
+  else
+    apply();
+}
+
+ScoreScope AttentionBody::scoreScope(const MaskScope &sequence, OpBuilder &once, OpBuilder &inside, Index q, Index k,
+                                     Index from, Index base, Value ahead) {
+  return {sequence,
+          int64_t(problem.getHeads()),
+          FloatMath(once, loc),
+          FloatMath(inside, loc),
+          q,
+          k,
+          from,
+          base,
+          ahead,
+          [this, &sequence, &once, &inside, q, k](const ScoreOperand &operand, Index at) {
+            bool perScore =
+                operand.has(ScoreOperand::Query) || operand.has(ScoreOperand::Key) || operand.has(ScoreOperand::Table);
+            return loadEntry(operand, perScore ? inside : once, sequence, q, k, at);
+          },
+          [this](Diagonal diagonal) { return reachOf(problem.getMask(), diagonal); }};
+}
+
+Value AttentionBody::loadEntry(const ScoreOperand &operand, OpBuilder &at, const MaskScope &sequence, Index q, Index k,
+                               Index entry) {
+  IndexMath indices(at, loc);
+  auto element = [&](Value offset) -> Value {
+    return LoadOp::create(at, loc, b.getF32Type(), args[operand.name], offset, /*uniform=*/false);
+  };
+  if (operand.axes.size() == 1 && operand.has(ScoreOperand::Head))
+    return element(indices.value(sequence.head));
+  // Tiles extend beyond the end.
+  auto within = [&](Index position, Index length) { return indices.min(position, indices.sub(length, 1)); };
+  auto wideAt = [&](Index x) -> Value { return arith::ExtSIOp::create(at, loc, b.getI64Type(), indices.value(x)); };
+  Value offset;
+  for (ScoreOperand::Axis axis : operand.axes) {
+    Index place = 0, extent = 0;
+    switch (axis) {
+    case ScoreOperand::Batch:
+      place = batch, extent = arg("batch");
+      break;
+    case ScoreOperand::Head:
+      place = sequence.head, extent = int64_t(problem.getHeads());
+      break;
+    case ScoreOperand::Query:
+      place = within(q, scope.lenQ), extent = scope.lenQ;
+      break;
+    case ScoreOperand::Key:
+      place = within(k, scope.lenK), extent = scope.lenK;
+      break;
+    case ScoreOperand::Table:
+      place = entry, extent = operand.entries;
+      break;
+    }
+    if (offset)
+      offset = arith::MulIOp::create(at, loc, offset, wideAt(extent));
+    offset = offset ? Value(arith::AddIOp::create(at, loc, offset, wideAt(place))) : wideAt(place);
+  }
+  return element(offset);
+}
+
+Score AttentionBody::modified(ScoreScope &of, Score score, ArrayRef<ScoreModifierInterface> modifiers, Value &slope,
+                              const ScoreOperand *by) {
+  for (ScoreModifierInterface modifier : modifiers) {
+    if (Value own = by && !slope ? Value() : modifier.emitDerivative(of, score))
+      slope = slope ? of.each.mul(slope, own) : own;
+    for (auto [i, operand] : llvm::enumerate(modifier.operands()))
+      if (by && operand == *by) {
+        Value more = modifier.emitEntryDerivative(of, score, i);
+        more = more ? more : of.each.constant(1);
+        slope = slope ? of.each.add(slope, more) : more;
+      }
+    score = settled(of.each, modifier.emitScore(of, score));
+  }
+  return score;
+}
+
+bool AttentionBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool transposed, bool packs, bool wantsSlope,
+                                  bool hasSmall, const ScoreOperand *by) {
+  if (problem.getModifiers().empty())
+    return false;
+  bool sloping = false;
+  auto write = [&](Region &region, bool small) {
+    Block &block = region.emplaceBlock();
+    Type i32 = b.getI32Type(), f32 = b.getF32Type();
+    block.addArguments({f32, i32, i32, i32, f32}, SmallVector<Location>(5, loc));
+    OpBuilder inside = OpBuilder::atBlockEnd(&block);
+    FloatMath each(inside, loc);
+    MaskScope sequence = scope;
+    if (packs) // packed rows have heads of their own
+      sequence.head = block.addArgument(i32, loc);
+    // The last two arguments add up to the column: a key if queries are stationary, otherwise a query.
+    Index q = Index(block.getArgument(transposed ? 2 : 1)), k = Index(block.getArgument(transposed ? 1 : 2)),
+          first = Index(block.getArgument(3));
+    Value ahead = block.getArgument(4);
+    ScoreScope of = scoreScope(sequence, packs ? inside : before, inside, q, k, /*from=*/transposed ? first : q,
+                               /*base=*/transposed ? k : first, transposed ? each.neg(ahead) : ahead);
+    Value slope;
+    Score score = {productOf(each, block.getArgument(0)), scaleOfProducts()};
+    SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
+    if (small) {
+      ScoreModifierInterface first = modifiers.front();
+      SmallVector<double> derivative = first.smallDerivative(score.factor, errorOfScores());
+      // squares of products overflow float16
+      SmallValue x(each, score.value, first.smallBelow(score.factor, errorOfScores()), SmallValue::Square,
+                   /*narrow=*/problem.getDtype().isF16());
+      score = modified(of, settled(each, x.score(first.smallScore(score.factor, errorOfScores()))),
+                       ArrayRef(modifiers).drop_front(), slope, by);
+      if (op.getSlopes() && !slope) { // computed for two scores at a time
+        slope = x.argument;
+        op.setSlopes(x.coefficients(derivative));
+      } else {
+        Value own = x.evaluate(derivative);
+        slope = slope ? each.mul(slope, own) : own;
+      }
+    } else {
+      score = modified(of, score, modifiers, slope, by);
+    }
+    sloping = slope && wantsSlope;
+    YieldOp::create(inside, loc, ValueRange{score.value, sloping ? slope : each.constant(1)});
+    op.setScale(APFloat(score.factor));
+  };
+  write(op.getModify(), /*small=*/false);
+  double within = problem.getModifiers().front().smallBelow(scaleOfProducts(), errorOfScores());
+  if (hasSmall && sloping && within > 0) {
+    write(op.getSmall(), /*small=*/true);
+    op.setWithin(APFloat(within));
+  }
+  if (!sloping)
+    op.removeSlopesAttr();
+  return sloping;
+}
+
+ProbabilitiesOp AttentionBody::recomputeProbabilities(const ProbabilityStep &step) {
+  maskScores(step.walk, step.scores, step.row0, step.col0, step.transposed, step.tested);
+  // Packed kv heads have no modifiers, which alone use the column.
+  Value column = isa<PairsType>(step.col0.getType()) ? math.value(0) : step.col0;
+  auto op = ProbabilitiesOp::create(b, loc, step.scores, step.statistics, step.row0, column, /*weighted=*/Value(),
+                                    b.getF64FloatAttr(scaleOfProducts()),
+                                    step.transposed ? b.getUnitAttr() : UnitAttr(), /*within=*/FloatAttr(),
+                                    /*slopes=*/DenseF64ArrayAttr());
+  if (step.separateSlopes)
+    op.setSlopes(ArrayRef<double>{});
+  OpBuilder before(step.loop ? step.loop : op.getOperation());
+  bool packs = isa<PairsType>(step.row0.getType());
+  if (writeModified(op, before, step.transposed, packs, step.wantsSlope, step.hasSmall, step.by))
+    op.getWeightedMutable().assign(step.gradFactor(op));
+  return op;
+}
+
+double AttentionBody::scaleOfProducts() {
+  double scale = std::abs(problem.scaleOrDefault());
+  // Without modifiers, hidden scores of -inf have to stay -inf: a tiny scale, but a normal number, since threads with
+  // flush-to-zero (JAX's) would make a subnormal 0. With modifiers `productOf` is 0.
+  return scale > 0 ? scale : problem.getModifiers().empty() ? 0x1p-100 : 1;
+}
+
+Value AttentionBody::productOf(FloatMath &math, Value product) {
+  return problem.scaleOrDefault() == 0 ? math.mul(product, math.constant(0)) : product;
+}
+
+KvLoopOp AttentionBody::createLoop(ArrayRef<KeyRun> runs) {
+  SmallVector<Value> bounds;
+  SmallVector<Attribute> segments;
+  for (const KeyRun &run : runs) {
+    for (Index bound : run.bounds)
+      bounds.push_back(math.value(bound));
+    SmallVector<Attribute> tests;
+    for (ArrayRef<int64_t> segment : run.tests)
+      tests.push_back(b.getDenseI64ArrayAttr(segment));
+    segments.push_back(b.getArrayAttr(tests));
+  }
+  if (segments.empty())
+    return {}; // no row sees any key
+  auto loop = KvLoopOp::create(b, loc, TypeRange(), bounds, /*own=*/ValueRange(), ValueRange(),
+                               b.getArrayAttr(segments), /*one_body=*/false);
+  loop.getBody().emplaceBlock().addArguments({b.getI32Type(), b.getI32Type(), b.getI1Type()}, {loc, loc, loc});
+  return loop;
+}
+
+Value AttentionBody::copyTma(Value place, StringRef tensor, Index row, Index head, Index left,
+                             std::optional<int64_t> boxCount) {
+  LayoutAttr layout = tensor == "q"   ? problem.getQLayout()
+                      : tensor == "k" ? problem.getKLayout()
+                      : tensor == "v" ? problem.getVLayout()
+                                      : problem.getOLayout();
+  bool packed = layout.isPacked();
+  return CopyTmaOp::create(b, loc, place, args[(tensor + "_map").str()], math.value(row), math.value(head),
+                           packed ? Value() : math.value(batch), packed ? math.value(left) : Value(),
+                           boxCount ? b.getI64IntegerAttr(*boxCount) : IntegerAttr());
+}
