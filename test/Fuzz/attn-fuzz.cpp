@@ -345,6 +345,10 @@ int main(int argc, char **argv) {
     llvm::errs() << "error: expected --seconds above 0, got: " << mostSeconds << "\n";
     return 1;
   }
+  if (fewQueries && backwardPass) {
+    llvm::errs() << "error: expected --few-queries without --backward: split-KV is a schedule of forward passes\n";
+    return 1;
+  }
   const Target &target = *parsed;
   auto start = std::chrono::steady_clock::now();
   Summary summary;

@@ -59,13 +59,13 @@ struct TileDomain {
       known = scope.extremes(array.number, array.shape == OperandShape::PerQuery ? queries : keys);
     return {known ? Interval{known->least, known->largest} : Interval{INT32_MIN, INT32_MAX}, {}, ranges.load(array)};
   }
-  Value variable(Op op) {
+  Value variable(Opcode op) {
     if (op == Q || op == K)
       return {positions(op == Q ? queries : keys), {}, ranges.variable(op)};
     const Index values[] = {scope.batch, scope.head, scope.lenQ, scope.lenK};
     return one(values[op - Batch], ranges.variable(op));
   }
-  Value byConstant(Op op, Value a, int64_t c) {
+  Value byConstant(Opcode op, Value a, int64_t c) {
     Range range = ranges.byConstant(op, a.range, c);
     if (op == Mul) {
       auto times = [&](Index x) { return c == -1 ? math.sub(0, x) : math.mul(x, c); };
@@ -99,7 +99,7 @@ struct TileDomain {
     return {{widths.result(a.lo, range), widths.result(a.hi, range)}, {}, range};
   }
   /// Exact if both operands are single numbers; else bounds by their signs, as far as these are known.
-  Value bits(Op op, Value x, Value y) {
+  Value bits(Opcode op, Value x, Value y) {
     Range range = ranges.binary(op, x.range, y.range);
     if (range.first == range.second)
       return number(range.first);
@@ -140,7 +140,7 @@ struct TileDomain {
       inside = {math.bitAnd(inside.lo, c), math.bitAnd(inside.hi, c)};
     return result(inside, range);
   }
-  Value binary(Op op, Value x, Value y) {
+  Value binary(Opcode op, Value x, Value y) {
     if (op == BitAnd || op == BitOr || op == BitXor)
       return bits(op, x, y);
     Range range = ranges.binary(op, x.range, y.range);

@@ -14,7 +14,7 @@
 
 namespace attn::expression {
 
-enum Op : int64_t {
+enum Opcode : int64_t {
   // Integers; `Number` is followed by its value and `Load` by an `Array`.
   Number,
   Q,

@@ -23,12 +23,12 @@ template <typename Domain, typename After> typename Domain::Value run(Code code,
     else if (op == Load)
       stack.push_back(domain.load(Array::unpack(constant)));
     else if (op < Load)
-      stack.push_back(domain.variable(Op(op)));
+      stack.push_back(domain.variable(Opcode(op)));
     else if (op == Mul || op == Div || op == Mod)
-      stack.push_back(domain.byConstant(Op(op), pop(), constant));
+      stack.push_back(domain.byConstant(Opcode(op), pop(), constant));
     else if (op >= RealNumber) {
-      if constexpr (requires { domain.real(Op(op), constant, stack); })
-        domain.real(Op(op), constant, stack);
+      if constexpr (requires { domain.real(Opcode(op), constant, stack); })
+        domain.real(Opcode(op), constant, stack);
     } else if (op == Not)
       stack.push_back(domain.inverse(pop()));
     else if (op == Select) {
@@ -36,7 +36,7 @@ template <typename Domain, typename After> typename Domain::Value run(Code code,
       stack.push_back(domain.select(condition, yes, no));
     } else {
       auto b = pop(), a = pop();
-      stack.push_back(domain.binary(Op(op), a, b));
+      stack.push_back(domain.binary(Opcode(op), a, b));
     }
     after(stack.back());
   }
@@ -62,16 +62,16 @@ struct Numbers {
     bool perQuery = array.shape == OperandShape::PerQuery;
     return point.load(array.number, !array.hasPositions() ? 0 : perQuery ? point.q : point.k);
   }
-  Value variable(Op op) {
+  Value variable(Opcode op) {
     const int64_t values[] = {point.q, point.k, point.batch, point.head, point.lenQ, point.lenK};
     return values[op - Q];
   }
-  Value byConstant(Op op, Value a, int64_t c) {
+  Value byConstant(Opcode op, Value a, int64_t c) {
     return op == Mul ? a * c : op == Div ? floorOf(a, c) : a - floorOf(a, c) * c;
   }
   Value inverse(Value a) { return !a; }
   Value select(Value condition, Value yes, Value no) { return condition ? yes : no; }
-  Value binary(Op op, Value a, Value b) {
+  Value binary(Opcode op, Value a, Value b) {
     switch (op) {
     case Add:
       return a + b;
@@ -125,7 +125,7 @@ inline Range commonBits(Range a, Range b) {
 /// The range of -1 - x.
 inline Range inverted(Range a) { return {-1 - a.second, -1 - a.first}; }
 
-inline Range rangeOfBits(Op op, Range a, Range b) {
+inline Range rangeOfBits(Opcode op, Range a, Range b) {
   if (op == BitAnd)
     return commonBits(a, b);
   if (op == BitOr)
@@ -154,13 +154,13 @@ struct Extremes {
   }
   Value number(int64_t constant) { return {constant, constant}; }
   Value load(Array) { return {INT32_MIN, INT32_MAX}; }
-  Value variable(Op op) {
+  Value variable(Opcode op) {
     constexpr int64_t longest = longestOfPredicates, tile = 512; // tiles reach over the end, as is documented
     const Range ranges[] = {{0, longest + tile}, {0, longest + tile}, {0, longest},
                             {0, 65535},          {0, longest},        {0, longest}};
     return ranges[op - Q];
   }
-  Value byConstant(Op op, Value a, int64_t c) {
+  Value byConstant(Opcode op, Value a, int64_t c) {
     if (op == Mul) {
       Wide x = Wide(a.first) * c, y = Wide(a.second) * c;
       return within64(std::min(x, y), std::max(x, y));
@@ -170,12 +170,12 @@ struct Extremes {
     return {0, c - 1};
   }
   Value inverse(Value) { return {0, 1}; }
-  void real(Op op, int64_t, llvm::SmallVectorImpl<Value> &stack) { // whatever it is, it fits
+  void real(Opcode op, int64_t, llvm::SmallVectorImpl<Value> &stack) { // whatever it is, it fits
     stack.pop_back_n(operandsOfReal(op));
     stack.push_back({0, 1});
   }
   Value select(Value, Value yes, Value no) { return {std::min(yes.first, no.first), std::max(yes.second, no.second)}; }
-  Value binary(Op op, Value a, Value b) {
+  Value binary(Opcode op, Value a, Value b) {
     switch (op) {
     case Add:
       return within64(Wide(a.first) + b.first, Wide(a.second) + b.second);
@@ -228,7 +228,7 @@ struct Widths {
   Index result(Index a, Range result) { return fits32(result) ? math.narrow(a) : a; }
 };
 
-inline Index bitsOf(IndexMath &math, Op op, Index a, Index b) {
+inline Index bitsOf(IndexMath &math, Opcode op, Index a, Index b) {
   return op == BitAnd ? math.bitAnd(a, b) : op == BitOr ? math.bitOr(a, b) : math.bitXor(a, b);
 }
 
@@ -249,11 +249,11 @@ struct Emission {
     Index position = !array.hasPositions() ? Index(0) : perQuery ? q : k;
     return {scope.load(array.number, position), {}, ranges.load(array)};
   }
-  Value variable(Op op) {
+  Value variable(Opcode op) {
     const Index values[] = {q, k, scope.batch, scope.head, scope.lenQ, scope.lenK};
     return {values[op - Q], {}, ranges.variable(op)};
   }
-  Value byConstant(Op op, Value a, int64_t c) {
+  Value byConstant(Opcode op, Value a, int64_t c) {
     Divider divider{math};
     Range range = ranges.byConstant(op, a.range, c);
     Index x = widths().operand(a.integer, range);
@@ -269,7 +269,7 @@ struct Emission {
     return {math.select(condition.truth, x, y), {}, range};
   }
   Widths widths() { return {math}; }
-  Value binary(Op op, Value a, Value b) {
+  Value binary(Opcode op, Value a, Value b) {
     Range range = ranges.binary(op, a.range, b.range);
     Index x = widths().operand(a.integer, range), y = widths().operand(b.integer, range);
     switch (op) {

@@ -56,7 +56,7 @@ std::string expression::print(Code code, llvm::ArrayRef<llvm::StringRef> names) 
   };
   for (size_t i = 0; i < code.size(); ++i) {
     int64_t op = code[i], constant = hasConstant(op) ? code[++i] : 0;
-    switch (Op(op)) {
+    switch (Opcode(op)) {
     case Number:
       stack.push_back({std::to_string(constant), Unary});
       break;

@@ -22,15 +22,15 @@ template <typename Ints, typename Reals> struct ScoreDomain {
 
   Value number(int64_t constant) { return {ints.number(constant)}; }
   Value load(Array array) { return {ints.load(array)}; }
-  Value variable(Op op) { return {ints.variable(op)}; }
-  Value byConstant(Op op, Value a, int64_t c) { return {ints.byConstant(op, a.integer, c)}; }
+  Value variable(Opcode op) { return {ints.variable(op)}; }
+  Value byConstant(Opcode op, Value a, int64_t c) { return {ints.byConstant(op, a.integer, c)}; }
   Value inverse(Value a) { return {ints.inverse(a.integer)}; }
   Value select(Value condition, Value yes, Value no) {
     return {ints.select(condition.integer, yes.integer, no.integer)};
   }
-  Value binary(Op op, Value a, Value b) { return {ints.binary(op, a.integer, b.integer)}; }
+  Value binary(Opcode op, Value a, Value b) { return {ints.binary(op, a.integer, b.integer)}; }
 
-  void real(Op op, int64_t constant, llvm::SmallVectorImpl<Value> &stack) {
+  void real(Opcode op, int64_t constant, llvm::SmallVectorImpl<Value> &stack) {
     Value operands[3];
     unsigned count = operandsOfReal(op);
     for (unsigned i = count; i-- > 0;)
@@ -65,8 +65,8 @@ struct DualNumbers {
   Value load(unsigned array) { return {point.entryOf(arrays[array]), double(by == int(array))}; }
   Value convert(int64_t a) { return {double(a)}; }
   Value select(int64_t condition, Value yes, Value no) { return condition ? yes : no; }
-  int64_t less(Op op, Value a, Value b) { return op == RealLess ? a.value < b.value : a.value <= b.value; }
-  Value unary(Op op, Value a) {
+  int64_t less(Opcode op, Value a, Value b) { return op == RealLess ? a.value < b.value : a.value <= b.value; }
+  Value unary(Opcode op, Value a) {
     switch (op) {
     case Exp:
       return {std::exp(a.value), std::exp(a.value) * a.slope};
@@ -80,7 +80,7 @@ struct DualNumbers {
       return a.value < 0 ? Value{-a.value, -a.slope} : a;
     }
   }
-  Value binary(Op op, Value a, Value b) {
+  Value binary(Opcode op, Value a, Value b) {
     switch (op) {
     case RealAdd:
       return {a.value + b.value, a.slope + b.slope};
@@ -117,10 +117,10 @@ struct DualEmission {
       result.slope = result.isOne ? mlir::Value() : math.select(holds, slopeOf(yes), slopeOf(no));
     return result;
   }
-  Emission::Value less(Op op, Value a, Value b) {
+  Emission::Value less(Opcode op, Value a, Value b) {
     return {0, Cond::of(op == RealLess ? math.less(a.value, b.value) : math.lessEqual(a.value, b.value))};
   }
-  Value unary(Op op, Value a) {
+  Value unary(Opcode op, Value a) {
     mlir::Value x = a.value;
     constexpr double log2e = 1.44269504088896340736;
     switch (op) {
@@ -142,7 +142,7 @@ struct DualEmission {
               })};
     }
   }
-  Value binary(Op op, Value a, Value b) {
+  Value binary(Opcode op, Value a, Value b) {
     mlir::Value x = a.value, y = b.value;
     switch (op) {
     case RealAdd:
