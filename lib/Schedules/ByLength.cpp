@@ -81,14 +81,6 @@ public:
   }
 };
 
-/// A schedule and its fallbacks, in order.
-static llvm::SmallVector<mlir::Attribute> withFallbacks(Computation of, mlir::Attribute schedule) {
-  llvm::SmallVector<mlir::Attribute> all;
-  for (; schedule; schedule = scheduleOf(of, schedule)->fallback(of, schedule))
-    all.push_back(schedule);
-  return all;
-}
-
 class ByLengthForward : public ByLengthSchedule {
 public:
   /// All combinations of both schedules' fallbacks. (After the first trial it is known which part does not fit, and the
@@ -101,10 +93,11 @@ public:
     mlir::Attribute forShort = chooseForShort(of.problem, target, how);
     why += ", and " + how + "; without max_seqlen some sequences may be longer";
     std::vector<ChosenSchedule> all;
-    for (mlir::Attribute tiles : withFallbacks(of, chooseTiles(of.problem, target)))
-      for (mlir::Attribute own : withFallbacks(of, forShort))
-        all.push_back({ByLengthAttr::get(tiles.getContext(), llvm::cast<ScheduleInterface>(own), tiles), why,
-                       /*mayNotFit=*/target.specializesWarps && isCostly(of.problem)});
+    for (const ChosenSchedule &tiles : withFallbacks(of, target, chooseTiles(of.problem, target), why))
+      for (const ChosenSchedule &own : withFallbacks(of, target, forShort, why))
+        all.push_back({ByLengthAttr::get(tiles.schedule.getContext(), llvm::cast<ScheduleInterface>(own.schedule),
+                                         tiles.schedule),
+                       why, tiles.mayNotFit});
     return all;
   }
 

@@ -13,6 +13,9 @@ namespace attn {
 // Forward passes
 //===----------------------------------------------------------------------===//
 
+/// A schedule and its fallbacks, in the order of trials; empty for a null schedule.
+std::vector<ChosenSchedule> withFallbacks(Computation computation, const TargetInfo &target, mlir::Attribute schedule,
+                                          const std::string &why);
 /// The first schedule on tiles of a grid that accepts the problem.
 mlir::Attribute chooseTiles(ProblemOp problem, const TargetInfo &target);
 /// Do short sequences fill tiles of a grid, so that these are faster than a CTA or a warp for each sequence?

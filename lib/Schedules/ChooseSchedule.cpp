@@ -71,10 +71,15 @@ std::optional<std::string> attn::refusalOfSchedule(Computation of, const TargetI
 //===----------------------------------------------------------------------===//
 
 std::vector<ChosenSchedule> Schedule::alternatives(Computation of, const TargetInfo &target, std::string &why) const {
+  mlir::Attribute schedule = choose(of, target, why);
+  return withFallbacks(of, target, schedule, why);
+}
+
+std::vector<ChosenSchedule> attn::withFallbacks(Computation of, const TargetInfo &target, mlir::Attribute schedule,
+                                                const std::string &why) {
   std::vector<ChosenSchedule> all;
   bool mayNotFit = !of.backward && target.specializesWarps && isCostly(of.problem);
-  for (mlir::Attribute schedule = choose(of, target, why); schedule;
-       schedule = scheduleOf(of, schedule)->fallback(of, schedule))
+  for (; schedule; schedule = scheduleOf(of, schedule)->fallback(of, schedule))
     all.push_back({schedule, why, mayNotFit});
   return all;
 }
