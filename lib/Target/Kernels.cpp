@@ -67,9 +67,15 @@ void Printer::printHostEntry(KernelOp kernel) {
 void Printer::printProductWidths(KernelOp kernel) {
   llvm::SetVector<std::pair<Type, int64_t>> widths;
   kernel.walk([&](Operation *op) {
-    if (isProduct(op))
-      widths.insert({cast<SharedType>(op->getOperand(2).getType()).getElement(),
-                     cast<FragType>(op->getOperand(0).getType()).getCols()});
+    if (!isProduct(op))
+      return;
+    Type element = cast<SharedType>(op->getOperand(2).getType()).getElement();
+    int64_t columns = cast<FragType>(op->getOperand(0).getType()).getCols();
+    if (isa<MmaAtbOp>(op) && columns == 96) { // two products
+      widths.insert({element, 64});
+      columns = 32;
+    }
+    widths.insert({element, columns});
   });
   for (auto [element, columns] : widths) // element types have the same names in PTX and MLIR
     os << "ATTN_DEFINE_WGMMA(" << typeOf(element) << ", \"" << element << "\", " << columns << ")\n";

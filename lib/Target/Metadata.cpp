@@ -63,6 +63,12 @@ void Printer::print(ListWorkTilesOp op) {
   printNumbers(op.getBody().front(), {"b"}, "", "");
 }
 
+void Printer::print(SplitWalksOp op) {
+  printCall("split_walks<" + std::to_string(op.getGroup()) + ", " + std::to_string(op.getLeast()) + ">",
+            op.getOperands(), "");
+  printNumbers(op.getBody().front(), {"tile"}, "", "");
+}
+
 //===----------------------------------------------------------------------===//
 // Lists
 //===----------------------------------------------------------------------===//

@@ -90,6 +90,7 @@ private:
   void print(tile::StoreLseOp op);
   void print(tile::StorePaddingOp op);
   void print(tile::CombineOp op);
+  void print(tile::CombineSumsOp op);
   void print(tile::AddSinkOp op);
   void print(tile::RecomputeRowsOp op);
   void print(tile::PreprocessOp op);
@@ -138,6 +139,7 @@ private:
   void print(metadata::CheckSegmentsOp op);
   void print(metadata::ListQueryTilesOp op);
   void print(metadata::ListWorkTilesOp op);
+  void print(metadata::SplitWalksOp op);
   void print(metadata::EntryRangeOp op);
   void print(metadata::LoadRangesOp op);
   void print(metadata::SelectTilesOp op);

@@ -362,6 +362,13 @@ void Printer::print(CombineOp op) {
          << expr(op.getPitch()) << ", " << expr(op.getRows()) << ");\n";
 }
 
+void Printer::print(CombineSumsOp op) {
+  auto schedule = op->getParentOfType<KernelOp>().getSchedule();
+  line() << "attn::combine_sums<" << op.getDim() << ", " << schedule.getKvTile() << ", " << schedule.getWarps() * 32
+         << ">(" << expr(op.getDst()) << ", " << expr(op.getStride()) << ", " << expr(op.getPartial()) << ", "
+         << expr(op.getSplits()) << ", " << expr(op.getPitch()) << ", " << expr(op.getRows()) << ");\n";
+}
+
 void Printer::print(scf::ForOp op) {
   size_t mark = names.mark();
   auto named = dyn_cast<NameLoc>(op.getInductionVar().getLoc());

@@ -42,6 +42,9 @@ static cl::opt<bool> shortSequences("short", cl::desc("stream short sequences, w
 static cl::opt<bool> noLengths(
     "no-lengths",
     cl::desc("problems without expected_seqlen and max_seqlen, and shapes that attnSpecialize has programs for"));
+static cl::opt<bool> splitQ("split-q",
+                            cl::desc("split loops over queries among CTAs; of dense layouts and masks without "
+                                     "arrays"));
 static cl::opt<bool> backwardPass("backward", cl::desc("the problems' backward passes"));
 static cl::opt<double> mostSeconds("seconds", cl::desc("begin no other kernel after so many; default: all kernels"),
                                    cl::init(HUGE_VAL));
@@ -226,6 +229,18 @@ static std::string forShortSequences(mlir::ModuleOp module, const Target &target
                                       /*blocks=*/1, pack));
 }
 
+/// The problem's text with a schedule that splits the loop of every KV tile, if its mask allows that.
+static std::string forSplitQ(mlir::ModuleOp module, const Target &target, uint64_t kernelSeed) {
+  ProblemOp problem = *module.getOps<ProblemOp>().begin();
+  BackwardOp backward = *module.getOps<BackwardOp>().begin();
+  if (!distinctOperands(problem.getMask()).empty() || dependsOnHead(problem.getMask()))
+    return textOf(module);
+  mlir::Attribute chosen = chooseSchedule(backward, target.info()).schedule;
+  if (auto kernels = llvm::dyn_cast<tile::BackwardKernelsAttr>(chosen))
+    backward.setScheduleAttr(kernels.withSplitQ(kernelSeed % 4 ? 1 : 3));
+  return textOf(module);
+}
+
 /// All arrays of score modifiers and sinks.
 static std::string learnedArrays(Compilation &compilation, const std::string &text) {
   auto module = compilation.parse(text, "fuzz");
@@ -245,6 +260,9 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
     if (size_t at = kernelCase.text.find(clause); at != std::string::npos)
       kernelCase.text.erase(at, clause.size());
   };
+  if (splitQ) // of dense layouts only
+    if (size_t at = kernelCase.text.find("layout("); at != std::string::npos)
+      kernelCase.text.replace(at, kernelCase.text.find(')', at) - at, "layout(bshd");
   if (backwardPass) // it reads lse
     leaveOut(" outputs(o)");
   if (noLengths)
@@ -255,6 +273,8 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
   if (backwardPass && !shortSequences && !maxSeqlens)
     kernelCase.text += learnedArrays(compilation, kernelCase.text);
   auto module = compilation.parse(kernelCase.text, "fuzz");
+  if (module && splitQ)
+    kernelCase.text = forSplitQ(**module, target, kernelSeed);
   if (module && fewQueries)
     kernelCase.text = forFewQueries(*(**module).getOps<ProblemOp>().begin(), target, kernelSeed);
   if (module && maxSeqlens)
@@ -312,7 +332,7 @@ static nlohmann::ordered_json toJson(const Summary &summary, const Target &targe
     if (auto name = (*driver)->deviceName(0))
       line["gpu"] = *name;
   line["modes"] = nlohmann::ordered_json::array(); // options by their names
-  for (const cl::opt<bool> *mode : {&fewQueries, &maxSeqlens, &shortSequences, &noLengths, &backwardPass})
+  for (const cl::opt<bool> *mode : {&fewQueries, &splitQ, &maxSeqlens, &shortSequences, &noLengths, &backwardPass})
     if (*mode)
       line["modes"].push_back(mode->ArgStr.str());
   line["seed"] = uint64_t(seed);
@@ -347,6 +367,10 @@ int main(int argc, char **argv) {
   }
   if (fewQueries && backwardPass) {
     llvm::errs() << "error: expected --few-queries without --backward: split-KV is a schedule of forward passes\n";
+    return 1;
+  }
+  if (splitQ && !backwardPass) {
+    llvm::errs() << "error: expected --split-q with --backward: it is a schedule of backward passes\n";
     return 1;
   }
   const Target &target = *parsed;

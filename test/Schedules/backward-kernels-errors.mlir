@@ -23,10 +23,18 @@ attn.backward @grads of(@p) deterministic
 // -----
 
 #keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true>
-attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(192) dtype(bf16)
-// expected-error @below {{expected a separate dQ kernel where warpgroups cannot divide its columns, got: #tile.backward_kernels<accumulation = unordered}}
+attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16)
+// expected-error @below {{expected no split_q with packed layouts, got: #tile.backward_kernels<accumulation = first_stores}}
 attn.backward @grads of(@p)
-  schedule(#tile.backward_kernels<accumulation = unordered, dkdv = #keys, dv = #keys>)
+  schedule(#tile.backward_kernels<accumulation = first_stores, dkdv = #keys, split_q = 16>)
+
+// -----
+
+#keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true>
+attn.problem @p mask(#attn.document) layout(bshd) heads(4) dims(128) dtype(bf16)
+// expected-error @below {{expected no split_q with a mask that reads arrays, got: #tile.backward_kernels<accumulation = unordered}}
+attn.backward @grads of(@p)
+  schedule(#tile.backward_kernels<accumulation = unordered, dkdv = #keys, split_q = 16>)
 
 // -----
 

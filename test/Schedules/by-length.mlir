@@ -101,7 +101,7 @@ attn.backward @g of(@p)
 // CHECK: tile.kernel @g({{.*}}) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 64,
 // AMPERE: // g for sm_80
 // AMPERE: += 2048) {
-attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(2) dims(184, 128) dtype(bf16) expected_seqlen(1, 16)
+attn.problem @p mask(#attn.or<#attn.band<left = 99, right = 0, bottom_right>, #attn.prefix<64>>) layout(thd padded) heads(2) dims(184, 128) dtype(bf16) expected_seqlen(1, 16)
 attn.backward @g of(@p) deterministic dlse
 //--- none.mlir
 // Not where all have a length, where max_seqlen says that none is longer, or where there are no other kernels.

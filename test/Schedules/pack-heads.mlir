@@ -63,7 +63,7 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2)
 
 //--- chosen.mlir
 // What needs the fewest tiles, each of which reads all keys.
-// CHECK: tile.kernel @one({{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 128, warps = 4, ctas_per_sm = 1, pack_heads = 4>>)
+// CHECK: tile.kernel @one({{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, pack_heads = 4>>)
 attn.problem @one mask(#attn.full) layout(bshd) heads(8, 2) dims(128) dtype(bf16) expected_seqlen(1, 32768)
 
 //--- errors.mlir

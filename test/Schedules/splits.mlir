@@ -26,10 +26,11 @@
 // CHECK: tile.kernel @p(%q: {{.*}}, %k: {{.*}}, %v: {{[^,]*}}, %partial_o: !tile.ptr<f32>, %partial_max: !tile.ptr<f32>, %partial_sum: !tile.ptr<f32>, %batch: i32, %seqlen_q: i32, %seqlen_kv: i32, %splits: i32, %q_batch: i64
 // CHECK-NOT: %o_row
 // CHECK-SAME: schedule(#tile.split_kv<splits = 7, of = #tile.tiled<{{.*}}ctas_per_sm = 1>>)
-// Parts of a tile are blocks that follow each other.
-// CHECK: %split = arith.remui %block, %splits
-// CHECK: %query_tile = arith.divui %block, %splits
-// CHECK: %[[TURN:.*]] = arith.divui %query_tile
+// The same split of all heads belongs to CTAs that follow each other.
+// CHECK: %[[GROUP:.*]] = arith.divui %block, %c4_i32
+// CHECK: %split = arith.remui %[[GROUP]], %splits
+// CHECK: arith.divui %[[GROUP]], %splits
+// CHECK: %query_tile = arith.addi
 // What the mask leaves is what is shared out: equal parts, the first ones a tile longer.
 // CHECK: %end = arith.divui
 // CHECK: %[[FULL:.*]] = arith.minsi %{{.*}}, %end
@@ -104,7 +105,7 @@ attn.problem @p_combine mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf
 
 //--- chosen.mlir
 // Few queries of many keys: into how many parts, the launch says.
-// HOPPER: tile.kernel @few({{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 128, warps = 4, ctas_per_sm = 1, pack_heads = 2>>)
+// HOPPER: tile.kernel @few({{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, pack_heads = 2>>)
 // CPU: tile.kernel @few({{.*}} schedule(#tile.split_kv<of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1, pack_heads = 2>>)
 attn.problem @few mask(#attn.full) layout(bshd) heads(4, 2) dims(128) dtype(bf16) expected_seqlen(1, 32768)
 

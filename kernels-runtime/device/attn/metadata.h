@@ -16,5 +16,6 @@
 #include "attn/metadata/count_segments.cuh"
 #include "attn/metadata/list_work_tiles.cuh"
 #include "attn/metadata/select_segments.cuh"
+#include "attn/metadata/split_walks.cuh"
 #include "attn/metadata/write_segments.cuh"
 #include "attn/metadata/write_sequences.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Split-KV: combines the partial results of the splits, in order.
+// Combines the partial results of splits, in order.
 #pragma once
 
 #include "attn/softmax.h"
@@ -33,6 +33,20 @@ ATTN_TILE_OP void combine(T *to, long long stride, float *lse, const float *part
       round_to(to[r * stride + c], out[c] * inverse);
     if (lse)
       lse[r] = sum == 0.f ? -infinity : log_sum_exp(top, sum, scale);
+  }
+}
+
+// Adds up partial sums of a tile, which are `pitch` rows apart.
+template <int Dim, int M, int Threads, class T>
+ATTN_TILE_OP void combine_sums(T *to, long long stride, const float *partial, int splits, int pitch, int rows) {
+  for (int r = 0; r < min(M, rows); ++r) {
+    float out[Dim] = {};
+    for (int s = 0; s < splits; ++s) {
+      const float *__restrict from = partial + ((long long)s * pitch + r) * Dim;
+      ATTN_VECTORIZE for (int c = 0; c < Dim; ++c) out[c] += from[c];
+    }
+    for (int c = 0; c < Dim; ++c)
+      round_to(to[r * stride + c], out[c]);
   }
 }
 

@@ -6,3 +6,4 @@
 
 #include "attn/list_work_tiles.h"
 #include "attn/segments.h"
+#include "attn/split_walks.h"

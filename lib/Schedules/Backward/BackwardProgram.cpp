@@ -3,6 +3,7 @@
 // The kernels of a backward pass, and the tensors that each reads and writes.
 //
 #include "GradientsKernel.h"
+#include "QuerySplits.h"
 #include "Schedules/Common/KernelArguments.h"
 #include "Schedules/Metadata/TileListKernels.h"
 #include "attn/Schedules/KeyWalk.h"
@@ -33,7 +34,9 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
     writeTileLists(backward, program, generic, dkdv, /*ofKeys=*/true);
   if (listsTiles && !accumulates)
     writeTileLists(backward, program, generic, kernels.getDq(), /*ofKeys=*/false);
-  bool hasSoleWriters = storesDqDirectly(problem, kernels);
+  bool hasSoleWriters = storesDqDirectly(problem, kernels), splitsQ = kernels.getSplitQ() > 0;
+  if (splitsQ)
+    writeQuerySplits(backward, program, generic, kernels);
   using program::Effect;
   auto make = [&](StringRef suffix, ArrayRef<TensorUse> tensors, bool keys, bool usesTma, ScheduleInterface schedule) {
     SmallVector<TensorUse> all(tensors);
@@ -51,6 +54,11 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
     grid.part = limit ? 1 : 0, grid.parts = limit ? 2 : 1;
     if (hasSoleWriters)
       grid.partOfDq = {grid.part + (keys ? 0 : 1), grid.parts + 1};
+    if (splitsQ && keys) { // the combine kernel writes tiles that several CTAs share
+      bool combines = suffix == "_combine";
+      grid.splitsQ = !combines, grid.partOfDkDv = {grid.part + combines, grid.parts + 1};
+      grid.most = combines ? ctasOfListedWorkTiles : 0;
+    }
     return arguments.makeKernel(program, b, loc, nameOf(suffix), usesTma ? target.name : generic, grid, schedule);
   };
   SmallVector<TensorUse> preprocessTensors = {
@@ -83,6 +91,12 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
         firstStores ? Effect::write : Effect::update); // the first KV tile stores, the others add
     add(results.clearsAccumulator, "dq_accumulator");
     add(results.firstCtaStores(), "dq_semaphore", Effect::update);
+    if (splitsQ && !results.dq) {
+      const QuerySplits &splits = querySplits(results.dv && !results.dk && hasSplitsOfDv(kernels));
+      tensors.append({{splits.list}, {splits.counts}});
+      add(results.dk, "partial_dk");
+      add(results.dv, "partial_dv");
+    }
     bool ofKeys = !results.dq; // lists exist for one tile size only
     if (listsTiles && (!ofKeys || (schedule.getKvTile() == dkdv.getKvTile() && schedule.getQTile() == dkdv.getQTile())))
       tensors.push_back({tileLists(ofKeys).list});
@@ -93,6 +107,16 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
     gradients("", {.dk = true, .order = order}, dkdv);
   } else {
     gradients("", {.dk = true, .dv = true, .order = order, .hasSoleWriters = hasSoleWriters}, dkdv);
+  }
+  if (splitsQ) {
+    auto schedule = AuxiliaryAttr::get(b.getContext(), /*q_tile=*/combinedRows, /*kv_tile=*/combinedRows,
+                                       /*warps=*/combinedRows, /*ctas_per_sm=*/4);
+    SmallVector<TensorUse> tensors = {
+        {"dk", Effect::write}, {"dv", Effect::write}, {"partial_dk"}, {"partial_dv"}, {"blocks"}};
+    for (bool ofDv : {false, true})
+      if (!ofDv || hasSplitsOfDv(kernels))
+        tensors.append({{querySplits(ofDv).counts}, {querySplits(ofDv).split}});
+    writeCombineSums(problem, make("_combine", tensors, /*keys=*/true, false, schedule), kernels);
   }
   if (accumulates) {
     int64_t ctas = accumulatorColumns(problem.getDimQk()) > 128 ? 3 : 4; // as many CTAs as registers allow

@@ -5,6 +5,7 @@
 //
 #include "ArrayGradKernels.h"
 #include "GradientsKernel.h"
+#include "QuerySplits.h"
 #include "Schedules/Choices.h"
 #include "Schedules/Common/Registry.h"
 #include "Schedules/Metadata/DerivedArrays.h"
@@ -106,9 +107,7 @@ struct BackwardTraits {
       return backward.getDeterministic()
                  ? "max_seqlen allows at most two KV tiles, so two more products cost less than waiting"
                  : "max_seqlen allows at most 64 rows, so two more products cost less than accumulation";
-    // A warpgroup's block of dQ has a multiple of 64 columns, or all columns.
-    return dim > 128 && accumulatorColumns(problem.getDimQk()) == 192 ? "warpgroups cannot divide its columns"
-                                                                      : nullptr;
+    return nullptr;
   }
 
   BackwardOp backward;
@@ -178,7 +177,7 @@ static BackwardChoice chooseOnHopper(BackwardTraits &traits, int64_t index) {
   if (whySeparate) {
     choice.whySeparate = whySeparate;
     choice.kernels =
-        BackwardKernelsAttr::get(context, DqAccumulation::separate, pairs[left].keys, dv, pairs[left].queries);
+        BackwardKernelsAttr::get(context, DqAccumulation::separate, pairs[left].keys, dv, pairs[left].queries, 0);
     return choice;
   }
   // `ordered` and `first_stores` need no cleared accumulator, since the first CTA stores, and waiting only for that one
@@ -187,7 +186,7 @@ static BackwardChoice chooseOnHopper(BackwardTraits &traits, int64_t index) {
                          : traits.backward.getDeterministic() ? DqAccumulation::ordered
                          : wide                               ? DqAccumulation::unordered
                                                               : DqAccumulation::first_stores;
-  choice.kernels = BackwardKernelsAttr::get(context, order, sums[index], dv, ScheduleInterface());
+  choice.kernels = BackwardKernelsAttr::get(context, order, sums[index], dv, ScheduleInterface(), 0);
   return choice;
 }
 
@@ -218,20 +217,28 @@ static BackwardChoice chooseTiled(BackwardTraits &traits, int64_t index) {
   }
   choice.whySeparate = traits.whySeparate(traits.whyNotOrdered());
   choice.kernels = BackwardKernelsAttr::get(problem.getContext(), DqAccumulation::separate, keys,
-                                            values ? ScheduleInterface(values) : ScheduleInterface(), queries);
+                                            values ? ScheduleInterface(values) : ScheduleInterface(), queries, 0);
   return choice;
 }
 
 BackwardChoice attn::chooseBackwardKernels(BackwardOp backward, const TargetInfo &target, int64_t index) {
   BackwardTraits traits(backward, target);
-  return target.specializesWarps ? chooseOnHopper(traits, index) : chooseTiled(traits, index);
+  BackwardChoice choice = target.specializesWarps ? chooseOnHopper(traits, index) : chooseTiled(traits, index);
+  if (int64_t splitQ = target.isHost() ? 0 : chooseSplitQ(traits.problem)) {
+    BackwardKernelsAttr kernels = choice.kernels;
+    choice.kernels =
+        BackwardKernelsAttr::get(kernels.getContext(), accumulationOfSplits(traits.problem, kernels.getAccumulation()),
+                                 kernels.getDkdv(), kernels.getDv(), kernels.getDq(), splitQ);
+  }
+  return choice;
 }
 
 BackwardChoice attn::backwardKernelsWith(BackwardOp backward, const TargetInfo &target, ScheduleInterface dkdv) {
   BackwardChoice choice = chooseBackwardKernels(backward, target, /*index=*/0);
   BackwardKernelsAttr kernels = choice.kernels;
-  choice.kernels = BackwardKernelsAttr::get(kernels.getContext(), kernels.getAccumulation(), dkdv,
-                                            kernels.getDv() ? dkdv : ScheduleInterface(), kernels.getDq());
+  choice.kernels =
+      BackwardKernelsAttr::get(kernels.getContext(), kernels.getAccumulation(), dkdv,
+                               kernels.getDv() ? dkdv : ScheduleInterface(), kernels.getDq(), kernels.getSplitQ());
   choice.hasFallback = false;
   return choice;
 }
@@ -323,8 +330,8 @@ public:
           schedule);
     if (of.backward.getDeterministic() && kernels.accumulates() && kernels.getAccumulation() != DqAccumulation::ordered)
       return withSchedule("expected ordered or separate dQ accumulation in a deterministic pass, got: ", schedule);
-    if (kernels.accumulates() && widthOf(of.problem) > 128 && accumulatorColumns(of.problem.getDimQk()) == 192)
-      return withSchedule("expected a separate dQ kernel where warpgroups cannot divide its columns, got: ", schedule);
+    if (const char *why = kernels.getSplitQ() ? whyNotSplitQ(of.problem) : nullptr)
+      return withSchedule(llvm::formatv("expected no split_q with {0}, got: ", why), schedule);
     if (!kernels.getDv() && widthOf(of.problem) > 128 && !target.isHost())
       return withSchedule("expected a dv kernel of its own for head dims beyond 128, got: ", schedule);
     for (ScheduleInterface keys : {kernels.getDkdv(), kernels.getDv()})
@@ -339,19 +346,23 @@ public:
     std::string tiles = warpSpecializationOf(kernels.getDkdv()) ? "warp-specialized tiles" : "tiles";
     if (of.problem.getQLayout().isPacked() || of.problem.getKLayout().isPacked())
       tiles += " of packed rows";
-    return tiles + (!kernels.accumulates()                                 ? ", separate dQ kernel"
-                    : kernels.getAccumulation() == DqAccumulation::ordered ? ", ordered dQ accumulation"
-                                                                           : ", unordered dQ accumulation");
+    return tiles +
+           (!kernels.accumulates()                                 ? ", separate dQ kernel"
+            : kernels.getAccumulation() == DqAccumulation::ordered ? ", ordered dQ accumulation"
+                                                                   : ", unordered dQ accumulation") +
+           (kernels.getSplitQ() ? ", long loops over queries split among CTAs" : "");
   }
 
   void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
     auto kernels = llvm::cast<BackwardKernelsAttr>(schedule);
+    if (lowering.limit)
+      kernels = kernels.withSplitQ(0); // long sequences have CTAs enough
     if (!lowering.limit)
       writeDerivedArrays(of, lowering);
     else if (kernels.getDv() &&
              kernels.getDv().getKvTile() != kernels.getDkdv().getKvTile()) // dV and dK share one list of work tiles
       kernels = BackwardKernelsAttr::get(kernels.getContext(), kernels.getAccumulation(), kernels.getDkdv(),
-                                         kernels.getDkdv(), kernels.getDq());
+                                         kernels.getDkdv(), kernels.getDq(), kernels.getSplitQ());
     writeBackward(of.backward, lowering.program, lowering.target, kernels, lowering.limit);
     writeArrayGrads(of.backward, lowering.program, lowering.target);
   }

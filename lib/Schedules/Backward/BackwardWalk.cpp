@@ -41,9 +41,25 @@ SmallVector<KeyRun> BackwardWalk::findRuns(Index first, Index rows, int64_t most
     runs = mirrored(math, runs, tiles);
     tileAt = [=, this](Index j) { return math.sub(math.sub(tiles, 1), j); };
   }
+  if (workTile.split)
+    cutToSplit(runs);
   if (results.accumulatesDq()) // keys beyond the sequence's last must not contribute to dQ
     testAll(runs, math.lt(rows, most));
   return runs;
+}
+
+void BackwardWalk::cutToSplit(MutableArrayRef<KeyRun> runs) {
+  cutTiles(math, runs, workTile.split->first, workTile.split->end);
+  if (runs.size() != 1)
+    return;
+  // A loop from 0 on takes a register less, which wide heads lack.
+  SmallVector<Index> &bounds = runs.front().bounds;
+  Index begin = bounds.front();
+  for (Index &bound : bounds)
+    bound = bound == begin ? Index(0) : math.sub(bound, begin);
+  Index first = math.named(tileAt ? tileAt(begin) : begin, "first_tile");
+  bool isMirrored = bool(tileAt);
+  tileAt = [=, this](Index j) { return isMirrored ? math.sub(first, j) : math.add(first, j); };
 }
 
 SmallVector<Value> BackwardWalk::findOwnBounds(ArrayRef<KeyRun> runs) {
@@ -53,7 +69,7 @@ SmallVector<Value> BackwardWalk::findOwnBounds(ArrayRef<KeyRun> runs) {
   // positions of scores get slower.
   bool modified = !problem.getModifiers().empty() &&
                   (kernelIsPacked() || results.order == DqAccumulation::ordered || !onlyModifierHasSmall());
-  if (!hasDqMma || !narrow || modified || !sparesRegisters() || hasTileLists || runs.size() != 1 ||
+  if (!hasDqMma || workTile.split || !narrow || modified || !sparesRegisters() || hasTileLists || runs.size() != 1 ||
       !walk->hidesKeys() || !walk->hasOneRun())
     return {};
   Index before = math.mul(Index(Value(IndexOp::create(b, loc, IndexKind::warpgroup))), rows),

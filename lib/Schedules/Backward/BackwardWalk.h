@@ -50,6 +50,8 @@ private:
   /// Runs for `rows` rows from `first` on, of a tile of `most` rows. Sets `tileAt`, which is the same for all rows of a
   /// work tile.
   llvm::SmallVector<KeyRun> findRuns(Index first, Index rows, int64_t most);
+  /// Restricts the runs to this CTA's part of a loop that several CTAs share.
+  void cutToSplit(llvm::MutableArrayRef<KeyRun> runs);
   /// Applies all mask tests to every tile of the runs if the condition holds.
   void testAll(llvm::MutableArrayRef<KeyRun> runs, Cond cond);
 

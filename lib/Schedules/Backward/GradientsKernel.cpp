@@ -26,8 +26,8 @@ public:
     bool grows = growsWithRows();
     Order ofTiles = results.order == DqAccumulation::ordered
                         ? hasDqMma && addsFromRegisters() ? Order::InterleavedManyHeads : Order::InterleavedHeads
-                    : grows ? Order::LptAscending
-                            : Order::EqualCost;
+                    : grows || findQuerySplits() ? Order::LptAscending
+                                                 : Order::EqualCost;
     workTile = ofKeys
                    ? findWorkTile(/*keys=*/true, schedule.getKvTile(), ofTiles)
                    : findWorkTile(/*keys=*/false, schedule.getQTile(), grows ? Order::LptDescending : Order::EqualCost);
@@ -46,7 +46,8 @@ public:
     if (results.clearsAccumulator) { // while the first tiles are loaded
       Value count = mul(mul(wide(problem.getHeads()), wide(rowsInAll())), wide(accumulatorColumns(problem.getDimQk())));
       Value cta = IndexOp::block(b, loc);
-      ClearOp::create(b, loc, args["dq_accumulator"], count, cta, kernel.getArg("blocks"));
+      ClearOp::create(b, loc, args["dq_accumulator"], count, cta,
+                      workItems ? math.value(*workItems) : kernel.getArg("blocks"));
     }
     if (kernelIsPacked())
       branchOnPadding(workTile.rows, [&] { pad(); }, [&] { compute(); });
@@ -184,9 +185,26 @@ private:
       scaleKept(dV);
     if (dV && exponent)
       ScaleOp::create(b, loc, dV, b.getF64FloatAttr(unscaled));
+    if (!workTile.split)
+      return store();
+    onlyIf(workTile.split->isWhole, [&] { store(); });
+    onlyIf(math.logicalNot(workTile.split->isWhole), [&] { storePartial(); });
+  }
+
+  void store() {
     for (const Output &output : outputs())
       StoreOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], output.acc,
                       math.value(workTile.rows), math.value(workTile.written), output.dim);
+  }
+
+  /// Stores partial results of a KV tile that several CTAs share.
+  void storePartial() {
+    for (const Output &output : outputs()) {
+      std::string tensor = ("partial_" + output.tensor).str();
+      Value elements = mul(wide(workTile.split->slot), wide(schedule.getKvTile() * output.dim));
+      StoreOp::create(b, loc, AdvanceOp::create(b, loc, args[tensor], elements), wide(output.dim), output.acc,
+                      math.value(workTile.rows), math.value(workTile.rows), output.dim);
+    }
   }
 
   /// The loop over the streamed tiles.

@@ -24,9 +24,16 @@ Index AttentionBody::listedWorkTile(Index at) {
   return math.named(load(args[findWorkTileList(args)->name], at), "work_tile");
 }
 
+const QuerySplits *AttentionBody::findQuerySplits() {
+  for (bool ofDv : {false, true})
+    if (args.contains(querySplits(ofDv).list))
+      return &querySplits(ofDv);
+  return nullptr;
+}
+
 Index AttentionBody::listedCta(Index listed) {
   auto kernel = cast<KernelOp>(b.getBlock()->getParentOp());
-  if (!kernel.getLonger() || kernel.isPersistent())
+  if (kernel.isPersistent() || (!kernel.getLonger() && !findQuerySplits()))
     return Value(IndexOp::block(b, loc, math.value(listed)));
   Value first = IndexOp::block(b, loc);
   Index cta = enterLoop("block", first, listed, ctasOfListedWorkTiles);

@@ -7,6 +7,7 @@
 #define ATTN_LIB_SCHEDULES_COMMON_ATTENTIONBODY_H
 
 #include "KernelBody.h"
+#include "Workspace.h"
 #include "attn/Schedules/KeyWalk.h"
 
 namespace attn {
@@ -61,8 +62,17 @@ protected:
   ///   groups of heads that share the L2 cache; packed work tiles are ordered across all heads.
   /// - `InterleavedHeads`, `InterleavedManyHeads`: for ordered dQ accumulation, several heads alternate, so that a CTA
   ///   seldom waits for the preceding KV tile; with `InterleavedManyHeads` more heads, where waiting costs more.
+  /// - `HeadsFirst`: tiles cost the same; up to eight heads alternate.
   /// - `Reversed`: as `EqualCost`, but starts with the last tile, whose rows the preceding kernel left in caches.
-  enum class Order { EqualCost, LptAscending, LptDescending, InterleavedHeads, InterleavedManyHeads, Reversed };
+  enum class Order {
+    EqualCost,
+    LptAscending,
+    LptDescending,
+    InterleavedHeads,
+    InterleavedManyHeads,
+    HeadsFirst,
+    Reversed
+  };
   /// A tile and a head; for dense layouts heads are numbered through all sequences.
   struct TileAndHead {
     Index tile = 0, head = 0;
@@ -73,8 +83,10 @@ protected:
   /// The number of listed work tiles of `rows` rows, of `total` rows in all; none if the kernel has no work-tile list.
   std::optional<Index> listedWorkTiles(Index total, int64_t rows);
   Index listedWorkTile(Index at);
-  /// This CTA's index among `listed` ones. The number of long sequences is not known at launch, so CTAs of a
-  /// kernel that is not persistent loop over the list in grid-stride order; code built afterwards is in that loop.
+  /// The buffers of split loops over query tiles, if the kernel has them.
+  const QuerySplits *findQuerySplits();
+  /// This CTA's index among `listed` ones. Their number is not known at launch, so CTAs of a kernel that is not
+  /// persistent loop over the list in grid-stride order; code built afterwards is in that loop.
   Index listedCta(Index listed);
 
   /// Emits a branch with `padding` for work tiles without rows, and then one with `computing` for the others. With a

@@ -85,6 +85,17 @@ KernelArguments KernelArguments::ofTileLists(ProblemOp problem, ArrayRef<TensorU
   return arguments;
 }
 
+KernelArguments KernelArguments::ofQuerySplits(ProblemOp problem, ArrayRef<TensorUse> results,
+                                               ArrayRef<TensorUse> partial) {
+  KernelArguments arguments(problem.getContext());
+  arguments.addIntegers(results);
+  for (const TensorUse &buffer : partial)
+    arguments.addExtent(buffer.name, "slots", 3);
+  arguments.addSizes(problem, /*keys=*/true);
+  arguments.addSize("multiprocessors");
+  return arguments;
+}
+
 KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<TensorUse> uses, bool usesTma,
                                             llvm::function_ref<int64_t(StringRef)> rows) {
   ProblemOp problem = backward.getProblemOp();
@@ -105,9 +116,15 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<Tensor
   arguments.addPointers(problem, plain, effectOf);
   arguments.addDerivedArrays(problem);
   // Lists are added below, with their lengths.
+  auto isOfSplits = [](StringRef name) {
+    return llvm::any_of(ArrayRef({false, true}), [&](bool ofDv) {
+      const QuerySplits &splits = querySplits(ofDv);
+      return name == splits.list || name == splits.counts || name == splits.split;
+    });
+  };
   for (const WorkspaceBuffer &buffer : workspaceOf(backward))
     if (bool isFloat = buffer.element == ProblemTensor::Float32;
-        has(buffer.name) && (isFloat || buffer.name == "dq_semaphore"))
+        has(buffer.name) && (isFloat || buffer.name == "dq_semaphore" || isOfSplits(buffer.name)))
       arguments.addPointer(buffer.name, elementOf(buffer.element, problem), effectOf(buffer.name));
   for (WorkTileList list : workTileLists(true))
     if (has(list.name))
@@ -127,10 +144,10 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<Tensor
     auto map = tile::TensorMapType::get(arguments.context, rows(tensor.name), 1, problem.getDtype(), packed);
     arguments.addMap(tensor.name, map, tensor);
   }
-  if (usesTma) {
+  if (usesTma || has("blocks"))
     arguments.addBlocks();
+  if (usesTma)
     arguments.addCounter();
-  }
   return arguments;
 }
 

@@ -41,8 +41,9 @@ struct KernelGrid {
   /// `parts` kernels share the result rows by classes, such as those of short and of long sequences. This kernel writes
   /// class `part`.
   int64_t part = 0, parts = 1;
-  /// The same for dq, if it differs.
-  std::optional<std::pair<int64_t, int64_t>> partOfDq;
+  /// The same for dq, and for dk and dv, if it differs.
+  std::optional<std::pair<int64_t, int64_t>> partOfDq, partOfDkDv;
+  bool splitsQ = false; ///< several CTAs may share a KV tile
 };
 
 /// Names and types, in order. Tensors: `q`, `k`, `v`, `o` (pointers to the
@@ -76,9 +77,13 @@ struct KernelArguments {
   /// For the kernel that numbers a tree: all arrays, its scratch buffer, the sizes of both sides; `cooperative`: for
   /// cooperative CTAs, with the `queue`.
   static KernelArguments ofTree(ProblemOp problem, llvm::StringRef parents, bool cooperative);
+  /// For the kernel of `metadata.split_walks`: `results`, the sizes of both sides, `multiprocessors`, and for each of
+  /// the `partial` buffers `<buffer>_slots`.
+  static KernelArguments ofQuerySplits(ProblemOp problem, llvm::ArrayRef<TensorUse> results,
+                                       llvm::ArrayRef<TensorUse> partial);
   /// For a backward kernel with these tensors, in the order of `tensorsOf` and `workspaceOf`, with all arrays and the
-  /// sizes of both sides. With `usesTma`, read-only tensors are passed as `<tensor>_map` with TMA boxes of
-  /// `rows(tensor)` rows.
+  /// sizes of both sides, and the number of `blocks` if that is among them. With `usesTma`, read-only tensors are
+  /// passed as `<tensor>_map` with TMA boxes of `rows(tensor)` rows.
   static KernelArguments ofBackward(BackwardOp backward, llvm::ArrayRef<TensorUse> tensors, bool usesTma,
                                     llvm::function_ref<int64_t(llvm::StringRef)> rows);
   /// For the segments kernel: tensors (int32), `id_rows`, `tokens_q`, `tokens_kv`, with positions `position_rows_q` and

@@ -220,7 +220,7 @@ void attn::cutTiles(IndexMath &math, llvm::MutableArrayRef<KeyRun> runs, Index f
     };
     Index first = math.named(within(from), "begin"), behind = math.named(within(to), "end");
     for (Index &bound : llvm::drop_end(llvm::drop_begin(run.bounds)))
-      bound = math.clamp(bound, first, behind);
+      bound = bound == run.bounds.back() ? behind : math.clamp(bound, first, behind);
     run.bounds.front() = first;
     run.bounds.back() = behind;
     before = math.add(before, count);

@@ -99,6 +99,8 @@ Extent ProgramBuilder::ctasOf(tile::KernelOp kernel, const KernelGrid &grid, int
   Extent ctas = Extent(grid.heads) * tilesOfRows(grid.packed, batch, extents.rows(grid.keys), tile);
   if (kernel.getSchedule().splitsKv())
     ctas = ctas * sizeNamed("splits");
+  if (grid.splitsQ)
+    ctas = ctas + querySplitSlots();
   return most ? min(ctas, most) : ctas;
 }
 
@@ -140,7 +142,10 @@ void ProgramBuilder::launch(tile::KernelOp kernel, const KernelArguments &argume
     if (!argument.tensor.empty()) {
       tensors.push_back(tensor(argument.tensor));
       bool isResult = TensorInfo::of(tensors.back()).role == program::Role::result;
-      auto [part, parts] = argument.tensor == "dq" && grid.partOfDq ? *grid.partOfDq : std::pair(grid.part, grid.parts);
+      bool isOfKeys = argument.tensor == "dk" || argument.tensor == "dv";
+      auto [part, parts] = argument.tensor == "dq" && grid.partOfDq ? *grid.partOfDq
+                           : isOfKeys && grid.partOfDkDv            ? *grid.partOfDkDv
+                                                                    : std::pair(grid.part, grid.parts);
       if (isResult && launched.getEffect() == Effect::write && parts != 1)
         launched = ArgumentAttr::get(b.getContext(), launched.getKind(), Effect::write, part, parts, false, {}, {});
       listed |= grid.longer && llvm::any_of(workTileLists(true), [&](const WorkTileList &workTiles) {
@@ -149,7 +154,7 @@ void ProgramBuilder::launch(tile::KernelOp kernel, const KernelArguments &argume
     }
     list.push_back(launched);
   }
-  int64_t most = listed && !kernel.isPersistent() ? ctasOfListedWorkTiles : grid.most;
+  int64_t most = (listed || grid.splitsQ) && !kernel.isPersistent() ? ctasOfListedWorkTiles : grid.most;
   LaunchOp::create(b, kernel.getLoc(), kernel.getSymName(), unitOf(grid),
                    ExtentAttr::get(b.getContext(), ctasOf(kernel, grid, most)), tensors, b.getArrayAttr(list));
 }

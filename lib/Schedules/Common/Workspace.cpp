@@ -29,6 +29,14 @@ llvm::ArrayRef<WorkTileList> attn::workTileLists(bool backward) {
   return llvm::ArrayRef(lists).take_front(backward ? 3 : 1);
 }
 
+const QuerySplits &attn::querySplits(bool ofDv) {
+  static const QuerySplits splits[] = {{"q_splits", "q_split_counts", "split_tiles"},
+                                       {"q_splits_dv", "q_split_counts_dv", "split_tiles_dv"}};
+  return splits[ofDv];
+}
+
+Extent attn::querySplitSlots() { return Extent(8) * sizeNamed("multiprocessors"); }
+
 int64_t attn::valuesOfRanges(llvm::ArrayRef<MaskOperand> arrays) {
   int64_t hiding = llvm::count_if(arrays, [](const MaskOperand &array) { return array.hidden.has_value(); });
   return llvm::alignTo(2 * arrays.size() + hiding, 2); // values are read in pairs
@@ -228,8 +236,26 @@ private:
       Extent rows = extents.rows(false) * (extents.fixed.packedQ ? Extent(1) : sizeNamed("batch"));
       return {extents.fixed.heads, ceilDiv(rows, semaphoreRows) + sizeNamed("batch")};
     });
+    addQuerySplits();
     for (const ScoreOperand &array : computation.backward.getDifferentiatedArrays())
       addPartialGradient(array);
+  }
+
+  /// Parts of long loops over query tiles, and their partial results.
+  void addQuerySplits() {
+    for (bool ofDv : {false, true}) {
+      const QuerySplits &names = querySplits(ofDv);
+      // No KV tile has fewer than 16 rows. Tiles that are split have a slot for each CTA, the others have one CTA.
+      auto tiles = [](const Extents &extents) { return ceilDiv(extents.rows(true), 16); };
+      addIntegers(names.list, [=](const Extents &extents) -> Shape { return {tiles(extents) + querySplitSlots(), 4}; });
+      addIntegers(names.counts, [](const Extents &) -> Shape { return {4}; });
+      addIntegers(names.split,
+                  [=](const Extents &extents) -> Shape { return {min(tiles(extents), querySplitSlots()), 3}; });
+    }
+    for (bool ofV : {false, true})
+      add(ofV ? "partial_dv" : "partial_dk", T::Float32, [ofV](const Extents &extents) -> Shape {
+        return {querySplitSlots(), 128, ofV ? extents.fixed.dimV : extents.fixed.dimQk};
+      });
   }
 
   void addPartialGradient(const ScoreOperand &array) {

@@ -53,6 +53,15 @@ struct WorkTileList {
 /// The list of a forward pass, or those of a backward pass: of the preprocess kernel's rows, of keys, and of dQ.
 llvm::ArrayRef<WorkTileList> workTileLists(bool backward);
 
+/// The buffers of `metadata.split_walks` for the kernel of dK (and dV), and for that of dV alone.
+struct QuerySplits {
+  const char *list, *counts, *split;
+};
+const QuerySplits &querySplits(bool ofDv);
+/// CTAs' partial results of KV tiles whose loop several CTAs share, of all KV heads: `partial_dk` and `partial_dv` have
+/// that many slots of 128 rows. 16 query heads on one KV head need seven for each multiprocessor.
+rt::Extent querySplitSlots();
+
 /// The buffer of the bits of a block map's lists.
 std::string bitsOf(const MaskOperand &lists);
 /// The buffer that `metadata.number_tree` needs for parents of this name.

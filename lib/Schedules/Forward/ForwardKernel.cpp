@@ -8,6 +8,7 @@
 #include "Schedules/Common/Workspace.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace attn;
@@ -64,8 +65,8 @@ private:
     row = alloc("row", SoftmaxStateType::get(b.getContext(), schedule.getQTile(), schedule.getWarps()));
   }
 
-  /// The index of this CTA's query tile in the grid; `tiles` is the number of tiles needed, if given. The splits of a
-  /// tile belong to consecutive CTAs.
+  /// The index of this CTA's query tile in the grid; `tiles` is the number of tiles needed, if given. Consecutive CTAs
+  /// have the same split of several heads (`splitHeads`), then the next split.
   Index findTile(std::optional<Index> tiles = std::nullopt) {
     if (tiles && !isSplit)
       return listedCta(*tiles);
@@ -75,8 +76,19 @@ private:
     Index cta = Value(IndexOp::block(b, loc, below));
     if (!isSplit)
       return cta;
-    split = math.named(rem(cta, arg("splits")), "split");
-    return math.named(div(cta, arg("splits")), "query_tile");
+    int64_t heads = splitHeads();
+    Index group = heads == 1 ? cta : math.floorDiv(cta, heads);
+    split = math.named(rem(group, arg("splits")), "split");
+    Index query = div(group, arg("splits"));
+    if (heads != 1)
+      query = math.add(math.mul(query, heads), math.rem(cta, heads));
+    return math.named(query, "query_tile");
+  }
+
+  /// Heads whose splits of the same keys belong to consecutive CTAs. Their rows of K and V are adjacent in memory, so
+  /// that these CTAs read whole pages of it.
+  int64_t splitHeads() {
+    return problem.getKLayout().getKind() == LayoutKind::bhsd ? 1 : std::gcd<int64_t>(gridHeads(), 8);
   }
 
   void findDenseTile() {
@@ -84,8 +96,10 @@ private:
     Index seqlen = arg("seqlen_q");
     Index tiles = math.named(math.ceilDiv(seqlen, schedule.getQueries()), "tiles");
     int64_t heads = gridHeads();
-    TileAndHead assigned =
-        assignTile(cta, tiles, heads, problem.getQLayout(), growsWithRows() ? Order::LptDescending : Order::EqualCost);
+    TileAndHead assigned = assignTile(cta, tiles, heads, problem.getQLayout(),
+                                      isSplit           ? Order::HeadsFirst
+                                      : growsWithRows() ? Order::LptDescending
+                                                        : Order::EqualCost);
     tile = assigned.tile;
     Index head = math.named(assigned.head, "sequence_head");
     h = math.named(firstHead(rem(head, heads)), "h");
@@ -102,7 +116,10 @@ private:
     Index workTiles = listed ? *listed : math.named(workTileCount(schedule.getQueries()), "work_tiles");
     // `metadata.list_query_tiles` or the caller sorts tiles by cost, `metadata.list_work_tiles` does not.
     bool sorted = listed && !onlyLong;
-    Order order = !growsWithRows() ? Order::EqualCost : sorted ? Order::LptAscending : Order::LptDescending;
+    Order order = isSplit            ? Order::HeadsFirst
+                  : !growsWithRows() ? Order::EqualCost
+                  : sorted           ? Order::LptAscending
+                                     : Order::LptDescending;
     TileAndHead assigned = assignTile(cta, workTiles, gridHeads(), problem.getQLayout(), order);
     h = math.named(firstHead(assigned.head), "h");
     tile = assigned.tile;

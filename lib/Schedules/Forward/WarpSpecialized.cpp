@@ -128,11 +128,19 @@ bool attn::fillTilesOfGrid(ProblemOp problem, const TargetInfo &target, std::str
   return true;
 }
 
-/// For few query rows of a kv head, whose keys are split among CTAs.
+/// For few query rows of a kv head, whose keys are split among CTAs. A single warpgroup waits for memory, which is read
+/// fastest with 64 KB in flight on a multiprocessor: two stages of K and V tiles of 16 KB, or, of head dims to 64, two
+/// CTAs with tiles of 8 KB (docs/Schedules/trials/forward.md).
 static WarpSpecializedAttr chooseForFewQueries(ProblemOp problem) {
-  int64_t dim = widthOf(problem), rows = int64_t(*problem.getExpectedSeqlenQ()) * groupOf(problem),
-          warps = rows <= 64 ? 4 : 8;
-  return sizes(problem, warps, dim <= 128 ? 128 : dim <= 192 ? 96 : 80).withSingleLoop(isCostly(problem));
+  int64_t dim = widthOf(problem), rows = int64_t(*problem.getExpectedSeqlenQ()) * groupOf(problem);
+  if (rows <= 64)
+    return sizes(problem, /*warps=*/4,
+                 dim <= 128   ? 64
+                 : dim <= 192 ? 48
+                              : 32,
+                 /*ctas_per_sm=*/dim <= 64 ? 2 : 1)
+        .withSingleLoop(isCostly(problem));
+  return sizes(problem, /*warps=*/8, dim <= 128 ? 128 : dim <= 192 ? 96 : 80).withSingleLoop(isCostly(problem));
 }
 
 // Measured on an H200 (docs/Schedules/trials/forward.md). At head dims from 65 to 128 three warpgroups have registers

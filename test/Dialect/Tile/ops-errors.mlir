@@ -576,6 +576,15 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %part: !tile.ptr<f32>, %st: i64, %n: i32) ta
 
 // -----
 
+tile.kernel @k(%o: !tile.ptr<bf16>, %part: !tile.ptr<f32>, %st: i64, %n: i32) target("cpu") grid(dense heads 1)
+    schedule(#tile.auxiliary<q_tile = 8, kv_tile = 8, warps = 8, ctas_per_sm = 1>) {
+  // tile.combine_sums C1
+  // expected-error @below {{'tile.combine_sums' op expected dim in multiples of 8 from 8 to 256 and results of bf16, f16 or f32, got: dim 12, 'bf16'}}
+  tile.combine_sums %o stride(%st) from(%part) splits(%n, %n) rows(%n) dim 12 : !tile.ptr<bf16>
+}
+
+// -----
+
 tile.kernel @k(%part: !tile.ptr<f32>, %st: i64, %n: i32) target("sm_80") grid(dense heads 1)
     schedule(#tile.auxiliary<q_tile = 4, kv_tile = 16, warps = 4, ctas_per_sm = 1>) {
   // tile.combine C1

@@ -14,6 +14,17 @@ template <int RowCount, int ColumnCount, bool RegisterOrder = false> struct DqLa
   static constexpr bool InRegisterOrder = RegisterOrder;
 };
 
+// The columns of blocks. A block of 96 columns, of which there are two, has the 64 first or last ones, and then half of
+// those in the middle (mma_atb_block).
+template <int Columns> struct DqColumns {
+  static ATTN_INLINE constexpr int of_piece(int block, int piece) { return block * Columns + piece * 8; }
+};
+template <> struct DqColumns<96> {
+  static ATTN_INLINE constexpr int of_piece(int block, int piece) {
+    return piece < 8 ? block * 128 + piece * 8 : 64 + block * 32 + (piece - 8) * 8;
+  }
+};
+
 // A tile consists of blocks of 64 rows, or what remains: first the blocks of all rows for the first ColumnCount
 // columns, then those of the next columns. `left`: the rows that remain from the tile's first on.
 template <class DqLayout> struct DqBlock {

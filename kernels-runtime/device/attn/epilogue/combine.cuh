@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The combine kernel of split-KV.
+// The combine kernels of splits of keys, and of queries.
 #pragma once
 #include "attn/softmax/reference.cuh"
 
@@ -61,6 +61,31 @@ ATTN_INLINE void combine(T *o, long long stride, float *lse, const float *partia
                                                             pack<T>(out[i][2] * factor, out[i][3] * factor)};
     if (lse && lane == 0)
       store_row_state(lse, r, sum == 0, top, sum, scale);
+  }
+}
+
+// A warp adds up one row; each lane has four columns of every 128. Partial sums of a tile are `pitch` rows apart.
+template <int Dim, int Rows, int Threads, class T>
+ATTN_INLINE void combine_sums(T *dst, long long stride, const float *partial, int splits, int pitch, int rows) {
+  constexpr int Own = (Dim / 4 + 31) / 32;
+  const int lane = lane_index();
+  for (int r = warp_index(); r < min(Rows, rows); r += Threads / 32) {
+    float out[Own][4] = {};
+#pragma unroll(8 / Own)
+    for (int s = 0; s < splits; ++s) {
+      const float *from = partial + ((long long)s * pitch + r) * Dim;
+#pragma unroll
+      for (int i = 0; i < Own; ++i)
+        if (lane + i * 32 < Dim / 4) {
+          const float4 x = *(const float4 *)(from + (lane + i * 32) * 4);
+          out[i][0] += x.x, out[i][1] += x.y, out[i][2] += x.z, out[i][3] += x.w;
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < Own; ++i)
+      if (lane + i * 32 < Dim / 4)
+        *(uint2 *)(dst + r * stride + (lane + i * 32) * 4) = {pack<T>(out[i][0], out[i][1]),
+                                                              pack<T>(out[i][2], out[i][3])};
   }
 }
 

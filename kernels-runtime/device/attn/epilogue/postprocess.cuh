@@ -51,8 +51,15 @@ ATTN_INLINE void postprocess_fragments(T *dst, long long stride, const float *su
     const DqBlock<DqLayout> block(c * (DqLayout::Rows / 64) + warp_index() / 4, rows);
     move_block<ReadFloats, DqLayout>(sum + block.first, acc, c * (DqLayout::Columns / 8), block.rows);
   }
-  scale(acc, factor);
-  store<Dim>(dst, stride, acc, rows, write_rows);
+  Frag<DqLayout::Rows, Blocks * DqLayout::Columns, DqLayout::Rows / 16> sorted;
+  constexpr int pieces = DqLayout::Columns / 8;
+#pragma unroll
+  for (int piece = 0; piece < Blocks * pieces; ++piece)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      sorted.v[0][DqColumns<DqLayout::Columns>::of_piece(piece / pieces, piece % pieces) / 8][i] = acc.v[0][piece][i];
+  scale(sorted, factor);
+  store<Dim>(dst, stride, sorted, rows, write_rows);
 }
 
 template <int Dim, class DqLayout, class T>

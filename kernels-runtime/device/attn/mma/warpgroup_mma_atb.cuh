@@ -21,11 +21,22 @@ ATTN_INLINE void atb_steps(float (&acc)[Pieces][4], unsigned long long a, unsign
 template <class T, int R, int C, int W, int K, int M, int N>
 ATTN_INLINE void mma_atb_block(Frag<R, C, W> &acc, const Swizzled<T, K, M> &A, const Swizzled<T, K, N> &B, int block) {
   constexpr int blocks = M / 64;
-  const int column = block / blocks * C;
+  const int part = block / blocks;
+  const unsigned long long a = make_descriptor(A.address + block % blocks * A.PanelBytes, A.PanelBytes);
   warpgroup_fence_operand(acc);
   warpgroup_arrive();
-  atb_steps<0, T, K, C>(acc.v[0], make_descriptor(A.address + block % blocks * A.PanelBytes, A.PanelBytes),
-                        make_descriptor(B.address + column / 64 * B.PanelBytes + column % 64 * 2, B.PanelBytes));
+  if constexpr (C % 64 == 0 || 64 % C == 0) {
+    const int column = part * C;
+    atb_steps<0, T, K, C>(acc.v[0], a,
+                          make_descriptor(B.address + column / 64 * B.PanelBytes + column % 64 * 2, B.PanelBytes));
+  } else {
+    // Half of 192 columns: the first or the last panel, then half of the middle one (DqColumns).
+    static_assert(C == 96);
+    auto &panel = *reinterpret_cast<float (*)[8][4]>(&acc.v[0][0]);
+    auto &half = *reinterpret_cast<float (*)[4][4]>(&acc.v[0][8]);
+    atb_steps<0, T, K, 64>(panel, a, make_descriptor(B.address + part * 2 * B.PanelBytes, B.PanelBytes));
+    atb_steps<0, T, K, 32>(half, a, make_descriptor(B.address + B.PanelBytes + part * 64, B.PanelBytes));
+  }
   warpgroup_commit();
 }
 // One block for each warpgroup, or block At by a single warpgroup.

@@ -276,7 +276,7 @@ LogicalResult MmaAtbOp::verify() {
   if (!x.isSwizzled() || !y.isSwizzled() || x.getRows() != y.getRows() || x.getElement() != y.getElement() ||
       x.getCols() % 64 || acc.getRows() != 16 * acc.getWarps() || acc.getRows() % 64 || blocks * parts != warpgroups ||
       cols * parts < y.getCols() || cols * parts > int64_t(llvm::alignTo(y.getCols(), 64)) ||
-      !(cols % 64 == 0 || 64 % cols == 0)) // C1
+      !(cols % 64 == 0 || 64 % cols == 0 || (cols == 96 && parts == 2))) // C1
     return emitOpError("expected A^T B, or, of swizzled tiles, blocks of 64 rows of it for each warpgroup, got: ")
            << acc << " = " << x << "^T x " << y;
   return success();

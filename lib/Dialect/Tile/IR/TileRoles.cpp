@@ -173,6 +173,10 @@ LogicalResult CombineOp::verify() {
   return verifyRows(*this, getDim(), getO().getType().getElement(), "results");
 }
 
+LogicalResult CombineSumsOp::verify() {
+  return verifyRows(*this, getDim(), getDst().getType().getElement(), "results");
+}
+
 LogicalResult PreprocessOp::verify() { return verifyRows(*this, getDim(), getO().getType().getElement(), "o"); }
 
 LogicalResult ProducerLoadRowStatisticsOp::verify() {

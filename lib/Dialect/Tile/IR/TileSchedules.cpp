@@ -193,11 +193,17 @@ LogicalResult StationaryQBackwardAttr::verify(EmitError emitError, int64_t qTile
 }
 
 LogicalResult BackwardKernelsAttr::verify(EmitError emitError, DqAccumulation accumulation, ScheduleInterface,
-                                          ScheduleInterface, ScheduleInterface dq) {
+                                          ScheduleInterface, ScheduleInterface dq, int64_t splitQ) {
   if (bool(dq) != (accumulation == DqAccumulation::separate)) // C1
     return emitError() << "expected a schedule for dq if and only if its accumulation is separate, got: "
                        << stringifyDqAccumulation(accumulation) << (dq ? " with dq" : " without");
+  if (splitQ < 0) // C2
+    return emitError() << "expected split_q to be 0 (none) or the least query tiles of a split, got: " << splitQ;
   return success();
+}
+
+BackwardKernelsAttr BackwardKernelsAttr::withSplitQ(int64_t splitQ) const {
+  return get(getContext(), getAccumulation(), getDkdv(), getDv(), getDq(), splitQ);
 }
 
 static bool isPerSequence(Attribute schedule) {

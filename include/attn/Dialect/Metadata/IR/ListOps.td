@@ -202,4 +202,44 @@ def Metadata_ListWorkTilesOp
   }];
 }
 
+def Metadata_SplitWalksOp
+    : Metadata_ComputeOp<"split_walks", [SingleBlock,
+                                         DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "shares long loops of KV tiles over query tiles among CTAs";
+  let description = [{
+    In each of `heads` KV heads (of all sequences), each of `tiles` KV tiles is multiplied with the n query tiles that
+    the region yields for it, for each of the `group` query heads. A CTA's share is what this KV tile and those after it
+    visit in all heads, divided by the number of multiprocessors; it is at least `least` query tiles, and a twelfth of
+    the first tile's share. Shares thus get smaller, and CTAs end together. Where group * n is more than 1.5 shares,
+    several CTAs share the KV tile: each has a range of the n query tiles, in all heads of the group. (With a group of
+    query heads for each CTA, more heads would be in use at a time than the L2 cache holds.)
+
+    `list` gets four numbers for each CTA of a KV head, in ascending order of tiles: the KV tile; the first of its n
+    query tiles, and the one behind the last; the slot of its partial results, or -1 if it computes the whole tile.
+    `split` gets three numbers for each tile that is shared: the tile, the first of its slots, the number of its slots.
+    `counts` gets the number of CTAs of a KV head, of tiles that are shared, and of slots of a KV head. All KV heads
+    together have `capacity` slots; tiles that find none are not shared. The first CTA runs the op.
+
+    Constraints:
+    - C1: the region has one argument, an i32, and yields an i32.
+
+    ```mlir
+    metadata.split_walks %q_splits, %q_split_counts, %split_tiles of(%tiles, %heads) group 4 share(%multiprocessors)
+        least 16 capacity(%slots) {
+    ^bb0(%tile: i32):
+      %n = arith.subi %query_tiles, %tile : i32
+      tile.yield %n : i32
+    }
+    ```
+  }];
+  let arguments = (ins Out<Tile_IntPtr>:$list, Out<Tile_IntPtr>:$counts, Out<Tile_IntPtr>:$split, I32:$tiles,
+      I32:$heads, I64Attr:$group, I32:$multiprocessors, I64Attr:$least, I32:$capacity);
+  let hasVerifier = 1;
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $list `,` $counts `,` $split `of` `(` $tiles `,` $heads `)` `group` $group `share` `(` $multiprocessors `)`
+    `least` $least `capacity` `(` $capacity `)` $body attr-dict
+  }];
+}
+
 #endif // METADATA_LIST_OPS

@@ -351,8 +351,9 @@ def Tile_MmaAtbOp : Tile_ComputeOp<"mma_atb"> {
 
     Constraints:
     - C1: A and B are swizzled and have equal rows and element types, A's columns are a multiple of 64; acc has 64
-      rows a warpgroup, and columns that divide 64 or are a multiple of it, in all B's, rounded up to 64 at most. Or
-      neither is swizzled, and acc is A's columns by B's.
+      rows a warpgroup, and columns that divide 64 or are a multiple of it, in all B's, rounded up to 64 at most; 192
+      columns may be two times 96, of which the second begins with the last 64. Or neither is swizzled, and acc is A's
+      columns by B's.
     - C2: acc of one `block` has 64 rows and 4 warps, and `block` is below `of`.
     - C3: with SIMT tiles, acc += A^T B: acc has A's columns as rows and B's columns, B has A's rows, elements of both
       are f32, all have as many lanes, and there is no `block`.

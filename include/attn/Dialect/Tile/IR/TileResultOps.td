@@ -135,6 +135,30 @@ def Tile_CombineOp : Tile_ComputeOp<"combine"> {
   let hasVerifier = 1;
 }
 
+def Tile_CombineSumsOp : Tile_ComputeOp<"combine_sums"> {
+  let summary = "adds up the partial sums of a result";
+  let description = [{
+    With `split_q`, several CTAs wrote partial sums of a tile's dK or dV, all float32 and with `dim` columns. `pitch` is
+    the distance in rows from one to the next. For each of `rows` rows, their sum in order, so that equal inputs give
+    equal bits, is rounded and written.
+
+    Constraints:
+    - C1: dim is a multiple of 8 from 8 to 256, results are of bf16 or f16 (of the target `cpu` also f32).
+
+    ```mlir
+    tile.combine_sums %dk stride(%dk_row) from(%partial_dk) splits(%splits, %pitch) rows(%rows) dim 128
+      : !tile.ptr<bf16>
+    ```
+  }];
+  let arguments = (ins Out<Tile_Ptr>:$dst, I64:$stride, Tile_FloatPtr:$partial, I32:$splits, I32:$pitch, I32:$rows,
+      I64Attr:$dim);
+  let assemblyFormat = [{
+    $dst `stride` `(` $stride `)` `from` `(` $partial `)` `splits` `(` $splits `,` $pitch `)` `rows` `(` $rows `)` `dim`
+    $dim attr-dict `:` qualified(type($dst))
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_StoreSinkLseOp : Tile_ComputeOp<"store_sink_lse", [AttrSizedOperandSegments]> {
   let summary = "writes the LSE of tokens that see the sink alone";
   let description = [{

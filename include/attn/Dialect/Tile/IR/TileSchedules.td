@@ -334,8 +334,13 @@ def Tile_BackwardKernels : AttrDef<Tile_Dialect, "BackwardKernels"> {
 
     A postprocess kernel converts the accumulator.
 
+    With `split_q`, several CTAs share the loop of a KV tile over query tiles, if that is longer than a CTA's
+    share of all loops, which is at least `split_q` query tiles (`metadata.split_walks`). They write partial dK
+    and dV, which a combine kernel adds up.
+
     Constraints:
     - C1: `dq` is given if and only if `accumulation` is `separate`.
+    - C2: `split_q` is 0 or more.
 
     ```mlir
     #tile.backward_kernels<accumulation = first_stores, dkdv = #tile.warp_specialized_backward<
@@ -344,11 +349,12 @@ def Tile_BackwardKernels : AttrDef<Tile_Dialect, "BackwardKernels"> {
   }];
   let parameters = (ins EnumParameter<Tile_DqAccumulation>:$accumulation, "::attn::tile::ScheduleInterface":$dkdv,
       OptionalParameter<"::attn::tile::ScheduleInterface">:$dv,
-      OptionalParameter<"::attn::tile::ScheduleInterface">:$dq);
+      OptionalParameter<"::attn::tile::ScheduleInterface">:$dq, DefaultValuedParameter<"int64_t", "0">:$split_q);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     bool accumulates() const { return getAccumulation() != DqAccumulation::separate; }
+    BackwardKernelsAttr withSplitQ(int64_t splitQ) const;
   }];
 }
 

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Several CTAs share the loop of a KV tile over query tiles and heads, where it is much longer than others.
+//
+// RUN: rm -rf %t && split-file %s %t
+// RUN: cat %t/sinks.mlir %t/mqa.mlir | attn-opt -attn-choose-schedule="target=sm_90a" | FileCheck %s --check-prefix=CHOSEN
+// RUN: attn-opt %t/sinks.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/sinks.mlir
+// RUN: attn-opt %t/mqa.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/mqa.mlir
+// RUN: attn-translate %t/sinks.mlir --target=sm_90a | FileCheck %t/sinks.mlir --check-prefix=CUDA
+// RUN: attn-opt %t/none.mlir -attn-choose-schedule="target=sm_90a" | FileCheck %t/none.mlir
+// RUN: attn-translate %t/run.mlir --target=cpu | FileCheck %t/run.mlir --check-prefix=CPU
+// RUN: attn-run %t/run.mlir --problem=mqa_grads --target=cpu --seqlen-q=700 --seqlen-kv=450 --batch=2 --check | FileCheck %t/run.mlir
+// RUN: attn-run %t/run.mlir --problem=sinks_grads --target=cpu --seqlen-q=900 --seqlen-kv=700 --check | FileCheck %t/run.mlir
+// RUN: attn-run %t/run.mlir --problem=wide_grads --target=cpu --seqlen-q=200 --seqlen-kv=150 --check | FileCheck %t/run.mlir
+// RUN: attn-run %t/run.mlir --problem=mqa_grads --target=cpu --seqlen-q=0 --seqlen-kv=450 --check | FileCheck %t/run.mlir
+// RUN: attn-run %t/run.mlir --problem=mqa_grads --target=cpu --seqlen-q=70 --seqlen-kv=0 --check | FileCheck %t/run.mlir
+// CHOSEN: attn.backward @g {{.*}}accumulation = unordered, {{.*}} split_q = 16>) {{.*}}
+// CHOSEN: attn.backward @h {{.*}}accumulation = unordered, {{.*}} split_q = 16>)
+
+// RUN: not attn-opt %t/verify.mlir 2>&1 | FileCheck %t/verify.mlir
+
+//--- sinks.mlir
+// The first KV tile is seen by all rows.
+// CHECK: tile.kernel @g_q_splits(%q_splits: !tile.ptr<i32>, %q_split_counts: !tile.ptr<i32>, %split_tiles: !tile.ptr<i32>, %partial_dk_slots: i32, {{.*}}%multiprocessors: i32)
+// CHECK: metadata.split_walks %q_splits, %q_split_counts, %split_tiles of(%{{.*}}, %{{.*}}) group 1 share(%multiprocessors) least 16 capacity(%partial_dk_slots) {
+// CHECK: ^bb0(%tile: i32):
+// CHECK: tile.yield %{{.*}} : i32
+// CHECK: tile.kernel @g(
+// CHECK: %slot = tile.load uniform %q_splits[
+// CHECK: scf.if
+// CHECK: tile.store %dk_rows
+// CHECK: tile.store %dv_rows
+// CHECK: scf.if
+// CHECK: tile.store %{{.*}}, %dK rows(%rows, %rows) dim 128 : !tile.ptr<f32>
+// CHECK: tile.store %{{.*}}, %dV rows(%rows, %rows) dim 128 : !tile.ptr<f32>
+// CHECK: tile.kernel @g_combine(
+// CHECK: tile.combine_sums %dk_rows stride(%dk_row) from(%{{.*}}) splits(%{{.*}}, %{{.*}}) rows(%{{.*}}) dim 128
+// CHECK: tile.combine_sums %dv_rows
+// CUDA: attn::split_walks<1, 16>(q_splits, q_split_counts, split_tiles,
+// CUDA: attn::combine_sums<128, 8, 256>(dk_rows, dk_row,
+attn.problem @p mask(#attn.or<#attn.band<left = 4095, right = 0>, #attn.prefix<64>>) layout(bshd) heads(4) dims(128) dtype(bf16)
+attn.backward @g of(@p)
+
+//--- mqa.mlir
+// Few KV tiles, each with many query heads. dV has query tiles of another size than dK, and a list of its own.
+// CHECK: metadata.split_walks %q_splits, %q_split_counts, %split_tiles of({{.*}}) group 16
+// CHECK: metadata.split_walks %q_splits_dv, %q_split_counts_dv, %split_tiles_dv of({{.*}}) group 16
+// CHECK: tile.kernel @h_dv(
+// CHECK: %first_step = tile.load uniform %q_splits_dv
+// CHECK: %end_step = tile.load uniform %q_splits_dv
+// CHECK: scf.for
+attn.problem @q mask(#attn.causal) layout(bshd) heads(16, 1) dims(256) dtype(bf16)
+attn.backward @h of(@q)
+
+//--- none.mlir
+// CHECK-NOT: split_q
+attn.problem @heads mask(#attn.causal) layout(bshd) heads(32, 8) dims(128) dtype(bf16)
+attn.backward @heads_grads of(@heads)
+attn.problem @packed mask(#attn.causal) layout(thd) heads(16, 1) dims(128) dtype(bf16)
+attn.backward @packed_grads of(@packed)
+attn.problem @short mask(#attn.causal) layout(bshd) heads(16, 1) dims(128) dtype(bf16) max_seqlen(1024)
+attn.backward @short_grads of(@short)
+attn.problem @ids mask(#attn.document) layout(bshd) heads(16, 1) dims(128) dtype(bf16)
+attn.backward @ids_grads of(@ids)
+
+//--- run.mlir
+// CPU: attn::split_walks<4, 1>(
+// CPU: attn::combine_sums<64, 8, 256>(
+// CHECK-COUNT-3: {{^}}ok
+#tiles = #tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>
+#kernels = #tile.backward_kernels<accumulation = separate, dkdv = #tiles, dq = #tiles, split_q = 1>
+attn.problem @mqa mask(#attn.causal) layout(bshd) heads(4, 1) dims(64) dtype(bf16)
+attn.backward @mqa_grads of(@mqa) schedule(#kernels)
+attn.problem @sinks mask(#attn.or<#attn.band<left = 63, right = 0>, #attn.prefix<3>>) layout(sbhd) heads(2) dims(64) dtype(bf16)
+attn.backward @sinks_grads of(@sinks) schedule(#kernels)
+attn.problem @wide mask(#attn.full) layout(bhsd) heads(6, 2) dims(72, 40) dtype(f16)
+attn.backward @wide_grads of(@wide) deterministic schedule(#kernels)
+
+//--- verify.mlir
+// CHECK: 'metadata.split_walks' op expected a region over a KV tile's number of type i32 that yields a number of query tiles
+tile.kernel @k(%x: !tile.ptr<i32>, %n: i32) target("cpu") grid(dense heads 1)
+    schedule(#tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 16, ctas_per_sm = 1>) {
+  metadata.split_walks %x, %x, %x of(%n, %n) group 1 share(%n) least 16 capacity(%n) {
+  ^bb0(%tile: i32):
+    tile.yield
+  }
+}
