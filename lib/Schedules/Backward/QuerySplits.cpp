@@ -28,7 +28,7 @@ int64_t attn::chooseSplitQ(ProblemOp problem) {
   int64_t group = problem.getHeads() / problem.getKvHeads();
   KeyWalk walk(problem.getMask(), MaskScope());
   int64_t few = widthOf(problem) > 128 || !walk.growsWithRows() ? 1 : 4;
-  return walk.beginsWithLongest() || (group >= 4 && problem.getKvHeads() <= few) ? 16 : 0;
+  return walk.beginsWithLongest() || (group >= 4 && int64_t(problem.getKvHeads()) <= few) ? 16 : 0;
 }
 
 namespace {
