@@ -7,6 +7,15 @@
 // RUN: attn-opt %t/others.mlir -attn-choose-schedule="target=sm_80" -split-input-file -verify-diagnostics
 
 //--- hopper.mlir
+#wide = #tile.warp_specialized_backward<q_tile = 32, kv_tile = 192, warps = 12, ctas_per_sm = 1, single_loop = true>
+#queries = #tile.warp_specialized_backward<q_tile = 128, kv_tile = 64, warps = 8, ctas_per_sm = 1>
+attn.problem @p mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16)
+// expected-error @below {{expected a kv_tile to 128 with split_q, got: #tile.backward_kernels<accumulation = separate}}
+attn.backward @grads of(@p)
+  schedule(#tile.backward_kernels<accumulation = separate, dkdv = #wide, dq = #queries, split_q = 16>)
+
+// -----
+
 #keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true>
 attn.problem @p mask(#attn.document) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @below {{arrays of the mask decide which key tiles add to it), got: #tile.backward_kernels<accumulation = first_stores}}

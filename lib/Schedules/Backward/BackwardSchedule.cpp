@@ -332,6 +332,9 @@ public:
       return withSchedule("expected ordered or separate dQ accumulation in a deterministic pass, got: ", schedule);
     if (const char *why = kernels.getSplitQ() ? whyNotSplitQ(of.problem) : nullptr)
       return withSchedule(llvm::formatv("expected no split_q with {0}, got: ", why), schedule);
+    for (ScheduleInterface keys : {kernels.getDkdv(), kernels.getDv()})
+      if (kernels.getSplitQ() && keys && keys.getKvTile() > splitRows)
+        return withSchedule(llvm::formatv("expected a kv_tile to {0} with split_q, got: ", splitRows), schedule);
     if (!kernels.getDv() && widthOf(of.problem) > 128 && !target.isHost())
       return withSchedule("expected a dv kernel of its own for head dims beyond 128, got: ", schedule);
     for (ScheduleInterface keys : {kernels.getDkdv(), kernels.getDv()})

@@ -254,7 +254,7 @@ private:
     }
     for (bool ofV : {false, true})
       add(ofV ? "partial_dv" : "partial_dk", T::Float32, [ofV](const Extents &extents) -> Shape {
-        return {querySplitSlots(), 128, ofV ? extents.fixed.dimV : extents.fixed.dimQk};
+        return {querySplitSlots(), splitRows, ofV ? extents.fixed.dimV : extents.fixed.dimQk};
       });
   }
 

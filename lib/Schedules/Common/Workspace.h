@@ -58,8 +58,10 @@ struct QuerySplits {
   const char *list, *counts, *split;
 };
 const QuerySplits &querySplits(bool ofDv);
+/// Rows of a slot of `partial_dk` and `partial_dv`: no KV tile that is split has more.
+constexpr int64_t splitRows = 128;
 /// CTAs' partial results of KV tiles whose loop several CTAs share, of all KV heads: `partial_dk` and `partial_dv` have
-/// that many slots of 128 rows. 16 query heads on one KV head need seven for each multiprocessor.
+/// that many slots of `splitRows` rows. 16 query heads on one KV head need seven for each multiprocessor.
 rt::Extent querySplitSlots();
 
 /// The buffer of the bits of a block map's lists.

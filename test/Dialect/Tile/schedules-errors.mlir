@@ -623,7 +623,7 @@ module attributes {tile.schedule = #tile.stationary_q_backward<q_tile = 192, kv_
 // -----
 
 // #tile.backward_kernels C2
-// expected-error @below {{expected split_q to be 0 (none) or the least query tiles of a split, got: -1}}
+// expected-error @below {{expected split_q to be 0 (none) or the least query tiles of a split, to 1048576, got: -1}}
 module attributes {tile.schedule = #tile.backward_kernels<accumulation = unordered, dkdv = #tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>, split_q = -1>} {}
 
 // -----

@@ -197,8 +197,9 @@ LogicalResult BackwardKernelsAttr::verify(EmitError emitError, DqAccumulation ac
   if (bool(dq) != (accumulation == DqAccumulation::separate)) // C1
     return emitError() << "expected a schedule for dq if and only if its accumulation is separate, got: "
                        << stringifyDqAccumulation(accumulation) << (dq ? " with dq" : " without");
-  if (splitQ < 0) // C2
-    return emitError() << "expected split_q to be 0 (none) or the least query tiles of a split, got: " << splitQ;
+  if (splitQ < 0 || splitQ > 1 << 20) // C2
+    return emitError() << "expected split_q to be 0 (none) or the least query tiles of a split, to 1048576, got: "
+                       << splitQ;
   return success();
 }
 

@@ -340,7 +340,7 @@ def Tile_BackwardKernels : AttrDef<Tile_Dialect, "BackwardKernels"> {
 
     Constraints:
     - C1: `dq` is given if and only if `accumulation` is `separate`.
-    - C2: `split_q` is 0 or more.
+    - C2: `split_q` is from 0 to 1048576.
 
     ```mlir
     #tile.backward_kernels<accumulation = first_stores, dkdv = #tile.warp_specialized_backward<
