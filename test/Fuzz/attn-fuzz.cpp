@@ -231,13 +231,13 @@ static std::string forShortSequences(mlir::ModuleOp module, const Target &target
 
 /// The problem's text with a schedule that splits the loop of every KV tile, if its mask allows that.
 static std::string forSplitQ(mlir::ModuleOp module, const Target &target, uint64_t kernelSeed) {
-  ProblemOp problem = *module.getOps<ProblemOp>().begin();
   BackwardOp backward = *module.getOps<BackwardOp>().begin();
-  if (!distinctOperands(problem.getMask()).empty() || dependsOnHead(problem.getMask()))
+  auto kernels = llvm::dyn_cast<tile::BackwardKernelsAttr>(chooseSchedule(backward, target.info()).schedule);
+  if (!kernels)
     return textOf(module);
-  mlir::Attribute chosen = chooseSchedule(backward, target.info()).schedule;
-  if (auto kernels = llvm::dyn_cast<tile::BackwardKernelsAttr>(chosen))
-    backward.setScheduleAttr(kernels.withSplitQ(kernelSeed % 4 ? 1 : 3));
+  kernels = kernels.withSplitQ(kernelSeed % 4 ? 1 : 3);
+  if (!scheduleOf(backward, kernels)->refusal(backward, target.info(), kernels))
+    backward.setScheduleAttr(kernels);
   return textOf(module);
 }
 

@@ -77,7 +77,7 @@ attn.problem @wide mask(#attn.full) layout(bhsd) heads(6, 2) dims(72, 40) dtype(
 attn.backward @wide_grads of(@wide) deterministic schedule(#kernels)
 
 //--- verify.mlir
-// CHECK: 'metadata.split_walks' op expected a region over a KV tile's number of type i32 that yields a number of query tiles
+// CHECK: 'metadata.split_walks' op expected to yield one number of type i32
 tile.kernel @k(%x: !tile.ptr<i32>, %n: i32) target("cpu") grid(dense heads 1)
     schedule(#tile.auxiliary<q_tile = 128, kv_tile = 128, warps = 16, ctas_per_sm = 1>) {
   metadata.split_walks %x, %x, %x of(%n, %n) group 1 share(%n) least 16 capacity(%n) {

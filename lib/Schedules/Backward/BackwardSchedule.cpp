@@ -80,7 +80,8 @@ struct BackwardTraits {
       : backward(backward), problem(backward.getProblemOp()), target(target), dim(widthOf(problem)),
         hasDropout(problem.dropoutInForce().has_value()),
         hasManyModifierGradients(backward.getRequiresGrad() && problem.getModifiers().size() > 2),
-        maskReadsArrays(!distinctOperands(problem.getMask()).empty()), walk(problem.getMask(), MaskScope()) {}
+        maskReadsArrays(!distinctOperands(problem.getMask()).empty()),
+        splitQ(target.isHost() ? 0 : chooseSplitQ(problem)), walk(problem.getMask(), MaskScope()) {}
 
   /// Why dQ cannot be accumulated in order; null if it can: the KV tiles that precede one have to be known without
   /// lists, and to finish soon. (Work-tile lists omit whole sequences only and keep the order within a sequence.)
@@ -117,6 +118,7 @@ struct BackwardTraits {
   bool hasDropout;               ///< dropout takes registers
   bool hasManyModifierGradients; ///< so do more than two modifiers with requires_grad
   bool maskReadsArrays;          ///< the mask reads arrays
+  int64_t splitQ;                ///< the schedule's `split_q`
   KeyWalk walk;
 };
 
@@ -176,17 +178,19 @@ static BackwardChoice chooseOnHopper(BackwardTraits &traits, int64_t index) {
       (isCostly(problem) || (traits.dim <= 64 ? !problem.getModifiers().empty() : traits.maskReadsArrays));
   if (whySeparate) {
     choice.whySeparate = whySeparate;
-    choice.kernels =
-        BackwardKernelsAttr::get(context, DqAccumulation::separate, pairs[left].keys, dv, pairs[left].queries, 0);
+    choice.kernels = BackwardKernelsAttr::get(context, DqAccumulation::separate, pairs[left].keys, dv,
+                                              pairs[left].queries, traits.splitQ);
     return choice;
   }
   // `ordered` and `first_stores` need no cleared accumulator, since the first CTA stores, and waiting only for that one
-  // costs less. (For wide heads the dV kernel clears the accumulator beside its products.)
+  // costs less. (For wide heads the dV kernel clears the accumulator beside its products. Where CTAs share KV tiles of
+  // grouped heads, the first KV tile has the longest loop of each head, and others would wait long for it.)
+  bool waitsLong = traits.splitQ && problem.getHeads() != problem.getKvHeads();
   DqAccumulation order = whyNotOrdered                        ? DqAccumulation::unordered
                          : traits.backward.getDeterministic() ? DqAccumulation::ordered
-                         : wide                               ? DqAccumulation::unordered
+                         : wide || waitsLong                  ? DqAccumulation::unordered
                                                               : DqAccumulation::first_stores;
-  choice.kernels = BackwardKernelsAttr::get(context, order, sums[index], dv, ScheduleInterface(), 0);
+  choice.kernels = BackwardKernelsAttr::get(context, order, sums[index], dv, ScheduleInterface(), traits.splitQ);
   return choice;
 }
 
@@ -216,21 +220,15 @@ static BackwardChoice chooseTiled(BackwardTraits &traits, int64_t index) {
       values = keys;
   }
   choice.whySeparate = traits.whySeparate(traits.whyNotOrdered());
-  choice.kernels = BackwardKernelsAttr::get(problem.getContext(), DqAccumulation::separate, keys,
-                                            values ? ScheduleInterface(values) : ScheduleInterface(), queries, 0);
+  choice.kernels =
+      BackwardKernelsAttr::get(problem.getContext(), DqAccumulation::separate, keys,
+                               values ? ScheduleInterface(values) : ScheduleInterface(), queries, traits.splitQ);
   return choice;
 }
 
 BackwardChoice attn::chooseBackwardKernels(BackwardOp backward, const TargetInfo &target, int64_t index) {
   BackwardTraits traits(backward, target);
-  BackwardChoice choice = target.specializesWarps ? chooseOnHopper(traits, index) : chooseTiled(traits, index);
-  if (int64_t splitQ = target.isHost() ? 0 : chooseSplitQ(traits.problem)) {
-    BackwardKernelsAttr kernels = choice.kernels;
-    choice.kernels =
-        BackwardKernelsAttr::get(kernels.getContext(), accumulationOfSplits(traits.problem, kernels.getAccumulation()),
-                                 kernels.getDkdv(), kernels.getDv(), kernels.getDq(), splitQ);
-  }
-  return choice;
+  return target.specializesWarps ? chooseOnHopper(traits, index) : chooseTiled(traits, index);
 }
 
 BackwardChoice attn::backwardKernelsWith(BackwardOp backward, const TargetInfo &target, ScheduleInterface dkdv) {

@@ -15,13 +15,6 @@ const char *whyNotSplitQ(ProblemOp problem);
 /// The `split_q` of a schedule: 0 unless it is worth two more kernels, because some loops are much longer than others,
 /// or because there are few KV tiles, each with a loop over many query heads.
 int64_t chooseSplitQ(ProblemOp problem);
-/// How CTAs that share grouped heads accumulate dQ, unless in order: those that wait for the first would wait long,
-/// since it has the longest loop of each head.
-inline tile::DqAccumulation accumulationOfSplits(ProblemOp problem, tile::DqAccumulation accumulation) {
-  bool waits = accumulation == tile::DqAccumulation::first_stores && problem.getHeads() != problem.getKvHeads();
-  return waits ? tile::DqAccumulation::unordered : accumulation;
-}
-
 /// Has the kernel of dV a list of its own, as it has query tiles of another size?
 inline bool hasSplitsOfDv(tile::BackwardKernelsAttr kernels) {
   return kernels.getDv() && (kernels.getDv().getQTile() != kernels.getDkdv().getQTile() ||

@@ -77,12 +77,10 @@ private:
     if (!isSplit)
       return cta;
     int64_t heads = splitHeads();
-    Index group = heads == 1 ? cta : math.floorDiv(cta, heads);
+    Index group = math.floorDiv(cta, heads);
     split = math.named(rem(group, arg("splits")), "split");
-    Index query = div(group, arg("splits"));
-    if (heads != 1)
-      query = math.add(math.mul(query, heads), math.rem(cta, heads));
-    return math.named(query, "query_tile");
+    Index firstTile = math.mul(div(group, arg("splits")), heads);
+    return math.named(math.add(firstTile, math.rem(cta, heads)), "query_tile");
   }
 
   /// Heads whose splits of the same keys belong to consecutive CTAs. Their rows of K and V are adjacent in memory, so

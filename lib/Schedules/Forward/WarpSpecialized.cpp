@@ -130,7 +130,7 @@ bool attn::fillTilesOfGrid(ProblemOp problem, const TargetInfo &target, std::str
 
 /// For few query rows of a kv head, whose keys are split among CTAs. A single warpgroup waits for memory, which is read
 /// fastest with 64 KB in flight on a multiprocessor: two stages of K and V tiles of 16 KB, or, of head dims to 64, two
-/// CTAs with tiles of 8 KB (docs/Schedules/trials/forward.md).
+/// CTAs with tiles of 8 KB (docs/Schedules/trials/split_kv.md).
 static WarpSpecializedAttr chooseForFewQueries(ProblemOp problem) {
   int64_t dim = widthOf(problem), rows = int64_t(*problem.getExpectedSeqlenQ()) * groupOf(problem);
   if (rows <= 64)

@@ -59,11 +59,7 @@ LogicalResult ListWorkTilesOp::verify() { // C1
 }
 
 LogicalResult SplitWalksOp::verify() { // C1
-  auto yield = getBody().front().empty() ? YieldOp() : dyn_cast<YieldOp>(getBody().front().back());
-  Type i32 = IntegerType::get(getContext(), 32);
-  if (getBody().getArgumentTypes() != TypeRange(i32) || !yield || yield.getOperandTypes() != TypeRange(i32))
-    return emitOpError("expected a region over a KV tile's number of type i32 that yields a number of query tiles");
-  return success();
+  return verifyNumbers(*this, getBody(), 1, [](size_t n) { return n == 1; }, "one number");
 }
 
 void SplitWalksOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
