@@ -9,7 +9,7 @@ PASSES = ("forward", "backward")
 PEERS = {"fa3": "FlashAttention-3", "fa4": "FlashAttention-4", "cudnn": "cuDNN", "cudnn flex": "cudnn.flex_attention"}
 DETERMINISTIC = "attnc deterministic"
 GROUPS = {"dense": "Full and causal masks", "masks": "Documents and other masks", "scores": "Score modifiers",
-          "models": "Shapes of models"}
+          "models": "Shapes of models", "scale": "Long sequences whose rows see few keys"}
 
 # What the project set out to reach: the pass, the case, TFLOP/s at least, or a share of another case.
 CAUSAL = "d128 b1 h16 s16384 causal"

@@ -3,7 +3,7 @@
 """attnc beside FlashAttention-3, FlashAttention-4, cuDNN (torch SDPA) and cudnn.flex_attention, both passes, in one
 run.
 
-  bench_peers.py BUILD [--out FILE.jsonl] [--commit HASH] [--groups dense,masks,scores,models] [--filter TEXT]
+  bench_peers.py BUILD [--out FILE.jsonl] [--commit HASH] [--groups dense,masks,scores,models,scale] [--filter TEXT]
                  [--peers cudnn,fa3,fa4,"cudnn flex"] [--target T] [--quick] [--limit SECONDS] [--kernels FOLDER]
 
 One JSON line for each case, pass and peer: milliseconds, TFLOP/s on visible pairs (backward at 2.5 times the forward
@@ -35,7 +35,7 @@ parser.add_argument("build")
 parser.add_argument("--out")
 parser.add_argument("--commit", default="unknown")
 parser.add_argument("--filter", default="", help="only cases whose name contains this")
-parser.add_argument("--groups", default="dense,masks,scores,models")
+parser.add_argument("--groups", default="dense,masks,scores,models,scale")
 parser.add_argument("--peers", default="", help="only these, separated by commas")
 parser.add_argument("--target")
 parser.add_argument("--quick", action="store_true", help="3 rounds in place of 9, one slice of results checked")

@@ -9,7 +9,7 @@ import torch
 
 from backward import slopes
 
-GROUPS = ("dense", "masks", "scores", "models")
+GROUPS = ("dense", "masks", "scores", "models", "scale")
 SOFTCAP = 30.0
 
 
@@ -39,6 +39,13 @@ def sinks(queries, left, keys):
     end = i(queries) + 1
     first = end.clamp(max=keys)
     return intervals(torch.zeros_like(end), first, torch.maximum(i(queries) - left, first), end)
+
+
+def global_rows(queries, rows, reach):
+    """The first `rows` rows see all keys, the others a window both ways."""
+    sees_all = i(queries) < rows
+    return intervals(torch.where(sees_all, 0, i(queries) - reach).clamp(min=0),
+                     torch.where(sees_all, queries, (i(queries) + reach + 1).clamp(max=queries)))
 
 
 def documents(lengths):
@@ -149,6 +156,24 @@ def some_keys_or_window(keys, left):
     return f"#attn.or<#attn.and<#attn.prefix<{keys}>, #attn.causal>, {band(left)}>"
 
 
+def scale(tokens, name, mask, kind, rows, **more):
+    """Rows see a bounded number of keys, so time should grow with the number of tokens."""
+    return Case("scale", f"d128 b1 h2 s{tokens} {name}", mask, kind, rows, 2, 2, 128, 128, 1, tokens, tokens,
+                typical=str(tokens), **more)
+
+
+def scale_cases():
+    for n in (65536, 262144):
+        yield scale(n, "causal window4096", band(4095), "window", window(n, 4095), left=4095)
+        yield scale(n, "window4096 or 64 sinks", some_keys_or_window(64, 4095), "other", sinks(n, 4095, 64))
+        chunks = (8192,) * (n // 8192)
+        yield scale(n, "chunk8192 causal", "#attn.and<#attn.chunk<8192>, #attn.causal>", "causal", documents(chunks),
+                    lengths=chunks)
+        yield scale(n, "64 global rows or window512 both ways",
+                    "#attn.or<#attn.global_rows<64>, #attn.band<left = 512, right = 512>>", "other",
+                    global_rows(n, 64, 512))
+
+
 def all_cases():
     for d in (128, 64, 256):
         for s in (16384, 4096, 1024):
@@ -185,6 +210,7 @@ def all_cases():
                     typical=f"{sq}, {sk}")
     yield model("prefill 32/8 d128 b1 q2048 kv32768 causal", 1, 2048, 32768, 32, 8, 128, backward=False)
     yield model("gqa 32/8 d128 b1 s65536 causal", 1, 65536, 65536, 32, 8, 128)
+    yield from scale_cases()
 
 
 def chosen(groups, part):
