@@ -4,9 +4,9 @@
 // all small shapes; so are canonical forms, and what is said of two masks' equality. The 28 masks
 // themselves are checked first.
 //
-// RUN: attn-opt %s --test-mask-laws="random=%if long %{400%} %else %{150%} size=5" -o /dev/null | FileCheck %s -D#RANDOM=%if long %{400%} %else %{150%}
-// RUN: attn-opt %s --test-mask-laws="random=%if long %{100%} %else %{25%} size=6 seed=2" -o /dev/null | FileCheck %s -D#RANDOM=%if long %{100%} %else %{25%}
-// RUN: attn-opt %s --test-mask-laws="random=%if long %{10000%} %else %{2000%} size=3 seed=3" -o /dev/null | FileCheck %s -D#RANDOM=%if long %{10000%} %else %{2000%} --check-prefixes=CHECK,MANY
+// RUN: attn-opt %s --test-mask-laws="random=%if long %{400%} %else %{100%} size=5" -o /dev/null | FileCheck %s -D#RANDOM=%if long %{400%} %else %{100%}
+// RUN: attn-opt %s --test-mask-laws="random=%if long %{100%} %else %{15%} size=6 seed=2" -o /dev/null | FileCheck %s -D#RANDOM=%if long %{100%} %else %{15%}
+// RUN: attn-opt %s --test-mask-laws="random=%if long %{10000%} %else %{1200%} size=3 seed=3" -o /dev/null | FileCheck %s -D#RANDOM=%if long %{10000%} %else %{1200%} --check-prefixes=CHECK,MANY
 // CHECK: mask laws hold for [[#RANDOM + 28]] masks
 // MANY-NEXT: {{[0-9]+}} pairs are equal, 0 are not decided
 attn.problem @full mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
