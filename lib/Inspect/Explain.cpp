@@ -128,6 +128,8 @@ rt::Result<Explanation> attn::explain(Compilation &compilation, mlir::ModuleOp m
   result.describesLongSequences = llvm::isa<tile::ByLengthAttr>(chosen.schedule);
   reference::Sequences sequences(problem, arrays->first, sizes);
   bool lists = !kernel.isPerSequence() && hasTileLists(problem, kernel);
+  if (lists)
+    result.lists = describeRoomOfLists(problem);
   auto mapOf = [&](int64_t sequence, int64_t head) {
     return TileMap(form, sequences, sequence, head, result.qTile, result.kvTile, lists);
   };

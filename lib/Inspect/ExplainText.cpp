@@ -63,6 +63,8 @@ std::string Explanation::text() const {
     os << ": " << config;
   if (describesLongSequences)
     os << ";\n          short sequences have a kernel of their own, which map and counts leave out";
+  if (!lists.empty())
+    os << "\nlists     " << lists;
   os << "\nmap       of sequence " << sequence << " as head " << head << " sees it: " << seqlenQ << " queries down, "
      << seqlenKv << " keys across";
   if (!clause.empty())

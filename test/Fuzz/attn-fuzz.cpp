@@ -42,9 +42,7 @@ static cl::opt<bool> shortSequences("short", cl::desc("stream short sequences, w
 static cl::opt<bool> noLengths(
     "no-lengths",
     cl::desc("problems without expected_seqlen and max_seqlen, and shapes that attnSpecialize has programs for"));
-static cl::opt<bool> splitQ("split-q",
-                            cl::desc("split loops over queries among CTAs; of dense layouts and masks without "
-                                     "arrays"));
+static cl::opt<bool> splitQ("split-q", cl::desc("split loops over queries among CTAs; of dense layouts"));
 static cl::opt<bool> backwardPass("backward", cl::desc("the problems' backward passes"));
 static cl::opt<double> mostSeconds("seconds", cl::desc("begin no other kernel after so many; default: all kernels"),
                                    cl::init(HUGE_VAL));
@@ -90,6 +88,15 @@ static std::string textOf(mlir::Operation *op) {
   return text;
 }
 
+/// Does the target refuse a schedule, once masks are canonical?
+static bool isRefused(Computation of, ProblemOp problem, const Target &target, mlir::Attribute schedule) {
+  MaskInterface mask = problem.getMask();
+  problem.setMaskAttr(canonicalMask(mask));
+  bool refused = scheduleOf(of, schedule)->refusal(of, target.info(), schedule).has_value();
+  problem.setMaskAttr(mask);
+  return refused;
+}
+
 static std::string forFewQueries(ProblemOp problem, const Target &target, uint64_t kernelSeed) {
   constexpr int64_t counts[] = {2, 1, 3, 4, 5, 7, 1, 16, 33, 200};
   int64_t group = problem.getHeads() / problem.getKvHeads(), packed = kernelSeed % 3 ? group : 1;
@@ -108,7 +115,13 @@ static std::string forFewQueries(ProblemOp problem, const Target &target, uint64
     tiles = tiled.withPackHeads(packed);
   else if (auto hopper = llvm::dyn_cast<tile::WarpSpecializedAttr>(tiles))
     tiles = hopper.withPackHeads(packed);
-  problem.setScheduleAttr(tile::SplitKvAttr::get(problem.getContext(), counts[kernelSeed % std::size(counts)], tiles));
+  mlir::MLIRContext *context = problem.getContext();
+  auto schedule = tile::SplitKvAttr::get(context, counts[kernelSeed % std::size(counts)], /*least=*/0, tiles);
+  if (kernelSeed % 4 == 1) // only long loops
+    if (auto loops = tile::SplitKvAttr::get(context, /*splits=*/0, /*least=*/kernelSeed % 8 == 1 ? 1 : 3, tiles);
+        !isRefused(problem, problem, target, loops))
+      schedule = loops;
+  problem.setScheduleAttr(schedule);
   return textOf(problem);
 }
 
@@ -236,7 +249,7 @@ static std::string forSplitQ(mlir::ModuleOp module, const Target &target, uint64
   if (!kernels)
     return textOf(module);
   kernels = kernels.withSplitQ(kernelSeed % 4 ? 1 : 3);
-  if (!scheduleOf(backward, kernels)->refusal(backward, target.info(), kernels))
+  if (!isRefused(backward, backward.getProblemOp(), target, kernels))
     backward.setScheduleAttr(kernels);
   return textOf(module);
 }

@@ -40,10 +40,27 @@ attn.backward @grads of(@p)
 // -----
 
 #keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true>
-attn.problem @p mask(#attn.document) layout(bshd) heads(4) dims(128) dtype(bf16)
-// expected-error @below {{expected no split_q with a mask that reads arrays, got: #tile.backward_kernels<accumulation = unordered}}
+attn.problem @p mask(#attn.document) layout(bshd) heads(4) dims(128) dtype(bf16) expected_seqlen(1024)
+// expected-error @below {{expected no split_q with a mask that reads arrays, without lists of tiles, got: #tile.backward_kernels<accumulation = unordered}}
 attn.backward @grads of(@p)
   schedule(#tile.backward_kernels<accumulation = unordered, dkdv = #keys, split_q = 16>)
+
+// -----
+
+#keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true>
+attn.problem @p mask(#attn.block_map<"a", "b", q = 64, kv = 64, per_head>) layout(bshd) heads(4) dims(128) dtype(bf16)
+// expected-error @below {{expected no split_q with a mask that differs among query heads, got: #tile.backward_kernels<accumulation = unordered}}
+attn.backward @grads of(@p)
+  schedule(#tile.backward_kernels<accumulation = unordered, dkdv = #keys, split_q = 16>)
+
+// -----
+
+#keys = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, single_loop = true>
+#values = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true>
+attn.problem @p mask(#attn.document) layout(bshd) heads(4) dims(256) dtype(bf16)
+// expected-error @below {{expected dv tiles of the same size as dkdv tiles with split_q and lists of tiles, got: #tile.backward_kernels<accumulation = separate}}
+attn.backward @grads of(@p)
+  schedule(#tile.backward_kernels<accumulation = separate, dkdv = #keys, dv = #values, dq = #keys, split_q = 16>)
 
 // -----
 

@@ -55,7 +55,7 @@ attn.problem @p mask(#attn.block_map<"offsets", "columns", q = 32, kv = 100>) la
 // CHECK-LABEL: tile.kernel @p_blocks_(
 // CHECK: metadata.fill_block_bits {{.*}} lines(%c1_i32)
 // CHECK-LABEL: tile.kernel @p_kv_tile_lists
-// CHECK-SAME: grid(packed heads 4)
+// CHECK-SAME: grid(packed heads 2)
 attn.problem @p mask(#attn.or<#attn.block_map<"mine", "some", q = 16, kv = 48, per_sequence, per_kv_head>,
                               #attn.and<#attn.causal, #attn.block_map<"ours", "all", q = 200, kv = 7>>>)
   layout(thd padded) heads(4, 2) dims(64) dtype(bf16)

@@ -64,7 +64,7 @@ attn.problem @more mask(#attn.heads<#attn.full, #attn.causal>) layout(thd) heads
 attn.backward @more_grads of(@more)
 // -----
 // Many compares in a test, of which a chunk and a band with two ends have two: four at d 65 to 128, else six.
-// CHECK: tile.kernel @four({{.*}} schedule(#tile.warp_specialized<{{[^>]*}}single_loop = true
+// CHECK: tile.kernel @four({{.*}} schedule(#tile.split_kv<least = 8, of = #tile.warp_specialized<{{[^>]*}}single_loop = true
 attn.problem @four mask(#attn.or<#attn.global_rows<64>, #attn.prefix<64>, #attn.band<left = 511, right = 511>>) layout(bshd) heads(4) dims(128) dtype(bf16)
 // -----
 // CHECK: tile.kernel @three({{.*}} schedule(#tile.warp_specialized<
@@ -72,7 +72,7 @@ attn.problem @four mask(#attn.or<#attn.global_rows<64>, #attn.prefix<64>, #attn.
 // CHECK-SAME: {
 attn.problem @three mask(#attn.or<#attn.prefix<64>, #attn.band<left = 511, right = 511>>) layout(bshd) heads(4) dims(128) dtype(bf16)
 // -----
-// CHECK: tile.kernel @narrow_four({{.*}} schedule(#tile.warp_specialized<
+// CHECK: tile.kernel @narrow_four({{.*}} schedule(#tile.split_kv<least = 8, of = #tile.warp_specialized<
 // CHECK-NOT: single_loop
 // CHECK-SAME: {
 attn.problem @narrow_four mask(#attn.or<#attn.global_rows<64>, #attn.prefix<64>, #attn.band<left = 511, right = 511>>) layout(bshd) heads(4) dims(64) dtype(bf16)

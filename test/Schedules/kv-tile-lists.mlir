@@ -119,12 +119,12 @@ attn.problem @p mask(#attn.column_interval<begin = "begin", end = "end">) layout
 attn.problem @packed mask(#attn.and<#attn.document, #attn.not<#attn.column_interval<end = "end">>>) layout(thd padded) heads(1) dims(16) dtype(bf16) kv_list_capacity(1)
 
 //--- heads.mlir
-// Where heads differ, each has lists of its own.
+// Where KV heads differ, each has lists of its own, which its query heads share.
 // CHECK-LABEL: tile.kernel @p_ranges
-// CHECK-SAME: grid(dense heads 4 keys)
-// CHECK: %h = arith.divui
+// CHECK-SAME: grid(dense heads 2 keys)
+// CHECK: %kv_head = arith.divui
 // CHECK-LABEL: tile.kernel @p_kv_tile_lists
-// CHECK-SAME: grid(dense heads 4)
+// CHECK-SAME: grid(dense heads 2)
 attn.problem @p mask(#attn.and<#attn.causal, #attn.column_interval<end = "end", per_kv_head>>) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
 
 //--- rows.mlir

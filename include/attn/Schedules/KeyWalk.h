@@ -22,6 +22,9 @@ bool hasTileLists(ProblemOp problem, tile::ScheduleInterface schedule);
 /// May a schedule of this problem have such lists?
 bool mayListTiles(ProblemOp problem);
 
+/// How many tiles lists have room for, and what happens beyond, for a reader.
+std::string describeRoomOfLists(ProblemOp problem);
+
 /// The number of compares for a mask's element test: the bounds of row intervals that lie within the sequence, one for
 /// other leaves.
 unsigned comparesOf(MaskInterface mask);
@@ -93,6 +96,9 @@ public:
 
   /// Are the query loops of a long sequence's first keys much longer than those of other keys, as with sinks?
   bool beginsWithLongest();
+
+  /// Are the key loops of a long sequence's first rows much longer than those of other rows, as with global rows?
+  bool beginsWithLongestRows();
 
   /// Do later rows see more keys than earlier ones, as in a causal mask? Then the grid should start at the end.
   bool growsWithRows();

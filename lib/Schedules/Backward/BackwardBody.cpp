@@ -50,25 +50,26 @@ Index BackwardBody::findFirstQuery() {
 
 BackwardBody::WorkTile BackwardBody::denseWorkTile(bool keys, int64_t tileRows, Order order) {
   WorkTile workTile;
-  const QuerySplits *splits = findQuerySplits();
+  const LoopSplits *splits = findLoopSplits();
   int64_t heads = headsOf(keys);
+  // With lists of tiles, split tiles are numbered through all heads.
+  bool isListed = splits && args.contains(tileLists(keys).list);
   Index tiles = math.named(splits ? load(args[splits->counts], 0) : tilesOf(keys, tileRows), splits ? "ctas" : "tiles");
   if (splits)
-    workItems = mulRuntime(math.mul(arg("batch"), heads), tiles);
+    workItems = isListed ? tiles : mulRuntime(math.mul(arg("batch"), heads), tiles);
   Index cta = splits ? listedCta(*workItems) : Index(Value(IndexOp::block(b, loc)));
-  TileAndHead assigned = assignTile(cta, tiles, heads, layoutOf(keys), order);
-  Index head = math.named(assigned.head, "sequence_head");
+  TileAndHead assigned = {.tile = cta};
+  if (!isListed)
+    assigned = assignTile(cta, tiles, heads, layoutOf(keys), order);
+  Index head = isListed ? Index(0) : math.named(assigned.head, "sequence_head");
   if (splits) {
-    Index place = math.mul(assigned.tile, 4);
-    auto number = [&](int64_t i, const char *name) {
-      return math.named(load(args[splits->list], math.add(place, i)), name);
-    };
-    assigned.tile = number(0, "tile");
-    workTile.split = {number(1, "first_step"), number(2, "end_step")};
-    Index slot = number(3, "slot");
-    workTile.split->isWhole = math.lt(slot, 0);
-    workTile.split->slot = math.add(mulRuntime(head, load(args[splits->counts], 2)), slot);
+    workTile.part = loadTilePart(*splits, assigned.tile, isListed ? std::nullopt : std::optional(head));
+    assigned.tile = workTile.part->tile;
     tiles = tilesOf(keys, tileRows);
+  }
+  if (isListed) {
+    head = math.named(div(assigned.tile, tiles), "sequence_head");
+    assigned.tile = math.sub(assigned.tile, mulRuntime(head, tiles));
   }
   workTile.head = rem(head, heads);
   batch = math.named(div(head, heads), "b");

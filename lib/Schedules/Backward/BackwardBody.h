@@ -39,12 +39,6 @@ protected:
   /// The first query of the sequence, among all tokens if packed.
   Index findFirstQuery();
 
-  /// What a CTA computes of a KV tile that several CTAs may share (`metadata.split_walks`).
-  struct Split {
-    Index first = 0, end = 0;      ///< query tiles, counted through the loop
-    Index slot = 0;                ///< of its partial results among those of all KV heads
-    Cond isWhole = Cond::of(true); ///< it computes the whole tile, and has no slot
-  };
   /// The work tile of a CTA.
   struct WorkTile {
     Index first = 0;   ///< its first row, in its sequence
@@ -53,7 +47,7 @@ protected:
     Index written = 0; ///< rows to write: those computed and padding
     Index head = 0;    ///< query head, or kv head for tiles of keys
     Index number = 0;  ///< index of the tile among those of all sequences
-    std::optional<Split> split;
+    std::optional<TilePart> part;
   };
   /// The CTA's tile of queries, or of keys. Sets `batch`.
   WorkTile findWorkTile(bool keys, int64_t tileRows, Order order);

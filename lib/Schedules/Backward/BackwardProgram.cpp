@@ -56,7 +56,7 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
       grid.partOfDq = {grid.part + (keys ? 0 : 1), grid.parts + 1};
     if (splitsQ && keys) { // the combine kernel writes tiles that several CTAs share
       bool combines = suffix == "_combine";
-      grid.splitsQ = !combines, grid.partOfDkDv = {grid.part + combines, grid.parts + 1};
+      grid.splitsLoops = !combines, grid.partOfDkDv = {grid.part + combines, grid.parts + 1};
       grid.most = combines ? ctasOfListedWorkTiles : 0;
     }
     return arguments.makeKernel(program, b, loc, nameOf(suffix), usesTma ? target.name : generic, grid, schedule);
@@ -92,7 +92,7 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
     add(results.clearsAccumulator, "dq_accumulator");
     add(results.firstCtaStores(), "dq_semaphore", Effect::update);
     if (splitsQ && !results.dq) {
-      const QuerySplits &splits = querySplits(results.dv && !results.dk && hasSplitsOfDv(kernels));
+      const LoopSplits &splits = querySplits(results.dv && !results.dk && hasSplitsOfDv(kernels));
       tensors.append({{splits.list}, {splits.counts}});
       add(results.dk, "partial_dk");
       add(results.dv, "partial_dv");

@@ -81,7 +81,10 @@ struct BackwardTraits {
         hasDropout(problem.dropoutInForce().has_value()),
         hasManyModifierGradients(backward.getRequiresGrad() && problem.getModifiers().size() > 2),
         maskReadsArrays(!distinctOperands(problem.getMask()).empty()),
-        splitQ(target.isHost() ? 0 : chooseSplitQ(problem)), walk(problem.getMask(), MaskScope()) {}
+        splitQ(target.isHost() ? 0 : chooseSplitQ(problem)), walk(problem.getMask(), MaskScope()) {
+    if (mayListTiles(problem) && dim <= 128) // wider heads were not timed
+      blocks = boundingLists(problem.getMask());
+  }
 
   /// Why dQ cannot be accumulated in order; null if it can: the KV tiles that precede one have to be known without
   /// lists, and to finish soon. (Work-tile lists omit whole sequences only and keep the order within a sequence.)
@@ -104,6 +107,8 @@ struct BackwardTraits {
       return "the target does not accumulate dQ";
     if (backward.getDeterministic() && whyNotOrdered)
       return whyNotOrdered;
+    if (blocks)
+      return "the query tiles that list a key tile are far apart, so the L2 cache does not hold their dQ";
     if (dim <= 64 && most <= (backward.getDeterministic() ? 192 : 64))
       return backward.getDeterministic()
                  ? "max_seqlen allows at most two KV tiles, so two more products cost less than waiting"
@@ -115,10 +120,11 @@ struct BackwardTraits {
   ProblemOp problem;
   const TargetInfo &target;
   int64_t dim;
-  bool hasDropout;               ///< dropout takes registers
-  bool hasManyModifierGradients; ///< so do more than two modifiers with requires_grad
-  bool maskReadsArrays;          ///< the mask reads arrays
-  int64_t splitQ;                ///< the schedule's `split_q`
+  bool hasDropout;                                      ///< dropout takes registers
+  bool hasManyModifierGradients;                        ///< so do more than two modifiers with requires_grad
+  bool maskReadsArrays;                                 ///< the mask reads arrays
+  int64_t splitQ;                                       ///< the schedule's `split_q`
+  std::optional<llvm::SmallVector<MaskOperand>> blocks; ///< block maps that bound the lists of tiles, if there are any
   KeyWalk walk;
 };
 
@@ -127,6 +133,24 @@ struct Pair {
   WarpSpecializedBackwardAttr keys, queries;
 };
 } // namespace
+
+// Lists of blocks. Tiles have no more rows and keys than blocks, or a tile would visit what two blocks list. Two CTAs
+// of a multiprocessor hide each other's loads and exponentials: 64 keys and 32 queries leave a CTA registers for that.
+static Pair pairOfBlocks(ProblemOp problem, llvm::ArrayRef<MaskOperand> blocks) {
+  int64_t dim = widthOf(problem);
+  auto fit = [&](bool keys) {
+    return llvm::all_of(blocks,
+                        [=](const MaskOperand &map) { return (keys ? map.lists->kv : map.lists->q) % 128 == 0; });
+  };
+  auto narrow = [&](int64_t qTile, int64_t stages) {
+    return WarpSpecializedBackwardAttr::get(problem.getContext(), qTile, /*kv_tile=*/64, /*warps=*/4, /*ctas_per_sm=*/2)
+        .withStages(stages);
+  };
+  return {fit(/*keys=*/true) ? hopper(problem, dim <= 64 ? 64 : 32, 128, 8).withStages(4)
+          : dim <= 64        ? narrow(/*q_tile=*/64, /*stages=*/2)
+                             : narrow(/*q_tile=*/32, /*stages=*/3),
+          fit(/*keys=*/false) ? hopper(problem, 128, 64, 8) : narrow(/*q_tile=*/64, /*stages=*/2)};
+}
 
 // Wide heads have one loop with a branch: with separate loops for full and masked tiles, ptxas runs out of registers at
 // 128, and one loop is as fast. Otherwise two loops are faster, by up to 5 % to 128 columns, but may not fit; for wide
@@ -152,6 +176,8 @@ static llvm::SmallVector<Pair> separatePairs(BackwardTraits &traits) {
   if (wide)
     keys = hopper(problem, 32, 64, 4), queries = hopper(problem, 64, 32, 4);
   pairs.push_back(loops(true, true));
+  if (traits.blocks)
+    pairs.insert(pairs.begin(), pairOfBlocks(problem, *traits.blocks));
   return pairs;
 }
 
@@ -178,6 +204,8 @@ static BackwardChoice chooseOnHopper(BackwardTraits &traits, int64_t index) {
       (isCostly(problem) || (traits.dim <= 64 ? !problem.getModifiers().empty() : traits.maskReadsArrays));
   if (whySeparate) {
     choice.whySeparate = whySeparate;
+    if (dv && mayListTiles(problem))
+      dv = pairs[left].keys; // lists are of one tile size
     choice.kernels = BackwardKernelsAttr::get(context, DqAccumulation::separate, pairs[left].keys, dv,
                                               pairs[left].queries, traits.splitQ);
     return choice;
@@ -333,6 +361,9 @@ public:
     for (ScheduleInterface keys : {kernels.getDkdv(), kernels.getDv()})
       if (kernels.getSplitQ() && keys && keys.getKvTile() > splitRows)
         return withSchedule(llvm::formatv("expected a kv_tile to {0} with split_q, got: ", splitRows), schedule);
+    if (kernels.getSplitQ() && mayListTiles(of.problem) && hasSplitsOfDv(kernels))
+      return withSchedule("expected dv tiles of the same size as dkdv tiles with split_q and lists of tiles, got: ",
+                          schedule);
     if (!kernels.getDv() && widthOf(of.problem) > 128 && !target.isHost())
       return withSchedule("expected a dv kernel of its own for head dims beyond 128, got: ", schedule);
     for (ScheduleInterface keys : {kernels.getDkdv(), kernels.getDv()})

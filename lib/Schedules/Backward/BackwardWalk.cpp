@@ -41,7 +41,7 @@ SmallVector<KeyRun> BackwardWalk::findRuns(Index first, Index rows, int64_t most
     runs = mirrored(math, runs, tiles);
     tileAt = [=, this](Index j) { return math.sub(math.sub(tiles, 1), j); };
   }
-  if (workTile.split)
+  if (workTile.part)
     cutToSplit(runs);
   if (results.accumulatesDq()) // keys beyond the sequence's last must not contribute to dQ
     testAll(runs, math.lt(rows, most));
@@ -49,8 +49,10 @@ SmallVector<KeyRun> BackwardWalk::findRuns(Index first, Index rows, int64_t most
 }
 
 void BackwardWalk::cutToSplit(MutableArrayRef<KeyRun> runs) {
-  cutTiles(math, runs, workTile.split->first, workTile.split->end);
+  cutTiles(math, runs, workTile.part->first, workTile.part->end);
   if (runs.size() != 1)
+    return;
+  if (hasTileLists)
     return;
   // A loop from 0 on takes a register less, which wide heads lack.
   SmallVector<Index> &bounds = runs.front().bounds;
@@ -69,7 +71,7 @@ SmallVector<Value> BackwardWalk::findOwnBounds(ArrayRef<KeyRun> runs) {
   // positions of scores get slower.
   bool modified = !problem.getModifiers().empty() &&
                   (kernelIsPacked() || results.order == DqAccumulation::ordered || !onlyModifierHasSmall());
-  if (!hasDqMma || workTile.split || !narrow || modified || !sparesRegisters() || hasTileLists || runs.size() != 1 ||
+  if (!hasDqMma || workTile.part || !narrow || modified || !sparesRegisters() || hasTileLists || runs.size() != 1 ||
       !walk->hidesKeys() || !walk->hasOneRun())
     return {};
   Index before = math.mul(Index(Value(IndexOp::create(b, loc, IndexKind::warpgroup))), rows),

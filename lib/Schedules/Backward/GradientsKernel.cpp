@@ -26,8 +26,8 @@ public:
     bool grows = growsWithRows();
     Order ofTiles = results.order == DqAccumulation::ordered
                         ? hasDqMma && addsFromRegisters() ? Order::InterleavedManyHeads : Order::InterleavedHeads
-                    : grows || findQuerySplits() ? Order::LptAscending
-                                                 : Order::EqualCost;
+                    : grows || findLoopSplits() ? Order::LptAscending
+                                                : Order::EqualCost;
     workTile = ofKeys
                    ? findWorkTile(/*keys=*/true, schedule.getKvTile(), ofTiles)
                    : findWorkTile(/*keys=*/false, schedule.getQTile(), grows ? Order::LptDescending : Order::EqualCost);
@@ -132,9 +132,9 @@ private:
   //===------------------------------------------------------------------===//
 
   void compute() {
-    // With grouped-query heads, each query head has loop bounds of its own if the mask depends on the head.
+    // With grouped-query heads, each query head has loop bounds of its own if the mask depends on it.
     int64_t group = ofKeys ? int64_t(problem.getHeads() / problem.getKvHeads()) : 1;
-    bool sharesBounds = group == 1 || !dependsOnHead(problem.getMask());
+    bool sharesBounds = group == 1 || !dependsOnQueryHead(problem.getMask());
     if (ofKeys && group == 1 && dependsOnHead(problem.getMask()))
       scope.head = h = kvHead;
     if (sharesBounds)
@@ -185,10 +185,10 @@ private:
       scaleKept(dV);
     if (dV && exponent)
       ScaleOp::create(b, loc, dV, b.getF64FloatAttr(unscaled));
-    if (!workTile.split)
+    if (!workTile.part)
       return store();
-    onlyIf(workTile.split->isWhole, [&] { store(); });
-    onlyIf(math.logicalNot(workTile.split->isWhole), [&] { storePartial(); });
+    onlyIf(workTile.part->isWhole, [&] { store(); });
+    onlyIf(math.logicalNot(workTile.part->isWhole), [&] { storePartial(); });
   }
 
   void store() {
@@ -201,7 +201,7 @@ private:
   void storePartial() {
     for (const Output &output : outputs()) {
       std::string tensor = ("partial_" + output.tensor).str();
-      Value elements = mul(wide(workTile.split->slot), wide(schedule.getKvTile() * output.dim));
+      Value elements = mul(wide(workTile.part->slot), wide(schedule.getKvTile() * output.dim));
       StoreOp::create(b, loc, AdvanceOp::create(b, loc, args[tensor], elements), wide(output.dim), output.acc,
                       math.value(workTile.rows), math.value(workTile.rows), output.dim);
     }

@@ -10,14 +10,13 @@ using namespace attn::tile;
 const char *attn::whyNotSplitQ(ProblemOp problem) {
   if (problem.getQLayout().isPacked() || problem.getKLayout().isPacked())
     return "packed layouts";
-  if (!distinctOperands(problem.getMask()).empty())
-    return "a mask that reads arrays";
-  if (mayListTiles(problem))
-    return "lists of tiles";
-  return dependsOnHead(problem.getMask()) ? "a mask that differs among heads" : nullptr;
+  if (!mayListTiles(problem) && !distinctOperands(problem.getMask()).empty())
+    return "a mask that reads arrays, without lists of tiles";
+  return dependsOnQueryHead(problem.getMask()) ? "a mask that differs among query heads" : nullptr;
 }
 
-// Loops of more than a thousand queries are worth splitting. With four KV heads or fewer, eight thousand keys have at
+// Loops of more than a thousand queries are worth splitting. Lists of blocks may be of any lengths; a block that all
+// rows list has by far the longest loop. With four KV heads or fewer, eight thousand keys have at
 // most two KV tiles for each multiprocessor of a large GPU, and under a causal mask the first ones have loops twice as
 // long as the average. Wide heads lose more by the order of CTAs (whose rows of dQ should fit in the L2 cache) than two
 // KV heads gain, and so do tiles that cost the same. The partial results of a CTA take as long as some four query
@@ -25,11 +24,17 @@ const char *attn::whyNotSplitQ(ProblemOp problem) {
 int64_t attn::chooseSplitQ(ProblemOp problem) {
   if (whyNotSplitQ(problem) || problem.getMaxSeqlenQ().value_or(INT64_MAX) <= 1024)
     return 0;
+  if (mayListTiles(problem))
+    return boundingLists(problem.getMask()) ? 16 : 0;
   int64_t group = problem.getHeads() / problem.getKvHeads();
   KeyWalk walk(problem.getMask(), MaskScope());
   int64_t few = widthOf(problem) > 128 || !walk.growsWithRows() ? 1 : 4;
   return walk.beginsWithLongest() || (group >= 4 && int64_t(problem.getKvHeads()) <= few) ? 16 : 0;
 }
+
+// Long lists are anywhere among short ones, and their tiles take longer where other CTAs read the same rows. So a share
+// is half of what a CTA would have if all CTAs had equal ones.
+static constexpr int64_t listedShares = 2;
 
 namespace {
 class SplitsKernel : AttentionBody {
@@ -37,23 +42,35 @@ public:
   SplitsKernel(ProblemOp problem, KernelOp kernel) : AttentionBody(problem, kernel) {}
 
   void build(ScheduleInterface schedule, int64_t least, bool ofDv, StringRef partial) {
-    const QuerySplits &names = querySplits(ofDv);
+    const LoopSplits &names = querySplits(ofDv);
     int64_t kvTile = schedule.getKvTile();
+    bool isListed = hasTileLists(problem, schedule);
     Index tiles = math.ceilDiv(extentOf(/*keys=*/true), kvTile),
           heads = math.mul(arg("batch"), int64_t(problem.getKvHeads()));
-    auto op = metadata::SplitWalksOp::create(
-        b, loc, args[names.list], args[names.counts], args[names.split], math.value(tiles), math.value(heads),
-        b.getI64IntegerAttr(problem.getHeads() / problem.getKvHeads()), args["multiprocessors"],
-        b.getI64IntegerAttr(least), args[(partial + "_slots").str()]);
-    OpBuilder::InsertionGuard guard(b);
-    Block &body = op.getBody().emplaceBlock();
-    Index tile = Value(body.addArgument(b.getI32Type(), loc));
-    b.setInsertionPointToStart(&body);
-    Index first = math.mul(tile, kvTile);
-    findSequence();
-    Interval keys = {first, math.min(math.add(first, kvTile), scope.lenK)};
-    KeyWalk walk(problem.getMask(), scope);
-    YieldOp::create(b, loc, math.value(countTiles(math, walk.queryRuns(math, keys, schedule.getQTile()))));
+    if (isListed)
+      tiles = math.named(mulRuntime(tiles, std::exchange(heads, 1)), "tiles");
+    Index ctas = math.mul(arg("multiprocessors"), schedule.getCtasPerSm() * (isListed ? listedShares : 1)),
+          slots = math.mul(arg((partial + "_slots").str()), splitRows / kvTile);
+    splitLoops(names, tiles, heads, problem.getHeads() / problem.getKvHeads(), ctas, least, slots, [&](Index tile) {
+      if (isListed)
+        tile = findHeadOfTile(tile, math.ceilDiv(extentOf(/*keys=*/true), kvTile));
+      Index first = math.mul(tile, kvTile);
+      findSequence();
+      Interval keys = {first, math.min(math.add(first, kvTile), scope.lenK)};
+      KeyWalk walk(problem.getMask(), scope);
+      return countTiles(math, isListed ? listedWalk(walk, /*ofKeys=*/true, tile, kvTile, /*isUniform=*/false).runs
+                                       : walk.queryRuns(math, keys, schedule.getQTile()));
+    });
+  }
+
+private:
+  /// Sets the sequence and head of a tile among those of all heads, and returns its index in the sequence.
+  Index findHeadOfTile(Index tile, Index tiles) {
+    int64_t kvHeads = problem.getKvHeads();
+    Index head = math.named(div(tile, tiles), "sequence_head");
+    batch = math.named(div(head, kvHeads), "b");
+    h = math.mul(rem(head, kvHeads), int64_t(problem.getHeads()) / kvHeads);
+    return math.sub(tile, mulRuntime(head, tiles));
   }
 };
 
@@ -61,19 +78,26 @@ class CombineSumsKernel : ProblemBody {
 public:
   CombineSumsKernel(ProblemOp problem, KernelOp kernel) : ProblemBody(problem, kernel) {}
 
-  void build(bool ofV, bool ofDv, int64_t kvTile) {
+  /// `isListed`: tiles are numbered through all heads.
+  void build(bool ofV, bool ofDv, int64_t kvTile, bool isListed) {
     OpBuilder::InsertionGuard guard(b);
-    const QuerySplits &names = querySplits(ofDv);
+    const LoopSplits &names = querySplits(ofDv);
     Index cta = Value(IndexOp::block(b, loc));
     int64_t kvHeads = problem.getKvHeads(), slices = llvm::divideCeil(kvTile, combinedRows);
     Index splitTiles = math.named(number(names.counts, 1), "split_tiles"), slots = number(names.counts, 2);
-    Index heads = math.mul(arg("batch"), kvHeads);
+    Index heads = isListed ? Index(1) : math.mul(arg("batch"), kvHeads);
     Index item = enterLoop("item", cta, mulRuntime(math.mul(heads, slices), splitTiles), arg("blocks"));
     Index slice = math.rem(item, slices), tile = math.floorDiv(item, slices);
-    Index head = math.named(div(tile, splitTiles), "sequence_head"), place = math.mul(rem(tile, splitTiles), 3);
-    Index row =
-        math.named(math.add(math.mul(number(names.split, place), kvTile), math.mul(slice, combinedRows)), "row");
+    Index head = isListed ? Index(0) : math.named(div(tile, splitTiles), "sequence_head"),
+          place = math.mul(isListed ? tile : rem(tile, splitTiles), 3);
     Index slot = math.add(mulRuntime(head, slots), number(names.split, math.add(place, 1)));
+    Index kvTileIndex = number(names.split, place);
+    if (isListed) {
+      Index tiles = tilesOf(/*keys=*/true, kvTile);
+      head = math.named(div(kvTileIndex, tiles), "sequence_head");
+      kvTileIndex = math.sub(kvTileIndex, mulRuntime(head, tiles));
+    }
+    Index row = math.named(math.add(math.mul(kvTileIndex, kvTile), math.mul(slice, combinedRows)), "row");
     int64_t dim = ofV ? problem.getDimV() : problem.getDimQk();
     std::string result = ofV ? "dv" : "dk", partial = "partial_" + result;
     Value from = mul(add(mul(wide(slot), wide(kvTile)), wide(math.mul(slice, combinedRows))), wide(dim));
@@ -96,7 +120,7 @@ void attn::writeQuerySplits(BackwardOp backward, ProgramBuilder &program, String
   OpBuilder b(backward);
   SmallVector<TensorUse> results, partial;
   auto add = [&](bool ofDv, StringRef buffer) {
-    const QuerySplits &names = querySplits(ofDv);
+    const LoopSplits &names = querySplits(ofDv);
     for (const char *name : {names.list, names.counts, names.split})
       results.push_back({name, Effect::write});
     partial.push_back({buffer});
@@ -109,7 +133,7 @@ void attn::writeQuerySplits(BackwardOp backward, ProgramBuilder &program, String
   grid.cluster = b.getI64IntegerAttr(1);
   auto schedule = AuxiliaryAttr::get(b.getContext(), /*q_tile=*/128, /*kv_tile=*/128, /*warps=*/16, /*ctas_per_sm=*/1);
   std::string name = freeSymbol(backward->getParentOp(), (backward.getSymName() + "_q_splits").str());
-  KernelOp kernel = KernelArguments::ofQuerySplits(problem, results, partial)
+  KernelOp kernel = KernelArguments::ofLoopSplits(problem, results, partial, hasTileLists(problem, kernels.getDkdv()))
                         .makeKernel(program, b, backward.getLoc(), name, target, grid, schedule);
   SplitsKernel body(problem, kernel);
   body.build(kernels.getDkdv(), kernels.getSplitQ(), /*ofDv=*/false, "partial_dk");
@@ -119,6 +143,8 @@ void attn::writeQuerySplits(BackwardOp backward, ProgramBuilder &program, String
 
 void attn::writeCombineSums(ProblemOp problem, KernelOp kernel, BackwardKernelsAttr kernels) {
   CombineSumsKernel body(problem, kernel);
-  body.build(/*ofV=*/false, /*ofDv=*/false, kernels.getDkdv().getKvTile());
-  body.build(/*ofV=*/true, hasSplitsOfDv(kernels), (kernels.getDv() ? kernels.getDv() : kernels.getDkdv()).getKvTile());
+  bool isListed = hasTileLists(problem, kernels.getDkdv());
+  body.build(/*ofV=*/false, /*ofDv=*/false, kernels.getDkdv().getKvTile(), isListed);
+  body.build(/*ofV=*/true, hasSplitsOfDv(kernels), (kernels.getDv() ? kernels.getDv() : kernels.getDkdv()).getKvTile(),
+             isListed);
 }

@@ -24,16 +24,42 @@ Index AttentionBody::listedWorkTile(Index at) {
   return math.named(load(args[findWorkTileList(args)->name], at), "work_tile");
 }
 
-const QuerySplits *AttentionBody::findQuerySplits() {
-  for (bool ofDv : {false, true})
-    if (args.contains(querySplits(ofDv).list))
-      return &querySplits(ofDv);
+const LoopSplits *AttentionBody::findLoopSplits() {
+  for (const LoopSplits *splits : {&querySplits(/*ofDv=*/false), &querySplits(/*ofDv=*/true), &kvSplits()})
+    if (args.contains(splits->list))
+      return splits;
   return nullptr;
+}
+
+void AttentionBody::splitLoops(const LoopSplits &names, Index tiles, Index heads, int64_t group, Index ctas,
+                               int64_t least, Index slots, llvm::function_ref<Index(Index)> steps) {
+  auto op = metadata::SplitWalksOp::create(b, loc, args[names.list], args[names.counts], args[names.split],
+                                           math.value(tiles), math.value(heads), b.getI64IntegerAttr(group),
+                                           math.value(ctas), b.getI64IntegerAttr(least), math.value(slots));
+  OpBuilder::InsertionGuard guard(b);
+  Block &body = op.getBody().emplaceBlock();
+  Index tile = Value(body.addArgument(b.getI32Type(), loc));
+  b.setInsertionPointToStart(&body);
+  YieldOp::create(b, loc, math.value(steps(tile)));
+}
+
+AttentionBody::TilePart AttentionBody::loadTilePart(const LoopSplits &splits, Index entry, std::optional<Index> head) {
+  Index place = math.mul(entry, 4);
+  auto number = [&](int64_t i, const char *name) {
+    return math.named(load(args[splits.list], math.add(place, i)), name);
+  };
+  TilePart part;
+  part.tile = number(0, "tile"), part.first = number(1, "first_step"), part.end = number(2, "end_step");
+  part.slot = number(3, "slot");
+  part.isWhole = math.lt(part.slot, 0);
+  if (head)
+    part.slot = math.add(mulRuntime(*head, load(args[splits.counts], 2)), part.slot);
+  return part;
 }
 
 Index AttentionBody::listedCta(Index listed) {
   auto kernel = cast<KernelOp>(b.getBlock()->getParentOp());
-  if (kernel.isPersistent() || (!kernel.getLonger() && !findQuerySplits()))
+  if (kernel.isPersistent() || (!kernel.getLonger() && !findLoopSplits()))
     return Value(IndexOp::block(b, loc, math.value(listed)));
   Value first = IndexOp::block(b, loc);
   Index cta = enterLoop("block", first, listed, ctasOfListedWorkTiles);
@@ -111,12 +137,20 @@ void AttentionBody::findArrays() {
     return Index(Value(LoadOp::create(b, loc, arrays.lookup(array.name), math.value(position), /*uniform=*/false)));
   };
   scope.listed = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index row, Index column) {
-    std::string bits = bitsOf(operands[operand]);
+    const MaskOperand &map = operands[operand];
+    std::string bits = bitsOf(map);
     if (!args.contains(bits))
-      return isOnList(operands[operand], column);
+      return isOnList(map, column);
+    OpBuilder::InsertionGuard guard(b);
+    if (auto mask = maskOfTileInBlock(map)) { // once for all scores of the tile
+      b.setInsertionPoint(mask);
+      Index q0 = mask.getTransposed() ? mask.getK0() : mask.getQ0(),
+            k0 = mask.getTransposed() ? mask.getQ0() : mask.getK0();
+      row = math.floorDiv(q0, map.lists->q), column = math.floorDiv(k0, map.lists->kv);
+    }
     return Cond::of(Value(metadata::IsListedOp::create(
-        b, loc, arrays.lookup(operands[operand].name), args[bits + "_rows"], /*columns=*/Value(), args[bits + "_words"],
-        math.value(row), math.value(column), firstColumn(operands[operand].lists->kv), /*condition=*/Value())));
+        b, loc, arrays.lookup(map.name), args[bits + "_rows"], /*columns=*/Value(), args[bits + "_words"],
+        math.value(row), math.value(column), firstColumn(map.lists->kv), /*condition=*/Value())));
   };
 }
 
@@ -137,6 +171,15 @@ Cond AttentionBody::isOnList(const MaskOperand &map, Index column) {
   return Cond::of(
       Value(metadata::IsListedOp::create(b, loc, list.offsets, list.rows, list.columns, list.entries, list.row,
                                          math.value(column), /*first=*/Value(), math.value(*tileListsHull))));
+}
+
+ApplyMaskOp AttentionBody::maskOfTileInBlock(const MaskOperand &map) {
+  auto mask = dyn_cast_or_null<ApplyMaskOp>(b.getInsertionBlock()->getParentOp());
+  if (!mask || !mask.getQ0().getType().isInteger(32) || !mask.getK0().getType().isInteger(32))
+    return {};
+  ScheduleInterface schedule = mask->getParentOfType<KernelOp>().getSchedule();
+  bool isInBlock = map.lists->q % schedule.getQueries() == 0 && map.lists->kv % schedule.getKvTile() == 0;
+  return isInBlock ? mask : ApplyMaskOp();
 }
 
 Value AttentionBody::firstColumn(int64_t keys) {
@@ -175,24 +218,28 @@ Value AttentionBody::startOf(const MaskOperand &array) {
 
 Value AttentionBody::listRow(bool ofKeys, Index tile, int64_t rows) {
   Value row = wide(tile), line = layoutOf(ofKeys).isPacked() ? Value() : wide(batch);
-  if (dependsOnHead(problem.getMask()))
-    line = line ? add(mul(wide(h), wide(arg("batch"))), line) : wide(h);
+  if (int64_t heads = headsOfTileLists(problem); heads != 1) {
+    Value head = wide(heads == int64_t(problem.getHeads()) ? h : kvHead);
+    line = line ? add(mul(head, wide(arg("batch"))), line) : head;
+  }
   if (!line)
     return row;
   return add(mul(line, wide(tilesOf(ofKeys, rows))), row);
 }
 
-AttentionBody::ListedWalk AttentionBody::listedWalk(KeyWalk &walk, bool ofKeys, Index tile, int64_t rows) {
+AttentionBody::ListedWalk AttentionBody::listedWalk(KeyWalk &walk, bool ofKeys, Index tile, int64_t rows,
+                                                    bool isUniform) {
   const TileLists &names = tileLists(ofKeys);
   Value list = args[names.list];
   Value position = AdvanceOp::create(b, loc, args[names.positions], mul(listRow(ofKeys, tile, rows), wide(int64_t(8))));
   // If any list found no room, every tile with entries of its own loops over all tiles from its first to its last.
   // Results then do not depend on which lists found room.
-  Cond loopsOverHull = math.logicalAnd(math.lt(0, load(position, 6)), math.lt(0, load(args[names.used], 2)));
+  auto header = [&](int64_t i) { return load(position, i, isUniform); };
+  Cond loopsOverHull = math.logicalAnd(math.lt(0, header(6)), math.lt(0, load(args[names.used], 2, isUniform)));
   tileListsHull = loopsOverHull;
-  Index fullAt = load(position, 0), full = math.named(math.select(loopsOverHull, 0, load(position, 1)), "full");
-  Index partialAt = math.named(math.select(loopsOverHull, load(position, 4), load(position, 2)), "partial_at");
-  Index end = math.named(math.select(loopsOverHull, load(position, 5), load(position, 3)), "end");
+  Index fullAt = header(0), full = math.named(math.select(loopsOverHull, 0, header(1)), "full");
+  Index partialAt = math.named(math.select(loopsOverHull, header(4), header(2)), "partial_at");
+  Index end = math.named(math.select(loopsOverHull, header(5), header(3)), "end");
   auto tileAt = [this, list, fullAt, full, partialAt](Index j) {
     return load(list, math.add(math.select(math.lt(j, full), fullAt, partialAt), j));
   };

@@ -83,8 +83,21 @@ protected:
   /// The number of listed work tiles of `rows` rows, of `total` rows in all; none if the kernel has no work-tile list.
   std::optional<Index> listedWorkTiles(Index total, int64_t rows);
   Index listedWorkTile(Index at);
-  /// The buffers of split loops over query tiles, if the kernel has them.
-  const QuerySplits *findQuerySplits();
+  /// The buffers of split loops, if the kernel has them.
+  const LoopSplits *findLoopSplits();
+  /// Shares the loops of `tiles` tiles in each of `heads` heads, each with `group` times as many steps as `steps`
+  /// returns for the tile, among `ctas` CTAs (`metadata.split_walks`).
+  void splitLoops(const LoopSplits &names, Index tiles, Index heads, int64_t group, Index ctas, int64_t least,
+                  Index slots, llvm::function_ref<Index(Index tile)> steps);
+  /// What a CTA computes of a tile that several CTAs may share.
+  struct TilePart {
+    Index tile = 0;
+    Index first = 0, end = 0;      ///< steps, counted through the tile's loop
+    Index slot = 0;                ///< of its partial results among those of all heads
+    Cond isWhole = Cond::of(true); ///< it computes the whole tile, and has no slot
+  };
+  /// Loads an entry of the list. `head`: among those of all sequences; none if tiles are numbered through all heads.
+  TilePart loadTilePart(const LoopSplits &splits, Index entry, std::optional<Index> head);
   /// This CTA's index among `listed` ones. Their number is not known at launch, so CTAs of a kernel that is not
   /// persistent loop over the list in grid-stride order; code built afterwards is in that loop.
   Index listedCta(Index listed);
@@ -175,14 +188,16 @@ protected:
   /// ones of the sequence become zeros. `boxCount`: the number of TMA boxes, if the tile has room for several.
   mlir::Value copyTma(mlir::Value place, llvm::StringRef tensor, Index row, Index head, Index left,
                       std::optional<int64_t> boxCount = std::nullopt);
-  Index load(mlir::Value array, Index at) {
-    return mlir::Value(tile::LoadOp::create(b, loc, array, math.value(at), /*uniform=*/true));
+  Index load(mlir::Value array, Index at, bool isUniform = true) {
+    return mlir::Value(tile::LoadOp::create(b, loc, array, math.value(at), isUniform));
   }
   /// NOTE: a batch of 0 also has work tiles (padding), but a single prefix sum.
   Index lengthIn(llvm::StringRef prefixSums) {
     Index behind = math.min(math.add(batch, 1), arg("batch"));
     return math.sub(load(args[prefixSums], behind), load(args[prefixSums], batch));
   }
+  /// The element test that is being written, if all its scores are of one block of the map; else null.
+  tile::ApplyMaskOp maskOfTileInBlock(const MaskOperand &map);
   /// In the element test of a tile, the block column of its first key, if all its keys are in that column and the next
   /// 31; else null.
   mlir::Value firstColumn(int64_t keys);
@@ -207,7 +222,8 @@ protected:
     llvm::SmallVector<KeyRun> runs;
     std::function<Index(Index j)> tileAt;
   };
-  ListedWalk listedWalk(KeyWalk &walk, bool ofKeys, Index tile, int64_t rows);
+  /// `isUniform`: all threads of a warp have the same tile.
+  ListedWalk listedWalk(KeyWalk &walk, bool ofKeys, Index tile, int64_t rows, bool isUniform = true);
 
   /// The row of the sequence's first key.
   mlir::Value keyPointer(llvm::StringRef tensor) { return rowPointer(tensor, firstKey, batch, kvHead); }

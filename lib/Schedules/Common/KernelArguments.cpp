@@ -12,7 +12,7 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ScheduleInte
                                            bool hasTileLists, bool hasWorkTileList, ArrayRef<MaskOperand> mapsAsLists) {
   KernelArguments arguments(problem.getContext());
   std::vector<ProblemTensor> tensors = tensorsOf(problem);
-  bool isSplit = schedule.splitsKv();
+  bool isSplit = schedule.splitsKv(), splitsLoops = schedule.getLeastKvTiles() > 0;
   if (isSplit)
     llvm::erase_if(tensors, [](const ProblemTensor &tensor) { return tensor.role == ProblemTensor::Result; });
 
@@ -20,6 +20,10 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ScheduleInte
   arguments.addDerivedArrays(problem, mapsAsLists);
   if (isSplit)
     arguments.addPartial(Effect::write);
+  if (splitsLoops) {
+    arguments.addIntegers({{kvSplits().list}, {kvSplits().counts}});
+    arguments.addSlots(Effect::write);
+  }
   if (hasTileLists)
     arguments.addLists(problem, /*ofKeys=*/false);
   if (hasWorkTileList)
@@ -54,6 +58,19 @@ KernelArguments KernelArguments::ofCombine(ProblemOp problem) {
   return arguments;
 }
 
+KernelArguments KernelArguments::ofCombineLoops(ProblemOp problem) {
+  KernelArguments arguments(problem.getContext());
+  std::vector<ProblemTensor> tensors = tensorsOf(problem);
+  llvm::erase_if(tensors, [](const ProblemTensor &tensor) { return tensor.role != ProblemTensor::Result; });
+  arguments.addPointers(problem, tensors);
+  arguments.addSlots(Effect::read);
+  arguments.addIntegers({{kvSplits().counts}, {kvSplits().split}});
+  arguments.addSizes(problem, /*keys=*/false);
+  arguments.addStrides(problem, tensors);
+  arguments.addBlocks();
+  return arguments;
+}
+
 static Type elementOf(ProblemTensor::Element element, ProblemOp problem) {
   MLIRContext *context = problem.getContext();
   return element == ProblemTensor::Data      ? problem.getDtype()
@@ -85,10 +102,12 @@ KernelArguments KernelArguments::ofTileLists(ProblemOp problem, ArrayRef<TensorU
   return arguments;
 }
 
-KernelArguments KernelArguments::ofQuerySplits(ProblemOp problem, ArrayRef<TensorUse> results,
-                                               ArrayRef<TensorUse> partial) {
+KernelArguments KernelArguments::ofLoopSplits(ProblemOp problem, ArrayRef<TensorUse> results,
+                                              ArrayRef<TensorUse> partial, bool hasTileLists) {
   KernelArguments arguments(problem.getContext());
   arguments.addIntegers(results);
+  if (hasTileLists)
+    arguments.addLists(problem, /*ofKeys=*/true);
   for (const TensorUse &buffer : partial)
     arguments.addExtent(buffer.name, "slots", 3);
   arguments.addSizes(problem, /*keys=*/true);
@@ -118,7 +137,7 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<Tensor
   // Lists are added below, with their lengths.
   auto isOfSplits = [](StringRef name) {
     return llvm::any_of(ArrayRef({false, true}), [&](bool ofDv) {
-      const QuerySplits &splits = querySplits(ofDv);
+      const LoopSplits &splits = querySplits(ofDv);
       return name == splits.list || name == splits.counts || name == splits.split;
     });
   };
@@ -316,6 +335,11 @@ KernelArguments KernelArguments::ofTree(ProblemOp problem, StringRef parents, bo
 
 void KernelArguments::addPartial(Effect effect) {
   for (const char *name : {"partial_o", "partial_max", "partial_sum"})
+    addPointer(name, Float32Type::get(context), effect);
+}
+
+void KernelArguments::addSlots(Effect effect) {
+  for (const char *name : {"slots_o", "slots_max", "slots_sum"})
     addPointer(name, Float32Type::get(context), effect);
 }
 

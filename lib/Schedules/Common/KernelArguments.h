@@ -43,7 +43,7 @@ struct KernelGrid {
   int64_t part = 0, parts = 1;
   /// The same for dq, and for dk and dv, if it differs.
   std::optional<std::pair<int64_t, int64_t>> partOfDq, partOfDkDv;
-  bool splitsQ = false; ///< several CTAs may share a KV tile
+  bool splitsLoops = false; ///< several CTAs may share the loop of a tile
 };
 
 /// Names and types, in order. Tensors: `q`, `k`, `v`, `o` (pointers to the
@@ -66,6 +66,8 @@ struct KernelArguments {
                                    bool hasTileLists = false, bool hasWorkTileList = false,
                                    llvm::ArrayRef<MaskOperand> mapsAsLists = {});
   static KernelArguments ofCombine(ProblemOp problem);
+  /// For the kernel that combines the results of split loops over keys.
+  static KernelArguments ofCombineLoops(ProblemOp problem);
   /// For kernels that list tiles: all arrays, `results`, the capacity of lists, the sizes of both sides.
   static KernelArguments ofTileLists(ProblemOp problem, llvm::ArrayRef<TensorUse> results,
                                      llvm::ArrayRef<MaskOperand> mapsAsLists = {});
@@ -77,10 +79,10 @@ struct KernelArguments {
   /// For the kernel that numbers a tree: all arrays, its scratch buffer, the sizes of both sides; `cooperative`: for
   /// cooperative CTAs, with the `queue`.
   static KernelArguments ofTree(ProblemOp problem, llvm::StringRef parents, bool cooperative);
-  /// For the kernel of `metadata.split_walks`: `results`, the sizes of both sides, `multiprocessors`, and for each of
-  /// the `partial` buffers `<buffer>_slots`.
-  static KernelArguments ofQuerySplits(ProblemOp problem, llvm::ArrayRef<TensorUse> results,
-                                       llvm::ArrayRef<TensorUse> partial);
+  /// For the kernel of `metadata.split_walks`: `results`, lists of query tiles if there are any, the sizes of both
+  /// sides, `multiprocessors`, and for each of the `partial` buffers `<buffer>_slots`.
+  static KernelArguments ofLoopSplits(ProblemOp problem, llvm::ArrayRef<TensorUse> results,
+                                      llvm::ArrayRef<TensorUse> partial, bool hasTileLists);
   /// For a backward kernel with these tensors, in the order of `tensorsOf` and `workspaceOf`, with all arrays and the
   /// sizes of both sides, and the number of `blocks` if that is among them. With `usesTma`, read-only tensors are
   /// passed as `<tensor>_map` with TMA boxes of `rows(tensor)` rows.
@@ -111,6 +113,7 @@ private:
   /// kernel itself writes the arrays of trees with these parents.
   void addDerivedArrays(ProblemOp problem, llvm::ArrayRef<MaskOperand> mapsAsLists = {}, llvm::StringRef parents = "");
   void addPartial(program::Effect effect);
+  void addSlots(program::Effect effect);
   /// Pointers to integers.
   void addIntegers(llvm::ArrayRef<TensorUse> uses);
   void addLists(ProblemOp problem, bool ofKeys);

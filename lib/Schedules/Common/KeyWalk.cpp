@@ -105,6 +105,14 @@ bool KeyWalk::beginsWithLongest() {
   return countOf(queriesOf(mask, 0)) > 4 * countOf(queriesOf(mask, probeLength / 2));
 }
 
+bool KeyWalk::beginsWithLongestRows() {
+  IndexMath math;
+  auto keysOfTile = [&](int64_t q) {
+    return countOf(mask.keyRanges(math, probeScope(), {Index::position(q), Index::position(q + 128)}).some);
+  };
+  return keysOfTile(0) > 4 * keysOfTile(probeLength / 2) && keysOfTile(0) > 4 * keysOfTile(probeLength - 128);
+}
+
 bool KeyWalk::growsWithRows() { return keysOf(probeLength - 1) > keysOf(probeLength / 2) * 5 / 4; }
 
 bool KeyWalk::hasShortRows(int64_t most) {

@@ -99,8 +99,8 @@ Extent ProgramBuilder::ctasOf(tile::KernelOp kernel, const KernelGrid &grid, int
   Extent ctas = Extent(grid.heads) * tilesOfRows(grid.packed, batch, extents.rows(grid.keys), tile);
   if (kernel.getSchedule().splitsKv())
     ctas = ctas * sizeNamed("splits");
-  if (grid.splitsQ)
-    ctas = ctas + querySplitSlots();
+  if (grid.splitsLoops)
+    ctas = ctas + splitSlots();
   return most ? min(ctas, most) : ctas;
 }
 
@@ -154,7 +154,7 @@ void ProgramBuilder::launch(tile::KernelOp kernel, const KernelArguments &argume
     }
     list.push_back(launched);
   }
-  int64_t most = (listed || grid.splitsQ) && !kernel.isPersistent() ? ctasOfListedWorkTiles : grid.most;
+  int64_t most = (listed || grid.splitsLoops) && !kernel.isPersistent() ? ctasOfListedWorkTiles : grid.most;
   LaunchOp::create(b, kernel.getLoc(), kernel.getSymName(), unitOf(grid),
                    ExtentAttr::get(b.getContext(), ctasOf(kernel, grid, most)), tensors, b.getArrayAttr(list));
 }

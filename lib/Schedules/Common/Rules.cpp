@@ -160,6 +160,8 @@ std::string attn::describeTiles(ProblemOp problem, ScheduleInterface schedule) {
     text += tilesOfEachSequence(problem, schedule) ? " of each sequence" : " of packed rows";
   if (schedule.splitsKv())
     text += ", split-KV";
+  if (schedule.getLeastKvTiles())
+    text += ", long loops over keys split among CTAs";
   if (schedule.getPackHeads() > 1)
     text += ", " + std::to_string(schedule.getPackHeads()) + " query heads packed";
   return text;

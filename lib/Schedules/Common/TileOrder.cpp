@@ -26,7 +26,7 @@ AttentionBody::TileAndHead AttentionBody::assignTile(Index cta, Index tiles, int
   bool packed = layout.isPacked(), isGrouped = problem.getHeads() != problem.getKvHeads(),
        isWide = problem.getDimQk() > 128;
   bool ofManyHeads =
-      order == Order::LptAscending && (isGrouped ? !isWide : findQuerySplits() != nullptr); // as long loops come first
+      order == Order::LptAscending && (isGrouped ? !isWide : findLoopSplits() != nullptr); // as long loops come first
   if ((order == Order::InterleavedHeads || order == Order::InterleavedManyHeads || ofManyHeads) && !packed) {
     // Heads in a group: enough that the previous tile's addition is over when the next tile reaches the same dQ rows,
     // and few enough that concurrent tiles of a head share data in the L2 cache. More heads where waiting costs more

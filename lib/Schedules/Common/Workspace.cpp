@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Workspace.h"
+#include "attn/Schedules/KeyWalk.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <numeric>
 
 using namespace attn;
@@ -23,19 +25,30 @@ const TileLists &attn::tileLists(bool ownedByKvTiles) {
   return lists[ownedByKvTiles];
 }
 
+int64_t attn::headsOfTileLists(ProblemOp problem) {
+  return dependsOnQueryHead(problem.getMask()) ? problem.getHeads()
+         : dependsOnHead(problem.getMask())    ? problem.getKvHeads()
+                                               : 1;
+}
+
 llvm::ArrayRef<WorkTileList> attn::workTileLists(bool backward) {
   static const WorkTileList lists[] = {
       {"tiles_q", "tile_count", false}, {"tiles_kv", "tile_count_kv", true}, {"tiles_dq", "tile_count_dq", false}};
   return llvm::ArrayRef(lists).take_front(backward ? 3 : 1);
 }
 
-const QuerySplits &attn::querySplits(bool ofDv) {
-  static const QuerySplits splits[] = {{"q_splits", "q_split_counts", "split_tiles"},
-                                       {"q_splits_dv", "q_split_counts_dv", "split_tiles_dv"}};
+const LoopSplits &attn::querySplits(bool ofDv) {
+  static const LoopSplits splits[] = {{"q_splits", "q_split_counts", "split_tiles"},
+                                      {"q_splits_dv", "q_split_counts_dv", "split_tiles_dv"}};
   return splits[ofDv];
 }
 
-Extent attn::querySplitSlots() { return Extent(8) * sizeNamed("multiprocessors"); }
+const LoopSplits &attn::kvSplits() {
+  static const LoopSplits splits = {"kv_splits", "kv_split_counts", "split_tiles"};
+  return splits;
+}
+
+Extent attn::splitSlots() { return Extent(8) * sizeNamed("multiprocessors"); }
 
 int64_t attn::valuesOfRanges(llvm::ArrayRef<MaskOperand> arrays) {
   int64_t hiding = llvm::count_if(arrays, [](const MaskOperand &array) { return array.hidden.has_value(); });
@@ -61,34 +74,48 @@ struct ListBounds {
 };
 } // namespace
 
-/// A query tile may list all KV tiles (a KV tile all query tiles), which is too much memory for long sequences. Their
-/// capacity is what the problem states, what block maps may need, or a few entries for each tile. If any list finds no
-/// room, every tile with entries of its own loops over all tiles from its first to its last.
+/// Entries of a list on average where nothing bounds them, and entries of all lists that there is room for in any case:
+/// 64 MB, all tiles of a head of 500,000 tokens in tiles of 128.
+static constexpr int64_t entriesOfEachList = 10, entriesInAll = 1 << 24;
+
+/// A query tile may list all KV tiles (a KV tile all query tiles), which is too much memory for long sequences. Block
+/// maps bound the lists by their own lengths, so these always find room. Under other masks there is room for what the
+/// problem states, or for all tiles if that is not too much memory, or for a few tiles of each list. If any list finds
+/// no room, every tile with entries of its own loops over all tiles from its first to its last.
 static Extent entriesOfLists(const ListBounds &bounds, const Extents &extents) {
-  constexpr int64_t each = 10, least = 1 << 15;
+  constexpr int64_t each = entriesOfEachList, least = entriesInAll;
   const Extents::ListedTiles &tiles = extents.listed[bounds.ofKeys];
   Extent across =
       (bounds.ofKeys ? ceilDiv(extents.rows(false), tiles.queries) : ceilDiv(extents.rows(true), tiles.keys)) +
       1; // packed tiles need one more
   Extent lists = Extent(bounds.heads) * extents.tilesOf(bounds.ofKeys, bounds.ofKeys ? tiles.keys : tiles.queries),
          room = 0;
-  if (bounds.keysOfARow) {
-    room = Extent(bounds.heads) * extents.tilesOf(false, tiles.queries) *
-           ceilDiv(min(*bounds.keysOfARow, extents.rows(true)), tiles.keys);
-  } else if (bounds.blocks.empty()) {
-    room = max(Extent(each) * lists, least);
-  } else {
-    for (const MaskOperand &map : bounds.blocks) {
-      int64_t heads = bounds.heads == 1                        ? 1
-                      : map.heads == OperandHeads::per_head    ? 1
-                      : map.heads == OperandHeads::per_kv_head ? extents.fixed.group()
-                                                               : bounds.heads;
-      int64_t count = tilesOfBlock(map.lists->q, tiles.queries) * tilesOfBlock(map.lists->kv, tiles.keys) * heads;
-      room = room + Extent(count) * sizeNamed(map.lists->columns + "_entries") *
-                        (map.lists->perSequence ? Extent(1) : sizeNamed("batch"));
-    }
+  for (const MaskOperand &map : bounds.blocks) {
+    int64_t heads = map.heads == OperandHeads::per_head      ? extents.fixed.heads
+                    : map.heads == OperandHeads::per_kv_head ? extents.fixed.kvHeads
+                                                             : 1;
+    int64_t count =
+        tilesOfBlock(map.lists->q, tiles.queries) * tilesOfBlock(map.lists->kv, tiles.keys) * bounds.heads / heads;
+    room = room + Extent(count) * sizeNamed(map.lists->columns + "_entries") *
+                      (map.lists->perSequence ? Extent(1) : sizeNamed("batch"));
   }
+  if (bounds.blocks.empty())
+    room = bounds.keysOfARow ? Extent(bounds.heads) * extents.tilesOf(false, tiles.queries) *
+                                   ceilDiv(min(*bounds.keysOfARow, extents.rows(true)), tiles.keys)
+                             : max(Extent(each) * lists, least);
   return min(across + min(lists * across, room) + 1, INT32_MAX); // one entry is prefetched
+}
+
+std::string attn::describeRoomOfLists(ProblemOp problem) {
+  if (boundingLists(problem.getMask()))
+    return "room for all blocks that the block maps list";
+  std::optional<uint64_t> keys = problem.getKvListCapacity();
+  std::string room =
+      keys ? llvm::formatv("{0} keys a row on average, as kv_list_capacity says", *keys).str()
+           : llvm::formatv("all tiles, up to {0} in all, or {1} a list on average (kv_list_capacity sets it)",
+                           entriesInAll, entriesOfEachList)
+                 .str();
+  return "room for " + room + "; beyond that, tiles visit all from their first to their last";
 }
 
 //===--------------------------------------------------------------------===//
@@ -166,7 +193,7 @@ private:
   /// Lists of the tiles that each tile visits, for masks that read arrays of positions.
   void addLists(bool ofKeys) {
     const TileLists &names = tileLists(ofKeys);
-    int64_t heads = dependsOnHead(problem.getMask()) ? int64_t(problem.getHeads()) : 1;
+    int64_t heads = headsOfTileLists(problem);
     int64_t lines =
         linesOfRanges(rangedArrays(problem.getMask(), ofKeys ? OperandShape::PerQuery : OperandShape::PerKey));
     addIntegers(names.ranges, [=](const Extents &extents) -> Shape { // rounded up to four groups of 32
@@ -208,6 +235,13 @@ private:
     add("partial_o", T::Float32, [=](const Extents &extents) { return rowsOfSplits(extents, true); });
     add("partial_max", T::Float32, [=](const Extents &extents) { return rowsOfSplits(extents, false); });
     add("partial_sum", T::Float32, [=](const Extents &extents) { return rowsOfSplits(extents, false); });
+    addLoopSplits(kvSplits(), [](const Extents &extents) { return ceilDiv(extents.rows(false), 16); });
+    for (const char *name : {"slots_o", "slots_max", "slots_sum"}) {
+      bool isOutput = llvm::StringRef(name) == "slots_o";
+      add(name, T::Float32, [isOutput](const Extents &extents) -> Shape {
+        return {splitSlots(), splitRows, isOutput ? extents.fixed.dimV : 1};
+      });
+    }
     if (leavesTilesOut(problem.getMask()))
       addLists(/*ofKeys=*/false);
     if (!problem.getSegments())
@@ -241,20 +275,25 @@ private:
       addPartialGradient(array);
   }
 
+  /// The lists of split loops. `tiles`: as many tiles as there may be, of 16 rows at least. Tiles that are split have a
+  /// slot for each CTA, the others have one CTA.
+  template <typename TilesOf> void addLoopSplits(const LoopSplits &names, TilesOf tiles) {
+    Extent slots = splitSlots() * Extent(splitRows / 16);
+    addIntegers(names.list, [=](const Extents &extents) -> Shape { return {tiles(extents) + slots, 4}; });
+    addIntegers(names.counts, [](const Extents &) -> Shape { return {4}; });
+    addIntegers(names.split, [=](const Extents &extents) -> Shape { return {min(tiles(extents), slots), 3}; });
+  }
+
   /// Parts of long loops over query tiles, and their partial results.
   void addQuerySplits() {
-    for (bool ofDv : {false, true}) {
-      const QuerySplits &names = querySplits(ofDv);
-      // No KV tile has fewer than 16 rows. Tiles that are split have a slot for each CTA, the others have one CTA.
-      auto tiles = [](const Extents &extents) { return ceilDiv(extents.rows(true), 16); };
-      addIntegers(names.list, [=](const Extents &extents) -> Shape { return {tiles(extents) + querySplitSlots(), 4}; });
-      addIntegers(names.counts, [](const Extents &) -> Shape { return {4}; });
-      addIntegers(names.split,
-                  [=](const Extents &extents) -> Shape { return {min(tiles(extents), querySplitSlots()), 3}; });
-    }
+    for (bool ofDv : {false, true}) // tiles with lists of their own are numbered through all heads
+      addLoopSplits(querySplits(ofDv), [isListed = mayListTiles(problem)](const Extents &extents) {
+        Extent ofHead = ceilDiv(extents.rows(true), 16);
+        return isListed ? ofHead * Extent(extents.fixed.kvHeads) * sizeNamed("batch") : ofHead;
+      });
     for (bool ofV : {false, true})
       add(ofV ? "partial_dv" : "partial_dk", T::Float32, [ofV](const Extents &extents) -> Shape {
-        return {querySplitSlots(), splitRows, ofV ? extents.fixed.dimV : extents.fixed.dimQk};
+        return {splitSlots(), splitRows, ofV ? extents.fixed.dimV : extents.fixed.dimQk};
       });
   }
 

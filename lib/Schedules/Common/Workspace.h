@@ -36,6 +36,8 @@ inline int64_t accumulatorColumns(int64_t dim) { return dim <= 32 ? 32 : llvm::a
 struct TileLists {
   const char *ranges, *list, *positions, *used;
 };
+/// Heads that have lists of their own: query heads, KV heads, or one for all.
+int64_t headsOfTileLists(ProblemOp problem);
 /// For each query tile the list of its KV tiles, or, `ownedByKvTiles`, for each KV tile the list of its query tiles.
 const TileLists &tileLists(bool ownedByKvTiles);
 /// Values of `ranges` for each tile, adjacent in memory: the least and largest entry of each array, and for arrays with
@@ -53,16 +55,20 @@ struct WorkTileList {
 /// The list of a forward pass, or those of a backward pass: of the preprocess kernel's rows, of keys, and of dQ.
 llvm::ArrayRef<WorkTileList> workTileLists(bool backward);
 
-/// The buffers of `metadata.split_walks` for the kernel of dK (and dV), and for that of dV alone.
-struct QuerySplits {
+/// The buffers of `metadata.split_walks`.
+struct LoopSplits {
   const char *list, *counts, *split;
 };
-const QuerySplits &querySplits(bool ofDv);
-/// Rows of a slot of `partial_dk` and `partial_dv`: no KV tile that is split has more.
+/// For loops over query tiles: of the kernel of dK (and dV), or of that of dV alone.
+const LoopSplits &querySplits(bool ofDv);
+/// For loops over KV tiles.
+const LoopSplits &kvSplits();
+/// Rows of a slot of partial results: no KV tile that is split has more.
 constexpr int64_t splitRows = 128;
-/// CTAs' partial results of KV tiles whose loop several CTAs share, of all KV heads: `partial_dk` and `partial_dv` have
-/// that many slots of `splitRows` rows. 16 query heads on one KV head need seven for each multiprocessor.
-rt::Extent querySplitSlots();
+/// Slots for the partial results of tiles whose loop several CTAs share, of all heads: in `partial_dk` and
+/// `partial_dv`, or in `slots_o`, `slots_max` and `slots_sum`, of `splitRows` rows each. 16 query heads on one KV head
+/// need seven for each multiprocessor.
+rt::Extent splitSlots();
 
 /// The buffer of the bits of a block map's lists.
 std::string bitsOf(const MaskOperand &lists);

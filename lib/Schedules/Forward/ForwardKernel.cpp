@@ -21,7 +21,7 @@ public:
   ForwardKernel(ProblemOp problem, KernelOp kernel, ScheduleInterface schedule)
       : ForwardBody(problem, kernel, schedule), usesTma(kernel.isPersistent()),
         hasTileLists(kernel.getArg(tileLists(false).list)), onlyLong(kernel.getLonger().has_value()),
-        isSplit(isa<SplitKvAttr>(schedule)), singlePass(dyn_cast<SinglePassAttr>(schedule)),
+        isSplit(schedule.splitsKv()), singlePass(dyn_cast<SinglePassAttr>(schedule)),
         tilesPerSequence(kernel.getTiles()) {}
 
   void build() {
@@ -90,16 +90,25 @@ private:
   }
 
   void findDenseTile() {
-    Index cta = findTile();
-    Index seqlen = arg("seqlen_q");
-    Index tiles = math.named(math.ceilDiv(seqlen, schedule.getQueries()), "tiles");
+    const LoopSplits *splits = findLoopSplits();
     int64_t heads = gridHeads();
+    Index seqlen = arg("seqlen_q"), tiles = 0, cta = 0;
+    if (splits) {
+      tiles = math.named(load(args[splits->counts], 0), "ctas");
+      cta = findTile(mulRuntime(math.mul(arg("batch"), heads), tiles));
+    } else {
+      cta = findTile();
+      tiles = math.named(math.ceilDiv(seqlen, schedule.getQueries()), "tiles");
+    }
     TileAndHead assigned = assignTile(cta, tiles, heads, problem.getQLayout(),
-                                      isSplit           ? Order::HeadsFirst
+                                      splits            ? Order::LptAscending
+                                      : isSplit         ? Order::HeadsFirst
                                       : growsWithRows() ? Order::LptDescending
                                                         : Order::EqualCost);
-    tile = assigned.tile;
     Index head = math.named(assigned.head, "sequence_head");
+    if (splits)
+      part = loadTilePart(*splits, assigned.tile, head);
+    tile = splits ? part->tile : assigned.tile;
     h = math.named(firstHead(rem(head, heads)), "h");
     batch = math.named(div(head, heads), "b");
     q0 = math.named(math.mul(tile, schedule.getQueries()), "q0");
@@ -212,8 +221,8 @@ private:
     recomputesLarge = usesTma && mode == Keys::Streamed && problem.getModifiers().empty() &&
                       scaleOfProducts() * std::log2(std::exp(1.0)) <= 1 &&
                       (walk.hidesKeys() || schedule.getWarps() <= 8);
-    bool recomputes = usesTma && (walk.hidesKeys() || recomputesLarge);
-    if (!usesTma || walk.hidesKeys())
+    bool recomputes = usesTma && (walk.hidesKeys() || recomputesLarge), hasRows = !usesTma || walk.hidesKeys();
+    if (hasRows)
       findRows();
     Value rowsInTile = rowsOf(rows);
     Value copied =
@@ -233,8 +242,11 @@ private:
       listed = listedWalk(walk, /*ofKeys=*/false, tile, schedule.getQueries());
     SmallVector<KeyRun> runs = listed ? listed->runs : walk.runs(math, queries, schedule.getKvTile());
     Interval visited = {0, scope.lenK};
-    if (isSplit) {
+    if (part)
+      cutTiles(math, runs, part->first, part->end);
+    if (isSplit)
       restrictToSplit(runs);
+    if (isSplit || part) {
       visited = hullOf(math, runs);
       visited = {math.mul(visited.lo, schedule.getKvTile()),
                  math.min(math.mul(visited.hi, schedule.getKvTile()), scope.lenK)};
@@ -252,23 +264,25 @@ private:
     }
 
     // With split-KV, the first split adds the sink.
-    findSink(isSplit ? std::optional(math.eq(split, 0)) : std::nullopt);
+    findSink(isSplit ? std::optional(math.eq(split, 0)) : part ? std::optional(math.eq(part->first, 0)) : std::nullopt);
     addSink(acc, row);
     NormalizeOp::create(b, loc, acc, row, /*rows_recomputed=*/recomputesLarge);
     scaleKept(acc);
-    auto [dst, dstStride, lse, lseStride, sum] = results();
-    // The LSE of padding determines what the combine kernel stores there.
-    Index written = isSplit ? rows : writeRows;
-    StoreOp::create(b, loc, dst, dstStride, acc, rowsInTile, rowsOf(written), problem.getDimV());
-    if (lse)
-      StoreLseOp::create(b, loc, lse, sum, lseStride, row, rowsInTile, rowsOf(writeRows));
-    if (recomputes) {
+    auto finish = [&](const Results &results) {
+      auto [dst, dstStride, lse, lseStride, sum] = results;
+      // The LSE of padding determines what the combine kernel stores there.
+      Index written = sum ? rows : writeRows;
+      StoreOp::create(b, loc, dst, dstStride, acc, rowsInTile, rowsOf(written), problem.getDimV());
+      if (lse)
+        StoreLseOp::create(b, loc, lse, sum, lseStride, row, rowsInTile, rowsOf(writeRows));
+      if (!recomputes)
+        return;
       // With block maps, recomputation visits the listed tiles only, instead of testing each key against the lists.
       // (With other masks this would take registers for little gain.)
       bool followsList = listed && hasListsOfMaps();
-      if (!queryRows) // not earlier: they would occupy registers during the loop
+      if (!hasRows) // not earlier: they would occupy registers during the loop
         findRows();
-      Value firstKey = isSplit ? math.value(visited.lo) : Value();
+      Value firstKey = isSplit || part ? math.value(visited.lo) : Value();
       auto recompute = RecomputeRowsOp::create(
           b, loc, acc, origin, rowsInTile, firstKey, math.value(visited.hi), queryRows, queryStride, keys,
           args["k_row"], values, args["v_row"], dst, dstStride, lse, lseStride, sum, dropoutState,
@@ -298,7 +312,11 @@ private:
       }
       if (problem.getSinkAttr())
         writeSink(recompute.getSink());
-    }
+    };
+    if (!part)
+      return finish(results());
+    onlyIf(part->isWhole, [&] { finish(results()); });
+    onlyIf(math.logicalNot(part->isWhole), [&] { finish(slotResults()); });
   }
 
   /// Restricts the runs to this CTA's split. Splits differ by one KV tile at most.
@@ -331,6 +349,16 @@ private:
       return {o, strideOf("o"), Value(), Value()};
     return {o, strideOf("o"), lsePointer(first, batch, h),
             packs ? perRow(wide(int64_t(1)), args["lse_head"]) : Value()};
+  }
+
+  /// The slot of a CTA that shares its query tile with others.
+  Results slotResults() {
+    int64_t dim = problem.getDimV(), qTile = schedule.getQTile();
+    Value from = mul(wide(part->slot), wide(qTile));
+    auto slots = [&](const char *name, int64_t width) -> Value {
+      return AdvanceOp::create(b, loc, args[name], mul(from, wide(width)));
+    };
+    return {slots("slots_o", dim), wide(dim), slots("slots_max", 1), Value(), slots("slots_sum", 1)};
   }
 
   /// With modifiers whose scores are largest near the last key of a row, the loop runs backward.
@@ -396,7 +424,10 @@ private:
   }
 
   int64_t keysAtOnce() { return schedule.getKvTile() * (singlePass ? int64_t(singlePass.getKvTiles()) : 1); }
-  ScheduleInterface unsplit() { return isSplit ? cast<SplitKvAttr>(schedule).getOf() : schedule; }
+  ScheduleInterface unsplit() {
+    auto split = dyn_cast<SplitKvAttr>(schedule);
+    return split ? split.getOf() : schedule;
+  }
   /// Do several query tiles of a CTA read the same keys?
   bool sharesSinglePass() { return int64_t(*problem.getMaxSeqlenQ()) > schedule.getQueries() * *tilesPerSequence; }
 
@@ -453,6 +484,7 @@ private:
   Index rows = 0;                 ///< rows to compute
   Index writeRows = 0;            ///< rows to write
   Index split = 0;                ///< index of the split
+  std::optional<TilePart> part;   ///< of a query tile that several CTAs may share
 };
 
 } // namespace

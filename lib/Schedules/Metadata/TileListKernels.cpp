@@ -44,7 +44,7 @@ public:
     InitListsOp::create(b, loc, args[names.list], args[names.used], math.value(across), Value());
     Index unit = enterLoop("item", first, math.mul(groups, heads), ctasOfRanges);
     if (heads != 1)
-      h = math.named(div(unit, groups), "h");
+      findHead(div(unit, groups));
     Index number = heads == 1 ? unit : math.named(rem(unit, groups), "group");
     Index from = math.mul(number, group), count = math.min(math.sub(tiles, from), group);
     Index warp = Value(IndexOp::create(b, loc, IndexKind::warp));
@@ -65,7 +65,7 @@ public:
     Index cta = Value(IndexOp::block(b, loc));
     Index tiles = tilesOfAll(ofKeys);
     if (heads != 1)
-      h = math.named(div(cta, tiles), "h");
+      findHead(div(cta, tiles));
     Tile rest = findTile(ofKeys, heads == 1 ? cta : rem(cta, tiles), /*forRows=*/true);
     if (!layoutOf(ofKeys).isPacked())
       return buildListsOf(rest);
@@ -73,6 +73,11 @@ public:
   }
 
 private:
+  /// Sets the query head whose mask is evaluated, given a head with lists of its own.
+  void findHead(Index head) {
+    listHead = math.named(head, heads == int64_t(problem.getHeads()) ? "h" : "kv_head");
+    h = math.mul(listHead, int64_t(problem.getHeads()) / heads);
+  }
   static OperandShape shapeOf(bool keys) { return keys ? OperandShape::PerKey : OperandShape::PerQuery; }
   int64_t tileOf(bool keys) { return keys ? schedule.getKvTile() : schedule.getQTile(); }
 
@@ -159,7 +164,7 @@ private:
   /// The first value of a head's tiles; those of groups follow those of all tiles.
   Value startOfRanges(bool ofGroups) {
     int64_t line = ofGroups ? valuesOfRanges(others) : 0;
-    Value number = heads == 1 ? wide(line) : add(mul(wide(h), wide(linesOfRanges(others))), wide(line));
+    Value number = heads == 1 ? wide(line) : add(mul(wide(listHead), wide(linesOfRanges(others))), wide(line));
     return mul(number, wide(math.mul(math.ceilDiv(tilesOfAll(!ofKeys), 4 * group),
                                      4 * group))); // four groups are read together
   }
@@ -360,8 +365,9 @@ private:
 
   static constexpr int64_t group = 32; ///< tiles of a group (attn::Group)
   ScheduleInterface schedule;
-  int64_t heads;
-  bool ofKeys; ///< KV tiles have lists of query tiles
+  int64_t heads;      ///< with lists of their own
+  Index listHead = 0; ///< one of them
+  bool ofKeys;        ///< KV tiles have lists of query tiles
   const TileLists &names;
   SmallVector<MaskOperand> own, others; ///< arrays whose ranges are compared
   Index firstListed = 0;                ///< the index of the sequence's first listed tile among all tiles
@@ -393,7 +399,7 @@ void attn::writeTileLists(Computation computation, ProgramBuilder &program, Stri
   OpBuilder b(op);
   const TileLists &names = tileLists(ofKeys);
   KernelGrid grid;
-  grid.heads = dependsOnHead(problem.getMask()) ? int64_t(problem.getHeads()) : 1;
+  grid.heads = headsOfTileLists(problem);
   auto make = [&](const char *suffix, ArrayRef<TensorUse> results, bool keys, int64_t warps) {
     grid.packed = (keys ? problem.getKLayout() : problem.getQLayout()).isPacked(), grid.keys = keys;
     int64_t rows = keys ? schedule.getKvTile() : schedule.getQueries();

@@ -367,6 +367,17 @@ module attributes {tile.schedule = #tile.split_kv<splits = 257, of = #tile.tiled
 
 // -----
 
+// #tile.split_kv C3
+// expected-error @below {{expected a least number of KV tiles from 0 to 1048576, and no splits with it, got: least = -1, splits = 0}}
+module attributes {tile.schedule = #tile.split_kv<least = -1, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>>} {}
+
+// -----
+
+// expected-error @below {{expected a least number of KV tiles from 0 to 1048576, and no splits with it, got: least = 2, splits = 3}}
+module attributes {tile.schedule = #tile.split_kv<splits = 3, least = 2, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>>} {}
+
+// -----
+
 // #tile.split_kv C2
 // expected-error @below {{expected #tile.tiled or #tile.warp_specialized as the schedule whose keys are split, got: #tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, ctas_per_sm = 1>}}
 module attributes {tile.schedule = #tile.split_kv<splits = 2, of = #tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, ctas_per_sm = 1>>} {}

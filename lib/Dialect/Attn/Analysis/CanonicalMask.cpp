@@ -216,3 +216,9 @@ bool attn::dependsOnHead(MaskInterface mask) {
          llvm::any_of(mask.operands(), [](const MaskOperand &o) { return o.heads != OperandHeads::shared; }) ||
          llvm::any_of(mask.children(), dependsOnHead);
 }
+
+bool attn::dependsOnQueryHead(MaskInterface mask) {
+  return mask.asksForHead() ||
+         llvm::any_of(mask.operands(), [](const MaskOperand &o) { return o.heads == OperandHeads::per_head; }) ||
+         llvm::any_of(mask.children(), dependsOnQueryHead);
+}

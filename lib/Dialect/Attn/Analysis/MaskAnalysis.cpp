@@ -83,31 +83,51 @@ bool attn::readsPositions(MaskInterface mask) {
   return llvm::any_of(mask.operands(), [](const MaskOperand &o) { return !o.isOne(); });
 }
 
+namespace {
+/// Tiles of a sample.
+struct SampledTiles {
+  int64_t all = 0, inRuns = 0, empty = 0; ///< `empty`: of those in the runs of their query tile
+};
+} // namespace
+
+/// Looks at the KV tiles of eight query tiles.
+static SampledTiles sampleTiles(MaskInterface mask, int64_t rows, int64_t keys) {
+  constexpr int64_t length = 8192, looks = 8;
+  auto tileAt = [&](int64_t i, int64_t tile) {
+    return Interval{Index::position(i * tile), Index::position(std::min((i + 1) * tile, length))};
+  };
+  MaskScope scope;
+  scope.lenQ = scope.lenK = length;
+  scope.heads = headsOf(mask);
+  IndexMath math;
+  SampledTiles tiles;
+  for (int64_t look = 0; look < looks; ++look) {
+    Interval queries = tileAt((2 * look + 1) * (length / rows) / (2 * looks), rows);
+    IntervalList runs = mask.keyRanges(math, scope, queries).some;
+    for (int64_t j = 0; j * keys < length; ++j, ++tiles.all) {
+      if (llvm::none_of(runs, [&](const Interval &run) {
+            return run.lo.getNumber() < (j + 1) * keys && j * keys < run.hi.getNumber();
+          }))
+        continue;
+      ++tiles.inRuns;
+      tiles.empty += !mask.tileTruth(math, scope, queries, tileAt(j, keys)).some.getNumber();
+    }
+  }
+  return tiles;
+}
+
 bool attn::leavesTilesOut(MaskInterface mask) {
   if (readsPositions(mask))
     return true;
   if (!hasPredicate(mask) || !mask.operands().empty())
     return false;
-  constexpr int64_t length = 8192, tile = 128, looks = 8;
-  auto tileAt = [](int64_t i) { return Interval{Index::position(i * tile), Index::position((i + 1) * tile)}; };
-  MaskScope scope;
-  scope.lenQ = scope.lenK = length;
-  scope.heads = headsOf(mask);
-  IndexMath math;
-  int64_t visited = 0, empty = 0;
-  for (int64_t look = 0; look < looks; ++look) {
-    Interval queries = tileAt((2 * look + 1) * (length / tile) / (2 * looks));
-    IntervalList runs = mask.keyRanges(math, scope, queries).some;
-    for (int64_t j = 0; j < length / tile; ++j) {
-      if (llvm::none_of(runs, [&](const Interval &run) {
-            return run.lo.getNumber() < (j + 1) * tile && j * tile < run.hi.getNumber();
-          }))
-        continue;
-      ++visited;
-      empty += !mask.tileTruth(math, scope, queries, tileAt(j)).some.getNumber();
-    }
-  }
-  return 8 * empty > visited;
+  SampledTiles tiles = sampleTiles(mask, 128, 128);
+  return 8 * tiles.empty > tiles.inRuns;
+}
+
+double attn::partInVisibleTiles(MaskInterface mask, int64_t rows, int64_t keys) {
+  SampledTiles tiles = sampleTiles(mask, rows, keys);
+  return double(tiles.inRuns - tiles.empty) / double(tiles.all);
 }
 
 int64_t attn::countKeys(MaskInterface mask, const MaskScope &scope, int64_t q) {

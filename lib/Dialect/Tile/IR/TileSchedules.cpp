@@ -122,12 +122,15 @@ LogicalResult SinglePassAttr::verify(EmitError emitError, int64_t qTile, int64_t
   return success();
 }
 
-LogicalResult SplitKvAttr::verify(EmitError emitError, int64_t splits, ScheduleInterface of) {
+LogicalResult SplitKvAttr::verify(EmitError emitError, int64_t splits, int64_t least, ScheduleInterface of) {
   if (splits < 0 || splits > 256) // C1
     return emitError() << "expected splits from 0 (chosen at launch) to 256, got: " << splits;
   if (!llvm::isa<TiledAttr, WarpSpecializedAttr>(of)) // C2
     return emitError() << "expected #tile.tiled or #tile.warp_specialized as the schedule whose keys are split, got: "
                        << of;
+  if (least < 0 || least > 1 << 20 || (least && splits)) // C3
+    return emitError() << "expected a least number of KV tiles from 0 to 1048576, and no splits with it, got: least = "
+                       << least << ", splits = " << splits;
   return success();
 }
 

@@ -112,6 +112,10 @@ bool readsPositions(MaskInterface mask);
 /// if the mask reads arrays of positions, and for predicates if an eighth of the tiles in a sample of runs are empty.
 bool leavesTilesOut(MaskInterface mask);
 
+/// The part of all pairs that is in tiles of `rows` x `keys` with a visible pair, as far as `tileTruth` knows, in a
+/// sample of a long sequence. For masks that read no arrays of positions.
+double partInVisibleTiles(MaskInterface mask, int64_t rows, int64_t keys);
+
 /// Is a part of it a predicate?
 bool hasPredicate(MaskInterface mask);
 
@@ -123,6 +127,9 @@ unsigned leavesOf(MaskInterface mask);
 
 /// Do rows see different keys in different heads?
 bool dependsOnHead(MaskInterface mask);
+
+/// Do they in query heads of one KV head?
+bool dependsOnQueryHead(MaskInterface mask);
 
 /// The number of keys that row `q` sees, or an upper bound from `keyRanges`. All
 /// operands are numbers, not SSA values.

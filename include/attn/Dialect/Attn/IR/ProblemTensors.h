@@ -51,10 +51,9 @@ using rt::widestOfTiles; ///< wider heads have no tiles: `simt_rows` computes th
 /// The extents that the problem decides.
 struct FixedSizes {
   int64_t heads = 0, kvHeads = 0, dimQk = 0, dimV = 0;
-  int64_t group() const { return heads / kvHeads; } ///< query heads of a kv head
-  int64_t segments = 0;                             ///< of segments: ids
-  int64_t qTile = 0;                                ///< query rows of the tiles in `tiles_q`
-  int64_t longest = int64_t(1) << 30;               ///< of all axes (`longestSequence`)
+  int64_t segments = 0;               ///< of segments: ids
+  int64_t qTile = 0;                  ///< query rows of the tiles in `tiles_q`
+  int64_t longest = int64_t(1) << 30; ///< of all axes (`longestSequence`)
   bool packedQ = false, packedKv = false;
   bool backward = false; ///< of gradients
   static FixedSizes of(Computation computation);

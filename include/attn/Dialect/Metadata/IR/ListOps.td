@@ -205,20 +205,21 @@ def Metadata_ListWorkTilesOp
 def Metadata_SplitWalksOp
     : Metadata_ComputeOp<"split_walks", [SingleBlock,
                                          DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
-  let summary = "shares long loops of KV tiles over query tiles among CTAs";
+  let summary = "shares the long loops of tiles among CTAs";
   let description = [{
-    In each of `heads` KV heads (of all sequences), each of `tiles` KV tiles is multiplied with the n query tiles that
-    the region yields for it, for each of the `group` query heads. A CTA's share is what this KV tile and those after it
-    visit in all heads, divided by the number of multiprocessors; it is at least `least` query tiles, and a twelfth of
-    the first tile's share. Shares thus get smaller, and CTAs end together. Where group * n is more than 1.5 shares,
-    several CTAs share the KV tile: each has a range of the n query tiles, in all heads of the group. (With a group of
-    query heads for each CTA, more heads would be in use at a time than the L2 cache holds.)
+    In each of `heads` heads (of all sequences), each of `tiles` stationary tiles has a loop over n streamed tiles, as
+    the region yields, for each of `group` query heads (1 for query tiles). A CTA's share is the number of steps of this
+    tile and those after it in all heads, divided by `share`; it is at least `least` steps, and a twelfth of the first
+    tile's share. Shares thus get smaller, and CTAs end together. Where group * n is more than 1.5 shares, several CTAs
+    share the tile: each has a range of the n steps, in all heads of the group. (With a group of query heads for each
+    CTA, more heads would be in use at a time than the L2 cache holds.)
 
-    `list` gets four numbers for each CTA of a KV head, in ascending order of tiles: the KV tile; the first of its n
-    query tiles, and the one behind the last; the slot of its partial results, or -1 if it computes the whole tile.
-    `split` gets three numbers for each tile that is shared: the tile, the first of its slots, the number of its slots.
-    `counts` gets the number of CTAs of a KV head, of tiles that are shared, and of slots of a KV head. All KV heads
-    together have `capacity` slots; tiles that find none are not shared. The first CTA runs the op.
+    `list` gets four numbers for each CTA of a head, in ascending order of tiles: the tile; the first of its n steps,
+    and the one behind the last; the slot of its partial results, or -1 if it computes the whole tile. `split` gets
+    three numbers for each tile that is shared: the tile, the first of its slots, the number of its slots. `counts` gets
+    the number of CTAs of a head, of tiles that are shared, and of slots of a head. All heads together have `capacity`
+    slots; tiles that find none are not shared. The first CTA runs the op. Its threads evaluate the region for different
+    tiles.
 
     Constraints:
     - C1: the region has one argument, an i32, and yields an i32.

@@ -28,7 +28,10 @@ def Tile_ScheduleInterface : AttrInterface<"ScheduleInterface"> {
                  InterfaceMethod<
                      "CTAs that share the keys of a query tile (split-KV), 0 if each launch decides; none if "
                      "one CTA has all keys.",
-                     "std::optional<int64_t>", "getKvSplits", (ins), "", "return std::nullopt;">];
+                     "std::optional<int64_t>", "getKvSplits", (ins), "", "return std::nullopt;">,
+                 InterfaceMethod<"The least number of KV tiles of a CTA where several CTAs share long loops over keys; "
+                                 "0: none do.",
+                                 "int64_t", "getLeastKvTiles", (ins), "", "return 0;">];
   let extraSharedClassDeclaration = [{
     /// Queries of a query tile. With packed heads, its last rows may belong to no query.
     int64_t getQueries() const { return $_attr.getQTile() / $_attr.getPackHeads(); }

@@ -193,15 +193,20 @@ def Tile_SplitKv : AttrDef<Tile_Dialect, "SplitKv", [Tile_ScheduleInterface]> {
     (`tile.combine`). With few query tiles, as in decoding, most multiprocessors would otherwise have no work. With
     `splits` 0, the launch takes as many as fill the chip (docs/Schedules/split_kv.md).
 
+    With `least`, only query tiles whose loop is longer than a CTA's share of all loops have several CTAs, each with
+    `least` KV tiles or more (`metadata.split_walks`). Some rows see all keys and others few, as with global rows.
+
     Constraints:
     - C1: `splits` is from 0 to 256.
     - C2: `of` is `#tile.tiled` or `#tile.warp_specialized`.
+    - C3: `least` is from 0 to 1048576, and 0 where `splits` is not.
 
     ```mlir
     #tile.split_kv<splits = 4, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 2>>
     ```
   }];
-  let parameters = (ins DefaultValuedParameter<"int64_t", "0">:$splits, "::attn::tile::ScheduleInterface":$of);
+  let parameters = (ins DefaultValuedParameter<"int64_t", "0">:$splits, DefaultValuedParameter<"int64_t", "0">:$least,
+      "::attn::tile::ScheduleInterface":$of);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -211,7 +216,8 @@ def Tile_SplitKv : AttrDef<Tile_Dialect, "SplitKv", [Tile_ScheduleInterface]> {
     int64_t getCtasPerSm() const { return getOf().getCtasPerSm(); }
     int64_t getPackHeads() const { return getOf().getPackHeads(); }
     bool getSingleLoop() const { return getOf().getSingleLoop(); }
-    std::optional<int64_t> getKvSplits() const { return getSplits(); }
+    std::optional<int64_t> getKvSplits() const { return getLeast() ? std::nullopt : std::optional(getSplits()); }
+    int64_t getLeastKvTiles() const { return getLeast(); }
   }];
 }
 
