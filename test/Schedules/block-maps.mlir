@@ -16,6 +16,8 @@
 // RUN: attn-run %t/few.mlir --problem=few --target=cpu --check --batch=3 --seqlen-q=1 --seqlen-kv=90 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/few.mlir --problem=shared --target=cpu --check --batch=2 --seqlen-q=100 --seqlen-kv=500 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/few.mlir --problem=short --target=cpu --check --batch=5 --seqlen-q=7 --seqlen-kv=9 | FileCheck %s --check-prefix=SAME
+// Blocks of 24 keys, which tiles of 16 keys straddle.
+// RUN: attn-run %t/few.mlir --problem=straddled --target=cpu --check --batch=3 --seqlen-q=16 --seqlen-kv=40 | FileCheck %s --check-prefix=SAME
 // SAME-COUNT-2: {{^}}ok
 // SAME-NOT: FAILED
 
@@ -61,6 +63,7 @@ attn.problem @p mask(#attn.or<#attn.block_map<"mine", "some", q = 16, kv = 48, p
   layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
 
 //--- few.mlir
+attn.problem @straddled mask(#attn.block_map<"odd_offsets", "odd_columns", q = 16, kv = 24>) layout(bshd) heads(4) dims(64) dtype(bf16) expected_seqlen(16, 24)
 // Without lists of tiles it takes the bits too.
 // CHECK-LABEL: tile.kernel @few_blocks
 // CHECK-NOT: visits

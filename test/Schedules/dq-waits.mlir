@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where CTAs add to dQ in order, or after the first, no mask makes them wait longer than they compute, and the KV tile
-// that adds before another one is found in a step, however long the sequence is.
+// Where CTAs add to dQ in order, or after the first, no mask makes them wait longer than they compute. A KV tile that no
+// other one precedes knows it after one step of the search, however long the sequence is.
 //
 // RUN: rm -rf %t && split-file %s %t
 // RUN: attn-opt %t/local.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile -canonicalize -cse -o %t/local.tile

@@ -46,11 +46,14 @@ attn.backward @periods_grads of(@periods)
 // CHECK: attn.problem @small {{.*}}#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4
 // CHECK: attn.problem @narrow {{.*}}#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8
 // CHECK: attn.problem @any {{.*}}#tile.warp_specialized<q_tile = 192, kv_tile = 80, warps = 12
+// CHECK: attn.problem @few {{.*}}#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8
 attn.problem @large mask(#attn.predicate<"(q / 256 + k / 256) % 2 == 0">) layout(bshd) heads(1, 1) dims(128) dtype(bf16) expected_seqlen(16384)
 attn.problem @small mask(#attn.predicate<"q / 64 % 8 == k / 64 % 8">) layout(bshd) heads(1, 1) dims(128) dtype(bf16) expected_seqlen(16384)
 attn.problem @narrow mask(#attn.predicate<"(q / 256 + k / 256) % 2 == 0">) layout(bshd) heads(1, 1) dims(64) dtype(bf16) expected_seqlen(16384)
 // The squares are multiples of no tile, and large.
 attn.problem @any mask(#attn.predicate<"(q / 2000 + k / 2000) % 2 == 0">) layout(bshd) heads(1, 1) dims(128) dtype(bf16) expected_seqlen(16384)
+// Few keys have no lists, so that all tiles of rows are visited.
+attn.problem @few mask(#attn.predicate<"q / 64 % 8 == k / 64 % 8">) layout(bshd) heads(1, 1) dims(128) dtype(bf16) max_seqlen(1024)
 attn.problem @given mask(#attn.predicate<"(q / 256 + k / 256) % 2 == 0">) layout(bshd) heads(1, 1) dims(128) dtype(bf16) expected_seqlen(16384) kv_list_capacity(512)
 attn.problem @blocks mask(#attn.block_map<"offsets", "columns", q = 64, kv = 64>) layout(bshd) heads(1, 1) dims(128) dtype(bf16)
 

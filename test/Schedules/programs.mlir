@@ -27,7 +27,7 @@ attn.problem @decode mask(#attn.full) layout(bshd) heads(16, 2) dims(128) dtype(
 // CHECK: program.def @lists_program {
 // CHECK: %offsets = program.tensor "offsets" array : i32 [max(offsets_entries, 1)]
 // CHECK-NEXT: %columns = program.tensor "columns" array : i32 [columns_entries]
-// CHECK: %kv_tile_list = program.buffer "kv_tile_list" : i32 [min(ceil_div(seqlen_kv, 128) + 1 + min(batch * ceil_div(seqlen_q, 128) * (ceil_div(seqlen_kv, 128) + 1), columns_entries * batch) + 1, 2147483647)]
+// CHECK: %kv_tile_list = program.buffer "kv_tile_list" : i32 [min(ceil_div(seqlen_kv, 128) + 1 + min(batch * ceil_div(seqlen_q, 128) * (ceil_div(seqlen_kv, 128) + 1), max(columns_entries * batch, max(10 * (batch * ceil_div(seqlen_q, 128)), 16777216))) + 1, 2147483647)]
 // CHECK: program.launch @lists_ranges grid(kv_tiles, min(batch * ceil_div(seqlen_kv, 128), 64)) (read %offsets, size max(offsets_entries, 1), read %columns, size columns_entries, write %key_ranges, write %kv_tile_list, write %kv_tile_list_counter,
 // CHECK: program.launch @lists_kv_tile_lists grid(query_tiles, batch * ceil_div(seqlen_q, 128)) ({{.*}}update %kv_tile_list, write %kv_tile_list_headers or zero, update %kv_tile_list_counter,
 // CHECK: program.launch @lists grid(query_tiles, 2 * (batch * ceil_div(seqlen_q, 128))) ({{.*}}read %kv_tile_list, read %kv_tile_list_headers, read %kv_tile_list_counter,

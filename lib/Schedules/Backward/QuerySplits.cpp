@@ -22,7 +22,7 @@ const char *attn::whyNotSplitQ(ProblemOp problem) {
 // KV heads gain, and so do tiles that cost the same. The partial results of a CTA take as long as some four query
 // tiles.
 int64_t attn::chooseSplitQ(ProblemOp problem) {
-  if (whyNotSplitQ(problem) || problem.getMaxSeqlenQ().value_or(INT64_MAX) <= 1024)
+  if (whyNotSplitQ(problem) || problem.expectedQueries().value_or(INT32_MAX) <= 1024)
     return 0;
   if (mayListTiles(problem))
     return boundingLists(problem.getMask()) ? 16 : 0;

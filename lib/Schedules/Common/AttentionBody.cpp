@@ -175,11 +175,14 @@ Cond AttentionBody::isOnList(const MaskOperand &map, Index column) {
 
 ApplyMaskOp AttentionBody::maskOfTileInBlock(const MaskOperand &map) {
   auto mask = dyn_cast_or_null<ApplyMaskOp>(b.getInsertionBlock()->getParentOp());
-  if (!mask || !mask.getQ0().getType().isInteger(32) || !mask.getK0().getType().isInteger(32))
+  auto scores = mask ? dyn_cast<FragType>(mask.getS().getType()) : FragType();
+  if (!scores || !mask.getQ0().getType().isInteger(32) || !mask.getK0().getType().isInteger(32))
     return {};
-  ScheduleInterface schedule = mask->getParentOfType<KernelOp>().getSchedule();
-  bool isInBlock = map.lists->q % schedule.getQueries() == 0 && map.lists->kv % schedule.getKvTile() == 0;
-  return isInBlock ? mask : ApplyMaskOp();
+  int64_t queries = scores.getRows(), keys = scores.getCols(); // those of several KV tiles in a single pass
+  if (mask.getTransposed())
+    std::swap(queries, keys);
+  // Scores begin at multiples of their own size.
+  return map.lists->q % queries == 0 && map.lists->kv % keys == 0 ? mask : ApplyMaskOp();
 }
 
 Value AttentionBody::firstColumn(int64_t keys) {

@@ -79,9 +79,9 @@ struct ListBounds {
 static constexpr int64_t entriesOfEachList = 10, entriesInAll = 1 << 24;
 
 /// A query tile may list all KV tiles (a KV tile all query tiles), which is too much memory for long sequences. Block
-/// maps bound the lists by their own lengths, so these always find room. Under other masks there is room for what the
-/// problem states, or for all tiles if that is not too much memory, or for a few tiles of each list. If any list finds
-/// no room, every tile with entries of its own loops over all tiles from its first to its last.
+/// maps bound the lists by their own lengths: there is room for all of their entries. In any case there is room for
+/// what the problem states, or else for all tiles if that is not too much memory, or for a few tiles of each list. If
+/// any list finds no room, every tile with entries of its own loops over all tiles from its first to its last.
 static Extent entriesOfLists(const ListBounds &bounds, const Extents &extents) {
   constexpr int64_t each = entriesOfEachList, least = entriesInAll;
   const Extents::ListedTiles &tiles = extents.listed[bounds.ofKeys];
@@ -99,10 +99,12 @@ static Extent entriesOfLists(const ListBounds &bounds, const Extents &extents) {
     room = room + Extent(count) * sizeNamed(map.lists->columns + "_entries") *
                       (map.lists->perSequence ? Extent(1) : sizeNamed("batch"));
   }
-  if (bounds.blocks.empty())
-    room = bounds.keysOfARow ? Extent(bounds.heads) * extents.tilesOf(false, tiles.queries) *
-                                   ceilDiv(min(*bounds.keysOfARow, extents.rows(true)), tiles.keys)
-                             : max(Extent(each) * lists, least);
+  // (Lists of several heads or sequences may be the same entries.)
+  if (bounds.keysOfARow)
+    room = max(room, Extent(bounds.heads) * extents.tilesOf(false, tiles.queries) *
+                         ceilDiv(min(*bounds.keysOfARow, extents.rows(true)), tiles.keys));
+  else
+    room = max(room, max(Extent(each) * lists, least));
   return min(across + min(lists * across, room) + 1, INT32_MAX); // one entry is prefetched
 }
 
@@ -318,7 +320,9 @@ private:
 std::vector<WorkspaceBuffer> attn::workspaceOf(Computation computation) { return Workspace(computation).build(); }
 
 mlir::LogicalResult attn::verifyArrayNames(Computation computation) {
-  llvm::StringSet<> taken = {"q_map", "k_map", "v_map", "do_map", "blocks", "queue", "splits"};
+  llvm::StringSet<> taken = {"q_map", "k_map", "v_map", "do_map", "blocks", "queue", "splits", "multiprocessors"};
+  for (const char *slots : {"slots_o", "partial_dk", "partial_dv"})
+    taken.insert((llvm::Twine(slots) + "_slots").str());
   for (const char *tensor : {"q", "k", "v", "o", "lse", "do", "dlse", "dq", "dk", "dv", "row_statistics"})
     for (const char *stride : {"_batch", "_row", "_head", "_kind"})
       taken.insert((llvm::Twine(tensor) + stride).str());

@@ -37,7 +37,7 @@ static WarpSpecializedAttr chooseListed(ProblemOp problem, bool isLocal, bool pi
   }
   int64_t keyArrays = llvm::count_if(distinctOperands(problem.getMask()),
                                      [](const MaskOperand &array) { return array.shape == OperandShape::PerKey; });
-  if (!keyArrays && dim <= 128 && !readsPositions(problem.getMask()) && leavesTilesOut(problem.getMask())) {
+  if (!keyArrays && dim <= 128 && !readsPositions(problem.getMask()) && mayListTiles(problem)) {
     // A predicate alone: tiles in which its terms are constant. Smaller ones take longer for as many pairs.
     auto part = [&](int64_t rows, int64_t keys) { return partInVisibleTiles(problem.getMask(), rows, keys); };
     double usual = part(192, dim <= 64 ? 128 : 80), medium = part(128, 128);

@@ -10,7 +10,7 @@ using namespace attn;
 using namespace attn::tile;
 
 bool attn::hasLongLoops(ProblemOp problem) {
-  return problem.getMaxSeqlenKv().value_or(INT64_MAX) > 1024 &&
+  return problem.expectedKeys().value_or(INT32_MAX) > 1024 &&
          KeyWalk(problem.getMask(), MaskScope()).beginsWithLongestRows();
 }
 

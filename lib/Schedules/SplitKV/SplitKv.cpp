@@ -61,7 +61,7 @@ public:
   void addCandidates(Computation of, const TargetInfo &target, std::vector<mlir::Attribute> &all) const override {
     std::string why;
     auto chosen = llvm::dyn_cast_or_null<SplitKvAttr>(choose(of, target, why));
-    if (!chosen || chosen.getLeast())
+    if (!chosen)
       return;
     std::vector<mlir::Attribute> tiles;
     inner(target).addCandidates(of, target, tiles);

@@ -70,8 +70,8 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
       slower.
     - `kv_list_capacity(N)`: the workspace has room for KV-tile lists of N keys for each query row, on average, where
       the mask reads arrays (docs/Masks.md). If any list finds no room, every query tile
-      with entries of its own visits all KV tiles from its first to its last. Block maps bound the lists themselves:
-      where every visible pair is in a block of theirs, the clause is ignored.
+      with entries of its own visits all KV tiles from its first to its last. Where every visible pair is in a block of
+      block maps, there is room for all blocks that these list, whatever N is.
 
     If the maximum is short, all sequences get kernels for short sequences. If only the expected length of packed
     sequences is short, each sequence gets the kernels for its own length (docs/Schedules/by_length.md). Without

@@ -193,8 +193,9 @@ def Tile_SplitKv : AttrDef<Tile_Dialect, "SplitKv", [Tile_ScheduleInterface]> {
     (`tile.combine`). With few query tiles, as in decoding, most multiprocessors would otherwise have no work. With
     `splits` 0, the launch takes as many as fill the chip (docs/Schedules/split_kv.md).
 
-    With `least`, only query tiles whose loop is longer than a CTA's share of all loops have several CTAs, each with
-    `least` KV tiles or more (`metadata.split_walks`). Some rows see all keys and others few, as with global rows.
+    With `least`, only query tiles whose loop is longer than a CTA's share of all loops have several CTAs
+    (`metadata.split_walks`). A share is at least `least` KV tiles. This is for masks under which few rows see all keys
+    and the others few, as with global rows.
 
     Constraints:
     - C1: `splits` is from 0 to 256.
