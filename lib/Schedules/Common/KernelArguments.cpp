@@ -46,10 +46,15 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ScheduleInte
   return arguments;
 }
 
+static std::vector<ProblemTensor> resultsOf(ProblemOp problem) {
+  std::vector<ProblemTensor> results = tensorsOf(problem);
+  llvm::erase_if(results, [](const ProblemTensor &tensor) { return tensor.role != ProblemTensor::Result; });
+  return results;
+}
+
 KernelArguments KernelArguments::ofCombine(ProblemOp problem) {
   KernelArguments arguments(problem.getContext());
-  std::vector<ProblemTensor> tensors = tensorsOf(problem);
-  llvm::erase_if(tensors, [](const ProblemTensor &tensor) { return tensor.role != ProblemTensor::Result; });
+  std::vector<ProblemTensor> tensors = resultsOf(problem);
   arguments.addPointers(problem, tensors);
   arguments.addPartial(Effect::read);
   arguments.addSizes(problem, /*keys=*/false);
@@ -60,8 +65,7 @@ KernelArguments KernelArguments::ofCombine(ProblemOp problem) {
 
 KernelArguments KernelArguments::ofCombineLoops(ProblemOp problem) {
   KernelArguments arguments(problem.getContext());
-  std::vector<ProblemTensor> tensors = tensorsOf(problem);
-  llvm::erase_if(tensors, [](const ProblemTensor &tensor) { return tensor.role != ProblemTensor::Result; });
+  std::vector<ProblemTensor> tensors = resultsOf(problem);
   arguments.addPointers(problem, tensors);
   arguments.addSlots(Effect::read);
   arguments.addIntegers({{kvSplits().counts}, {kvSplits().split}});
