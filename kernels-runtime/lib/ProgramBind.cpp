@@ -21,6 +21,7 @@ Result<TensorMapSpec> attn::rt::mapOf(const Program::Argument &argument, std::st
                                       const TensorView &memory) {
   TensorMapSpec map;
   map.boxRows = argument.boxRows, map.boxCols = argument.boxCols, map.boxHeads = argument.boxHeads;
+  map.rowStep = argument.rowStep;
   map.bf16 = dtype == Dtype::BF16;
   map.packed = argument.axes.size() == 2;
   bool elements = !memory.isEmpty();

@@ -151,8 +151,11 @@ static Json jsonOf(const Program::Argument &argument) {
     json["axes"] = argument.axes;
   if (argument.kind == Kind::Size)
     json["size"] = argument.extent.str();
-  if (argument.kind == Kind::TensorMap)
+  if (argument.kind == Kind::TensorMap) {
     json["box"] = {argument.boxRows, argument.boxCols, argument.boxHeads};
+    if (argument.rowStep != 1)
+      json["box"].push_back(argument.rowStep);
+  }
   return json;
 }
 
@@ -325,11 +328,15 @@ private:
       return;
     std::vector<int> box; // what a tensor map with 128-byte swizzle can have; a launch is too late to find out
     reader.numbers(one, "box", box, 256);
-    bool fits = box.size() == 3 && box[0] >= 1 && box[2] >= 1 && box[0] * box[2] <= 256 && box[1] >= 8 &&
-                box[1] <= 64 && box[1] % 8 == 0;
+    if (box.size() == 3)
+      box.push_back(1);
+    bool fits = box.size() == 4 && box[0] >= 1 && box[2] >= 1 && box[0] * box[2] <= 256 && box[1] >= 8 &&
+                box[1] <= 64 && box[1] % 8 == 0 && box[3] >= 1 && box[3] <= 8 && box[0] * box[3] <= 256 &&
+                (box[3] == 1 || box[2] == 1);
     if (!fits)
-      return reader.fail("box", "rows, columns (a multiple of 8 up to 64) and heads, of at most 256 rows in all,");
-    to.boxRows = box[0], to.boxCols = box[1], to.boxHeads = box[2];
+      return reader.fail("box", "rows, columns (a multiple of 8 up to 64), heads and, if it is not 1, the step of rows "
+                                "(to 8; not with several heads), of at most 256 rows in all,");
+    to.boxRows = box[0], to.boxCols = box[1], to.boxHeads = box[2], to.rowStep = box[3];
   }
 
   Reader &reader;

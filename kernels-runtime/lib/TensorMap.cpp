@@ -42,7 +42,9 @@ Result<TensorMap> attn::rt::encodeTensorMap(const TensorMapSpec &spec) {
     std::swap(extents[1], extents[2]);
     std::swap(strides[0], strides[1]);
   }
-  const uint32_t steps[5] = {1, 1, 1, 1, 1};
+  uint32_t steps[5] = {1, 1, 1, 1, 1};
+  if (spec.rowStep != 1) // the driver counts the rows that a box reaches over
+    steps[1] = static_cast<uint32_t>(spec.rowStep), box[1] *= steps[1];
   TensorMap map;
   if (int code =
           encode(&map, spec.bf16 ? cuda::tensorMapBfloat16 : cuda::tensorMapFloat16, rank,

@@ -76,10 +76,10 @@ struct Program {
     enum class Access { None, Read, Write };
     Kind kind = Kind::Pointer;
     int tensor = -1;
-    Access access = Access::Write;              ///< what a kernel does with a Pointer; Write: or both
-    std::vector<int> axes;                      ///< of a Stride one, of a TensorMap row, head and, unless packed, batch
-    Extent extent;                              ///< of a Size
-    int boxRows = 0, boxCols = 0, boxHeads = 1; ///< of a TensorMap (attn-rt/TensorMap.h)
+    Access access = Access::Write; ///< what a kernel does with a Pointer; Write: or both
+    std::vector<int> axes;         ///< of a Stride one, of a TensorMap row, head and, unless packed, batch
+    Extent extent;                 ///< of a Size
+    int boxRows = 0, boxCols = 0, boxHeads = 1, rowStep = 1; ///< of a TensorMap (attn-rt/TensorMap.h)
   };
   /// A value that an iteration gives to the next: first `initial`, then what `next` was; behind the repeat, the last.
   struct Carried {

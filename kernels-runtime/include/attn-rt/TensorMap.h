@@ -38,6 +38,8 @@ struct TensorMapSpec {
   bool bf16 = false;                 ///< else f16
   int boxHeads = 1;                  ///< or of several heads: then heads come before rows in
                                      ///< the map's order, and rows of heads take turns
+  int rowStep = 1;                   ///< a box has every so many-th row, up to every 8th;
+                                     ///< boxRows * rowStep is at most 256
   bool packed = false;               ///< of sequences one behind another: batch is 1
 };
 
