@@ -98,7 +98,7 @@ ATTN_API int attnDescribe(const char *mlir, const char *name, const char **json)
  *   refused: why the target has no kernel for it, or null; the schedule is then what it would be
  *   backward: a list of name, schedule and refused of each backward pass of the problem in the module
  *   mask, canonical_mask
- *   tile: rows, keys
+ *   tile: rows, keys; stride: the distance of its rows, and of its keys, in positions
  *   map: sequence, head, rows, keys (their numbers) of the map in `text` and of `svg`
  *   counts, of all sequences and heads: tiles; visited, of these full (the mask is not applied), partial (it is), and
  *     empty (no pair is visible; null where there are too many tiles); pairs, of these visible; exact: false if

@@ -302,7 +302,9 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
       return artifact.error();
     if (name == symbol) {
       program.main = program.kernels.size();
-      program.qTile = kernel.getSchedule().getQueries(), program.kvTile = kernel.getSchedule().getKvTile();
+      program.rowStride = kernel.getRowStride();
+      program.qTile = kernel.getSchedule().getQueries() * kernel.getRowStride();
+      program.kvTile = kernel.getSchedule().getKvTile() * kernel.getRowStride();
     }
     program.kernels.push_back(std::move(*artifact));
   }

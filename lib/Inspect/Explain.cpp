@@ -125,13 +125,18 @@ rt::Result<Explanation> attn::explain(Compilation &compilation, mlir::ModuleOp m
   result.kvTile = request.tile ? request.tile->keys : kernel.getKvTile();
   if (!request.tile)
     result.config = printed(kernel);
+  MaskInterface walked = form;
+  if (auto byResidue = llvm::dyn_cast<tile::ByResidueAttr>(chosen.schedule); byResidue && !request.tile)
+    if (auto residues = findResidues(form, byResidue.getStride()); // another one, if the schedule is refused
+        residues && residues->strided.getStride() == byResidue.getStride())
+      result.rowStride = byResidue.getStride(), walked = residues->rest;
   result.describesLongSequences = llvm::isa<tile::ByLengthAttr>(chosen.schedule);
   reference::Sequences sequences(problem, arrays->first, sizes);
   bool lists = !kernel.isPerSequence() && hasTileLists(problem, kernel);
   if (lists)
     result.lists = describeRoomOfLists(problem);
   auto mapOf = [&](int64_t sequence, int64_t head) {
-    return TileMap(form, sequences, sequence, head, result.qTile, result.kvTile, lists);
+    return TileMap(form, walked, sequences, sequence, head, result.qTile, result.kvTile, result.rowStride, lists);
   };
   TileMap map = mapOf(request.sequence, request.head);
   result.sequence = request.sequence, result.head = request.head;

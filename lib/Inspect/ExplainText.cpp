@@ -59,6 +59,8 @@ std::string Explanation::text() const {
   }
   os << "kernel    " << (backward.empty() ? "" : "of the forward pass, as all below: ") << "tiles of " << qTile
      << " rows x " << kvTile << " keys";
+  if (rowStride != 1)
+    os << ", " << rowStride << " positions apart";
   if (!config.empty())
     os << ": " << config;
   if (describesLongSequences)

@@ -32,7 +32,7 @@ std::string attn::toJson(const Explanation &e) {
                {"backward", backward},
                {"mask", e.mask},
                {"canonical_mask", e.canonicalMask},
-               {"tile", {{"rows", e.qTile}, {"keys", e.kvTile}}},
+               {"tile", {{"rows", e.qTile}, {"keys", e.kvTile}, {"stride", e.rowStride}}},
                {"map", {{"sequence", e.sequence}, {"head", e.head}, {"rows", e.seqlenQ}, {"keys", e.seqlenKv}}},
                {"counts",
                 {{"tiles", numberOf(counts.tiles)},

@@ -13,10 +13,11 @@ TileCounts &TileCounts::operator+=(const TileCounts &o) {
   return *this;
 }
 
-TileMap::TileMap(MaskInterface mask, const reference::Sequences &sequences, int64_t sequence, int64_t head,
-                 int64_t qTile, int64_t kvTile, bool lists)
-    : lenQ(sequences.queriesOf(sequence).length), lenK(sequences.keysOf(sequence).length), qTile(qTile), kvTile(kvTile),
-      mask(mask), point(sequences.point(sequence, head)), scope(sequences.scope(sequence, head)),
+TileMap::TileMap(MaskInterface mask, MaskInterface walked, const reference::Sequences &sequences, int64_t sequence,
+                 int64_t head, int64_t qTile, int64_t kvTile, int64_t rowStride, bool lists)
+    : lenQ(sequences.queriesOf(sequence).length), lenK(sequences.keysOf(sequence).length), qTile(qTile * rowStride),
+      kvTile(kvTile * rowStride), mask(mask), walked(walked), tilesOfCell(rowStride),
+      point(sequences.point(sequence, head)), scope(sequences.scope(sequence, head)),
       canLook(double(lenQ) * lenK <= mostPairs), lists(lists) {}
 
 bool TileMap::keeps(int64_t q, int64_t k) {
@@ -40,14 +41,14 @@ TileClass TileMap::classOf(Interval queries, Interval keys) {
 std::vector<KeyRun> TileMap::runsOf(int64_t q0) {
   IndexMath math;
   Interval queries = numbers(q0, std::min(q0 + qTile, lenQ));
-  llvm::SmallVector<KeyRun> runs = KeyWalk(mask, scope).runs(math, queries, kvTile);
+  llvm::SmallVector<KeyRun> runs = KeyWalk(walked, scope).runs(math, queries, kvTile);
   if (!lists)
     return {runs.begin(), runs.end()};
   std::vector<KeyRun> listed;
   for (const KeyRun &run : runs)
     for (int64_t j = run.bounds.front().getNumber(); j < run.bounds.back().getNumber(); ++j) {
       int64_t behind = (j + 1) * kvTile;
-      TileTruth truth = mask.tileTruth(math, scope, queries, numbers(j * kvTile, std::min(behind, lenK)));
+      TileTruth truth = walked.tileTruth(math, scope, queries, numbers(j * kvTile, std::min(behind, lenK)));
       if (!truth.some.getNumber())
         continue;
       KeyRun &tile = listed.emplace_back();
@@ -94,6 +95,10 @@ TileCounts TileMap::count() {
           counts.empty += classOf(numbers(q0, std::min(q0 + qTile, lenQ)),
                                   numbers(j * kvTile, std::min((j + 1) * kvTile, lenK))) == TileClass::Empty;
       }
+  for (double *cells : {&counts.tiles, &counts.visited, &counts.full})
+    *cells *= tilesOfCell;
+  if (counts.empty > 0)
+    counts.empty *= tilesOfCell;
   // Rows of intervals cost as much as one pair.
   IndexMath math;
   bool cheap = lenQ && mask.rowIntervals(math, scope, Index::position(0));

@@ -14,7 +14,7 @@ using namespace attn;
 using namespace attn::tile;
 
 llvm::ArrayRef<const Schedule *> attn::tileSchedules() {
-  static const Schedule *const tiles[] = {&splitKv(), &singlePass(), &warpSpecialized(), &tiled()};
+  static const Schedule *const tiles[] = {&byResidueForward(), &splitKv(), &singlePass(), &warpSpecialized(), &tiled()};
   return tiles;
 }
 
@@ -24,8 +24,8 @@ llvm::ArrayRef<const Schedule *> attn::schedulesOf(Computation of) {
     llvm::append_range(all, tileSchedules());
     return all;
   }();
-  static const Schedule *const backward[] = {&byLengthBackward(), &simtRowsBackward(), &ctaPerSequenceBackward(),
-                                             &shortBackwardOnHopper(), &backwardKernels()};
+  static const Schedule *const backward[] = {&byLengthBackward(),      &simtRowsBackward(),  &ctaPerSequenceBackward(),
+                                             &shortBackwardOnHopper(), &byResidueBackward(), &backwardKernels()};
   return of.backward ? llvm::ArrayRef(backward) : llvm::ArrayRef(forward);
 }
 
@@ -43,6 +43,8 @@ std::string attn::describeSchedule(Computation of, mlir::Attribute schedule) {
 ScheduleInterface attn::mainKernelOf(mlir::Attribute schedule) {
   if (auto both = llvm::dyn_cast<ByLengthAttr>(schedule))
     schedule = both.getLongSequences();
+  if (auto residues = llvm::dyn_cast<ByResidueAttr>(schedule))
+    schedule = residues.getOf();
   if (auto kernels = llvm::dyn_cast<BackwardKernelsAttr>(schedule))
     return kernels.getDkdv();
   return llvm::cast<ScheduleInterface>(schedule);

@@ -104,18 +104,21 @@ void Printer::print(ReloadWorkOp op) {
 void Printer::print(ProducerLoadOp op) {
   // A map's axes are in the order in which boxes are filled: with packed heads, heads precede rows.
   TensorMapType map = op.getMap().getType();
-  int64_t rows = map.getRows() * map.getHeads();
-  bool whole = rows == cast<SharedType>(op.getRing().getType().getTile()).getRows();
+  int64_t rows = map.getRows() * map.getHeads(), all = cast<SharedType>(op.getRing().getType().getTile()).getRows();
+  std::string sizes;
+  if (map.getStride() != 1)
+    sizes =
+        "<" + std::to_string(rows) + ", " + std::to_string(all / rows) + ", " + std::to_string(map.getStride()) + ">";
+  else if (rows != all)
+    sizes = "<" + std::to_string(rows) + (op.getBoxes() ? ", " + std::to_string(*op.getBoxes()) : "") + ">";
   Value second = op.getRow(), third = op.getHead();
   if (map.getHeads() != 1)
     std::swap(second, third);
-  line() << "attn::producer_load"
-         << (!map.isPacked()       ? ""
-             : map.getHeads() == 1 ? "_packed"
-                                   : "_packed_heads")
-         << (whole ? ""
-                   : "<" + std::to_string(rows) + (op.getBoxes() ? ", " + std::to_string(*op.getBoxes()) : "") + ">")
-         << "(" << names.of(op.getRing()) << ", " << names.of(op.getMap()) << ", " << expr(second) << ", "
+  line() << "attn::producer_load" << (map.isPacked() ? "_packed" : "")
+         << (map.getStride() != 1                    ? "_strided"
+             : map.isPacked() && map.getHeads() != 1 ? "_heads"
+                                                     : "")
+         << sizes << "(" << names.of(op.getRing()) << ", " << names.of(op.getMap()) << ", " << expr(second) << ", "
          << expr(third) << ", " << expr(map.isPacked() ? op.getRows() : op.getBatch()) << ");\n";
 }
 

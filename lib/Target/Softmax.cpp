@@ -61,8 +61,8 @@ void Printer::print(SoftmaxConvertOp op) {
 
 void Printer::print(RecomputeRowsOp op) {
   line() << "attn::recompute_rows<" << op.getDimQk() << ", " << op.getDimV() << ">(" << names.of(op.getAcc());
-  // The short form, for all keys and rows without packed heads.
-  bool plain = !op.getFirstKey() && !op.getTiles() && !isa<PairsType>(op.getQ0().getType());
+  // The short form, for all keys, rows without packed heads and an LSE of consecutive rows.
+  bool plain = !op.getFirstKey() && !op.getTiles() && !op.getLseRow() && !isa<PairsType>(op.getQ0().getType());
   os << ", " << expr(op.getQ0()) << ", " << expr(op.getRows()) << ", ";
   if (op.getTiles()) {
     os << "attn::kv_tiles<" << *op.getTile() << ">(" << expr(op.getTiles());

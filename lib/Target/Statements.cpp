@@ -341,9 +341,9 @@ void Printer::print(StorePaddingOp op) {
   auto kernel = op->getParentOfType<KernelOp>();
   int64_t rows = kernel.getTileRows(), threads = kernel.getSchedule().getWarps() * 32;
   if (op.getDim() == 1) { // of an LSE
-    bool pairs = isa<PairsType>(op.getStride().getType());
+    bool isStrided = !matchPattern(op.getStride(), m_One());
     line() << "attn::store_padding_lse<" << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
-           << (pairs ? expr(op.getStride()) + ", " : "") << expr(op.getWriteRows()) << ");\n";
+           << (isStrided ? expr(op.getStride()) + ", " : "") << expr(op.getWriteRows()) << ");\n";
     return;
   }
   // With stationary K and V or stationary Q, no registers are left for values hoisted out of the loop over work tiles.

@@ -43,6 +43,7 @@ static cl::opt<bool> noLengths(
     "no-lengths",
     cl::desc("problems without expected_seqlen and max_seqlen, and shapes that attnSpecialize has programs for"));
 static cl::opt<bool> splitQ("split-q", cl::desc("split loops over queries among CTAs; of dense layouts"));
+static cl::opt<bool> byResidue("by-residue", cl::desc("masks of every n-th key, with tiles of every n-th row"));
 static cl::opt<bool> backwardPass("backward", cl::desc("the problems' backward passes"));
 static cl::opt<double> mostSeconds("seconds", cl::desc("begin no other kernel after so many; default: all kernels"),
                                    cl::init(HUGE_VAL));
@@ -254,6 +255,55 @@ static std::string forSplitQ(mlir::ModuleOp module, const Target &target, uint64
   return textOf(module);
 }
 
+/// Kernels of a backward pass with tiles of different sizes, or those that the heuristic has for `of` as it is.
+static mlir::Attribute anyBackwardKernels(BackwardOp of, const Target &target, Random &random) {
+  mlir::Attribute chosen = chooseSchedule(of, target.info()).schedule;
+  auto kernels = llvm::dyn_cast<tile::BackwardKernelsAttr>(chosen);
+  if (!target.isHost() || !kernels)
+    return kernels ? kernels.withSplitQ(0) : kernels;
+  auto tiles = [&](int64_t qTile, int64_t kvTile) -> tile::ScheduleInterface {
+    return tile::TiledBackwardAttr::get(of.getContext(), qTile, kvTile, /*warps=*/1, /*ctas_per_sm=*/1);
+  };
+  auto size = [&] { return random.pick<int64_t>({16, 32, 64, 128}); };
+  return tile::BackwardKernelsAttr::get(of.getContext(), kernels.getAccumulation(), tiles(size(), size()),
+                                        tile::ScheduleInterface(), tiles(size(), size()), /*split_q=*/0);
+}
+
+/// The problem's text with a mask under which rows see every n-th key, and tiles of every n-th row, if those can
+/// compute it.
+static std::string forResidues(mlir::ModuleOp module, const Target &target, uint64_t kernelSeed) {
+  ProblemOp problem = *module.getOps<ProblemOp>().begin();
+  mlir::MLIRContext *context = problem.getContext();
+  Random random(kernelSeed, 6);
+  problem.removeScoreAttr(), problem.removeDropoutAttr(), problem.removeSeedAttr();
+  int64_t stride = random.pick<int64_t>({2, 3, 4, 4, 5, 6, 7, 8, 12, 16, 20});
+  auto strided = StridedMaskAttr::get(context, stride, random.between(0, stride - 1),
+                                      random.oneIn(2) ? Diagonal::bottom_right : Diagonal::top_left);
+  MaskInterface mask = problem.getMask();
+  BackwardOp backward;
+  if (backwardPass)
+    backward = *module.getOps<BackwardOp>().begin();
+  mlir::Attribute tiles;
+  int64_t wide = std::max(problem.getDimQk(), problem.getDimV());
+  if (backward)
+    tiles = anyBackwardKernels(backward, target, random);
+  else if (target.info().specializesWarps)
+    tiles = tile::WarpSpecializedAttr::get(context, 128, wide > 128 ? 48 : random.pick<int64_t>({48, 64, 80, 128}),
+                                           /*warps=*/8, /*ctas_per_sm=*/1);
+  else
+    tiles =
+        tile::TiledAttr::get(context, 64, random.pick<int64_t>({16, 32, 64, 128}), /*warps=*/target.isHost() ? 1 : 4,
+                             /*ctas_per_sm=*/1);
+  problem.setMaskAttr(AndMaskAttr::get(context, {mask, strided}));
+  std::optional<ResidueMask> residues = findResidues(canonicalMask(problem.getMask()));
+  if (!tiles || !residues)
+    return textOf(module);
+  auto schedule = tile::ByResidueAttr::get(context, residues->strided.getStride(), tiles);
+  if (!isRefused(backward ? Computation(backward) : Computation(problem), problem, target, schedule))
+    backward ? backward.setScheduleAttr(schedule) : problem.setScheduleAttr(schedule);
+  return textOf(module);
+}
+
 /// All arrays of score modifiers and sinks.
 static std::string learnedArrays(Compilation &compilation, const std::string &text) {
   auto module = compilation.parse(text, "fuzz");
@@ -283,11 +333,13 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
   if (backwardPass)
     kernelCase.text +=
         kernelSeed % 3 ? "\nattn.backward @grads of(@fuzz)" : "\nattn.backward @grads of(@fuzz) deterministic dlse";
-  if (backwardPass && !shortSequences && !maxSeqlens)
+  if (backwardPass && !shortSequences && !maxSeqlens && !byResidue)
     kernelCase.text += learnedArrays(compilation, kernelCase.text);
   auto module = compilation.parse(kernelCase.text, "fuzz");
   if (module && splitQ)
     kernelCase.text = forSplitQ(**module, target, kernelSeed);
+  if (module && byResidue)
+    kernelCase.text = forResidues(**module, target, kernelSeed);
   if (module && fewQueries)
     kernelCase.text = forFewQueries(*(**module).getOps<ProblemOp>().begin(), target, kernelSeed);
   if (module && maxSeqlens)
@@ -345,7 +397,8 @@ static nlohmann::ordered_json toJson(const Summary &summary, const Target &targe
     if (auto name = (*driver)->deviceName(0))
       line["gpu"] = *name;
   line["modes"] = nlohmann::ordered_json::array(); // options by their names
-  for (const cl::opt<bool> *mode : {&fewQueries, &splitQ, &maxSeqlens, &shortSequences, &noLengths, &backwardPass})
+  for (const cl::opt<bool> *mode :
+       {&fewQueries, &splitQ, &byResidue, &maxSeqlens, &shortSequences, &noLengths, &backwardPass})
     if (*mode)
       line["modes"].push_back(mode->ArgStr.str());
   line["seed"] = uint64_t(seed);

@@ -206,6 +206,11 @@ def cases():
         chosen.add(("sm_90a", mask, layout + " backward", d, e, "bf16"))
     for chip, d in (("sm_90a", 64), ("sm_90a", 128), ("sm_80", 256), (SMALL_CHIP, 256)):
         chosen.add((chip, "learned", "bshd backward", d, d, "bf16"))
+    # Tiles by residue.
+    for j, d in enumerate((64, 128, 192, 256)):
+        chosen.add(("sm_90a", "dilated", ("bshd", "thd padded")[j % 2], d, d, "bf16"))
+        chosen.add(("sm_90a", "dilated", ("bshd backward", "thd padded backward deterministic")[j % 2], d, d, "bf16"))
+    chosen |= {("sm_80", "dilated", "thd padded backward", d, d, "f16") for d in (64, 128)}
     # Predicates with lists of tiles, which gradients of dK and dQ have of their own.
     chosen |= {("sm_90a", "grid", layout, d, d, "bf16")
                for layout in ("bshd backward", "thd padded backward deterministic") for d in (64, 128, 256)}

@@ -75,15 +75,16 @@ attn.problem @shared_array mask(#attn.and<#attn.or<#attn.prefix<"lengths">, #att
 // CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1{{$}}
 attn.problem @chunk mask(#attn.and<#attn.chunk<8192>, #attn.causal>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
-// Every other key: each tile is tested. A row's remainder does not depend on the key.
+// Every 11th key, and tiles of every 11th row do not exist: each tile is tested. A row's remainder does not depend on
+// the key.
 // CHECK-LABEL: tile.kernel @strided
 // CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}0, 1]] carry()
 // CHECK: tile.apply_mask
 // CHECK-NEXT: ^bb0(%[[Q:.*]]: i32, %[[K:.*]]: i32):
-// CHECK-DAG: arith.andi %[[Q]],
-// CHECK-DAG: arith.andi %[[K]],
+// CHECK-DAG: arith.remui %[[Q]],
+// CHECK-DAG: arith.remui %[[K]],
 // CHECK: arith.cmpi eq
-attn.problem @strided mask(#attn.and<#attn.strided<stride = 2>, #attn.causal>) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @strided mask(#attn.and<#attn.strided<stride = 11>, #attn.causal>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // What no row sees is not walked at all.
 // CHECK-LABEL: tile.kernel @nothing

@@ -6,6 +6,7 @@
 // RUN: attn-opt %t/plain.mlir -attn-choose-schedule="target=cpu" -convert-attn-to-tile -canonicalize -cse | FileCheck %t/plain.mlir
 // RUN: attn-opt %t/hopper.mlir --attn-pipeline="target=sm_90a" | FileCheck %t/hopper.mlir
 // RUN: attn-translate %t/hopper.mlir --target=sm_90a | FileCheck %t/hopper.mlir --check-prefix=TEXT
+// RUN: attn-translate %t/no-lse.mlir --target=sm_90a | FileCheck %t/no-lse.mlir
 // RUN: attn-opt %t/chosen.mlir -attn-choose-schedule="target=sm_90a" -convert-attn-to-tile | FileCheck %t/chosen.mlir
 // RUN: attn-opt %t/errors.mlir -attn-choose-schedule -convert-attn-to-tile -split-input-file -verify-diagnostics
 
@@ -60,6 +61,12 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2)
 // TEXT: attn::producer_load_packed_heads<60>(Q, q_map, h, row0, rows);
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2) dims(128) dtype(bf16)
   schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 128, warps = 4, ctas_per_sm = 1, pack_heads = 6>>)
+
+//--- no-lse.mlir
+// Rows of large scores are pairs without an LSE, too.
+// CHECK: attn::recompute_rows<128, 128>(acc, at, {{.*}}, 0, {{.*}}, (float *)nullptr, 1ll,
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(128) dtype(bf16) outputs(o)
+  schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, pack_heads = 4>)
 
 //--- chosen.mlir
 // What needs the fewest tiles, each of which reads all keys.

@@ -81,6 +81,7 @@ rt::Status Tuner::enumerate() {
     return found.error();
   problem = *found;
   problem.removeScheduleAttr();
+  problem.setMaskAttr(canonicalMask(problem.getMask())); // as schedules expect it
   llvm::Regex match(request.match.empty() ? "^" : request.match);
   if (std::string why; !match.isValid(why))
     return rt::Error{fmt::format("expected --match to be a regular expression, got: {} ({})", request.match, why)};

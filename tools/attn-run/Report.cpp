@@ -20,7 +20,10 @@ static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const T
     Expanded expanded = llvm::cantFail(expand(problem, inputs));
     return countClasses(expanded.problem, kernel, expanded.inputs, sizes);
   }
-  int64_t qTile = kernel.getQTile(), kvTile = kernel.getKvTile();
+  int64_t qTile = kernel.getQTile(), kvTile = kernel.getKvTile(), rowStride = kernel.getRowStride();
+  MaskInterface mask = canonicalMask(problem.getMask());
+  if (rowStride != 1) // tiles of one residue have the rest of the mask
+    mask = findResidues(mask, rowStride)->rest;
   Sequences sequences(problem, inputs, sizes);
   ClassCounts counts;
   auto tile = [](int64_t at, int64_t size, int64_t end) {
@@ -32,9 +35,9 @@ static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const T
       int64_t lenQ = sequences.queriesOf(b).length, lenK = sequences.keysOf(b).length;
       for (int64_t q = 0; q < lenQ; q += qTile)
         for (int64_t k = 0; k < lenK; k += kvTile) {
-          TileClass c = classify(problem.getMask(), scope, tile(q, qTile, lenQ), tile(k, kvTile, lenK));
+          TileClass c = classify(mask, scope, tile(q, qTile, lenQ), tile(k, kvTile, lenK));
           bool isWhole = c == TileClass::Full && k + kvTile <= lenK; // keys behind the last one are tested for
-          ++(c == TileClass::Empty ? counts.empty : isWhole ? counts.full : counts.partial);
+          (c == TileClass::Empty ? counts.empty : isWhole ? counts.full : counts.partial) += rowStride;
         }
     }
   return counts;

@@ -39,7 +39,8 @@ struct Program {
   std::vector<rt::Artifact> kernels; ///< in the order in which a launch runs them
   size_t main = 0;                   ///< the one that is called as the program is
   rt::Program plan;                  ///< how a launch runs them: kernels are numbered as above
-  int64_t qTile = 0, kvTile = 0;     ///< rows and keys of a tile of the main kernel
+  int64_t qTile = 0, kvTile = 0;     ///< rows and keys that a tile of the main kernel spans
+  int64_t rowStride = 1;             ///< of which it has every so many-th
   bool hasFallback = false;          ///< there are less demanding sizes to try
   bool mayNotFit = false;            ///< and they may well be needed
   bool hasShortKernel = false;       ///< short sequences have a kernel of their own

@@ -59,6 +59,8 @@ public:
   const rt::CompiledKernel &getCompiled() const { return *built.load()->loaded->kernels()[getProgram().main]; }
   const rt::Artifact &getArtifact() const { return getProgram().artifact(); }
   int64_t getQTile() const { return getProgram().qTile; }
+  /// The distance of a tile's rows in positions: more than 1 in tiles of one residue.
+  int64_t getRowStride() const { return getProgram().rowStride; }
   int64_t getKvTile() const { return getProgram().kvTile; }
   /// What the compiler says of the resources of all kernels.
   const std::string &getResources() const { return built.load()->resources; }

@@ -44,8 +44,9 @@ struct Explanation {
   Pass forward;
   std::vector<Pass> backward; ///< the backward passes of the module that name the problem
   int64_t qTile = 0, kvTile = 0;
-  std::string config; ///< the kernel's; empty for a tile of the request
-  std::string lists;  ///< room of the lists of tiles; empty if there are none
+  int64_t rowStride = 1; ///< the distance of a tile's rows, and of its keys, in positions
+  std::string config;    ///< the kernel's; empty for a tile of the request
+  std::string lists;     ///< room of the lists of tiles; empty if there are none
   /// Tiles, map and counts are those of the kernels for long sequences; short ones have another kernel.
   bool describesLongSequences = false;
   int64_t sequence = 0, head = 0, seqlenQ = 0, seqlenKv = 0; ///< of the map

@@ -23,9 +23,11 @@ struct TileCounts {
 
 class TileMap {
 public:
-  /// `lists`: the kernel visits the tiles that it finds listed, and not all that lie on its way.
-  TileMap(MaskInterface mask, const reference::Sequences &sequences, int64_t sequence, int64_t head, int64_t qTile,
-          int64_t kvTile, bool lists);
+  /// `lists`: the kernel visits the tiles that it finds listed, and not all that lie on its way. With a `rowStride`
+  /// (`#tile.by_residue`) each cell of qTile x kvTile positions has that many tiles, one for each residue, and `walked`
+  /// is the rest of the mask.
+  TileMap(MaskInterface mask, MaskInterface walked, const reference::Sequences &sequences, int64_t sequence,
+          int64_t head, int64_t qTile, int64_t kvTile, int64_t rowStride, bool lists);
 
   TileCounts count();
 
@@ -42,7 +44,8 @@ public:
   /// Is this pair visible?
   bool keeps(int64_t q, int64_t k);
 
-  int64_t lenQ, lenK, qTile, kvTile;
+  int64_t lenQ, lenK;
+  int64_t qTile, kvTile; ///< positions that a tile spans
 
 private:
   std::vector<KeyRun> runsOf(int64_t q0);
@@ -50,7 +53,8 @@ private:
   TileClass classOf(Interval queries, Interval keys);
   int64_t visibleIn(int64_t q);
 
-  MaskInterface mask;
+  MaskInterface mask, walked;
+  int64_t tilesOfCell;
   MaskPoint point;
   MaskScope scope;
   bool canLook; ///< at every pair

@@ -84,6 +84,9 @@ public:
   /// and epilogue matter.
   bool isLocal();
 
+  /// Does the last row of a long sequence see at most `most` keys?
+  bool hasFewKeys(int64_t most = 2048);
+
   /// Does a row see at most `most` keys, and is each key seen by one run of rows (a window, no sinks)? Much of a large
   /// tile is then hidden.
   bool hasShortRows(int64_t most = 2048);

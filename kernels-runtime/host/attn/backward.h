@@ -28,17 +28,19 @@ ATTN_HELPER float lse_in_base_2(float lse) {
 ATTN_HELPER Lanes at_most_zero(Lanes x) { return x > Lanes{} ? Lanes{} : x; }
 ATTN_HELPER float at_most_zero(float x) { return x > 0.f ? 0.f : x; }
 
-// A fully masked row and a row past the end get an LSE of +Inf, so their probabilities are 0.
-template <int Dim, int M, int Threads, class T>
+// A fully masked row and a row past the end get an LSE of +Inf, so their probabilities are 0. Stride: of the LSE and
+// its gradient.
+template <int Dim, int M, int Threads, int Stride = 1, class T>
 ATTN_TILE_OP void preprocess(float *to, long long pitch, const T *out, long long out_stride, const T *grad,
                              long long grad_stride, const float *lse, const float *grad_lse, int rows) {
   for (int r = 0; r < M; ++r) {
-    const bool sees = r < rows && lse[r] != -infinity;
+    const float lse_of_row = r < rows ? lse[r * Stride] : -infinity;
+    const bool sees = lse_of_row != -infinity;
     float sum = 0.f;
     for (int c = 0; sees && c < Dim; ++c)
       sum += to_float(out[r * out_stride + c]) * to_float(grad[r * grad_stride + c]);
-    to[r] = sees ? lse_in_base_2(lse[r]) : infinity;
-    to[r + pitch] = sees ? sum - (grad_lse ? grad_lse[r] : 0.f) : 0.f;
+    to[r] = sees ? lse_in_base_2(lse_of_row) : infinity;
+    to[r + pitch] = sees ? sum - (grad_lse ? grad_lse[r * Stride] : 0.f) : 0.f;
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Splits long loops of KV tiles over query tiles among CTAs.
+// Shares long loops of tiles among CTAs: of KV tiles over query tiles, or of query tiles over KV tiles.
 #pragma once
 
 #include "attn/prelude.h"
@@ -8,19 +8,19 @@
 namespace attn {
 
 template <int Group, int Least, class F>
-ATTN_HELPER void split_walks(int *list, int *counts, int *split, int tiles, int heads, int multiprocessors,
-                             int capacity, F length) {
+ATTN_HELPER void split_walks(int *list, int *counts, int *split, int tiles, int heads, int ctas, int capacity,
+                             F length) {
   if (block_index() != 0)
     return;
   long long left = 0; // in this tile and those after it
   for (int tile = 0; tile < tiles; ++tile)
     left += length(tile);
-  const long long twelfth = left * Group * heads / (12 * multiprocessors), least = twelfth < Least ? Least : twelfth;
+  const long long twelfth = left * Group * heads / (12 * ctas), least = twelfth < Least ? Least : twelfth;
   const int room = capacity / (heads < 1 ? 1 : heads);
   int used = 0, slots = 0, tiles_split = 0;
   for (int tile = 0; tile < tiles; ++tile) {
     const int n = length(tile);
-    const long long even = left * Group * heads / multiprocessors, share = even < least ? least : even,
+    const long long even = left * Group * heads / ctas, share = even < least ? least : even,
                     work = (long long)n * Group, even_parts = (work + share - 1) / share;
     left -= n;
     int count = 2 * work <= 3 * share ? 1 : even_parts < n ? int(even_parts) : n;

@@ -24,10 +24,16 @@ protected:
   mlir::Value firstTiledRow() { return firstTiledRow(/*keys=*/false, firstQuery); }
   /// The same for queries or keys; `first` is the sequence's first row among all tokens if that side is packed.
   mlir::Value firstTiledRow(bool keys, Index first);
-  /// The row of the dQ accumulator for a row of q. (32 bits suffice: more rows would take 256 GiB or more.)
-  Index dqAccumulatorRow(Index row, Index head) {
-    return math.add(mulRuntime(head, rowsInAll()), rowInAll(row, batch));
+  /// The number of a head among those of all residues: row statistics and the dQ accumulator have the rows of each
+  /// residue one behind another, as those of a head.
+  Index numberOf(Index head) {
+    return rowStride == 1 ? head : math.add(math.mul(queryResidue, int64_t(problem.getHeads())), head);
   }
+  /// Rows of the dQ accumulator for each head and residue.
+  Index rowsOfAccumulator();
+  /// The row of the dQ accumulator for a row of q: the row in the tensor, or, with residues, the number `inResidue` in
+  /// its sequence. (32 bits suffice: more rows would take 256 GiB or more.)
+  Index dqAccumulatorRow(Index row, Index inResidue, Index head);
   /// The dQ accumulator from `accumulatorRow` on.
   mlir::Value dqAccumulatorPointer(Index accumulatorRow);
   /// The semaphore of a query tile: one for each `semaphoreRows` rows of a sequence, and one for the remaining rows.
@@ -41,7 +47,7 @@ protected:
 
   /// The work tile of a CTA.
   struct WorkTile {
-    Index first = 0;   ///< its first row, in its sequence
+    Index first = 0;   ///< its first row, in its sequence; with residues, among the rows of its residue
     Index row = 0;     ///< its first row in the tensor
     Index rows = 0;    ///< rows to compute
     Index written = 0; ///< rows to write: those computed and padding
@@ -49,14 +55,18 @@ protected:
     Index number = 0;  ///< index of the tile among those of all sequences
     std::optional<TilePart> part;
   };
-  /// The CTA's tile of queries, or of keys. Sets `batch`.
+  /// The CTA's tile of queries, or of keys. Sets `batch` and `queryResidue`. With residues, `takeRowsOf` has to follow.
   WorkTile findWorkTile(bool keys, int64_t tileRows, Order order);
+  /// The rows of a residue in a tile that has all positions.
+  void takeRowsOf(Index residue, WorkTile &workTile);
   /// The number of CTAs that compute something, if it is not that of the grid.
   std::optional<Index> workItems;
 
 private:
   /// The index of row `q` of a sequence among `tiledRows()` of all heads.
   mlir::Value tiledRow(mlir::Value firstRow, Index head, Index q);
+  /// The head of a number among those of all residues; sets `queryResidue`.
+  Index headOf(Index number, bool keys);
   int64_t headsOf(bool keys) { return keys ? problem.getKvHeads() : problem.getHeads(); }
   WorkTile denseWorkTile(bool keys, int64_t tileRows, Order order);
   WorkTile packedWorkTile(bool keys, int64_t tileRows, Order order);

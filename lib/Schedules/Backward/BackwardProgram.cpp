@@ -4,7 +4,7 @@
 //
 #include "GradientsKernel.h"
 #include "QuerySplits.h"
-#include "Schedules/Common/KernelArguments.h"
+#include "Schedules/Common/Rules.h"
 #include "Schedules/Metadata/TileListKernels.h"
 #include "attn/Schedules/KeyWalk.h"
 
@@ -12,8 +12,11 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const TargetInfo &target,
-                         BackwardKernelsAttr kernels, std::optional<ShortLimit> limit) {
+void attn::writeBackward(BackwardOp backward, BackwardKernelsAttr kernels, Lowering &lowering) {
+  ProgramBuilder &program = lowering.program;
+  const TargetInfo &target = lowering.target;
+  const std::optional<ShortLimit> &limit = lowering.limit;
+  const int64_t rowStride = lowering.rowStride();
   ProblemOp problem = backward.getProblemOp();
   OpBuilder b(backward);
   Location loc = backward.getLoc();
@@ -31,9 +34,9 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
     writeWorkTileLists(backward, program, generic, *limit, lists);
   bool listsTiles = hasTileLists(problem, dkdv);
   if (listsTiles)
-    writeTileLists(backward, program, generic, dkdv, /*ofKeys=*/true);
+    writeTileLists(backward, program, generic, inPositions(dkdv, rowStride), /*ofKeys=*/true);
   if (listsTiles && !accumulates)
-    writeTileLists(backward, program, generic, kernels.getDq(), /*ofKeys=*/false);
+    writeTileLists(backward, program, generic, inPositions(kernels.getDq(), rowStride), /*ofKeys=*/false);
   bool hasSoleWriters = storesDqDirectly(problem, kernels), splitsQ = kernels.getSplitQ() > 0;
   if (splitsQ)
     writeQuerySplits(backward, program, generic, kernels);
@@ -42,12 +45,14 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
     SmallVector<TensorUse> all(tensors);
     if (listsWorkTiles)
       all.push_back({workTileLists(true)[keys ? 1 : suffix == "_preprocess" ? 0 : 2].name});
-    auto arguments = KernelArguments::ofBackward(backward, all, usesTma, [&](StringRef tensor) {
+    auto rows = [&](StringRef tensor) {
       return tensor == "k" || tensor == "v" ? schedule.getKvTile() : schedule.getQTile();
-    });
+    };
+    auto arguments = KernelArguments::ofBackward(backward, all, usesTma, rows, rowStride);
     LayoutAttr layout = keys ? problem.getKLayout() : problem.getQLayout();
     int64_t heads = keys ? problem.getKvHeads() : problem.getHeads();
-    KernelGrid grid = {layout.isPacked(), heads, keys};
+    KernelGrid grid = {layout.isPacked(), heads * rowStride, keys};
+    grid.residues = rowStride;
     if (limit)
       grid.longer = b.getDenseI64ArrayAttr({limit->queries, limit->keys});
     // Other kernels compute short sequences; dQ rows that a single KV tile sees are written by that tile's CTA.
@@ -100,7 +105,8 @@ void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, const Tar
     bool ofKeys = !results.dq; // lists exist for one tile size only
     if (listsTiles && (!ofKeys || (schedule.getKvTile() == dkdv.getKvTile() && schedule.getQTile() == dkdv.getQTile())))
       tensors.push_back({tileLists(ofKeys).list});
-    writeGradients(problem, make(suffix, tensors, /*keys=*/!results.dq, target.specializesWarps, schedule), results);
+    writeGradients(problem, make(suffix, tensors, /*keys=*/!results.dq, target.specializesWarps, schedule), results,
+                   lowering.residues);
   };
   if (kernels.getDv()) {
     gradients("_dv", {.dv = true, .clearsAccumulator = clearsAccumulator}, kernels.getDv());

@@ -22,6 +22,8 @@ public:
 
   void build() {
     WorkTile workTile = findWorkTile(/*keys=*/false, statisticsTile, Order::EqualCost);
+    Index mostRows = rowsOfResidue(workTile.rows, 0); // of any residue
+    takeRowsOf(queryResidue, workTile);
     h = math.named(workTile.head, "h");
     // NOTE: in a work tile of padding, `first` counts from the end of another sequence.
     Value firstRow = mul(wide(workTile.number), wide(statisticsTile));
@@ -30,13 +32,14 @@ public:
     Value lse = statisticPointer("lse", workTile.row, batch, h), gradLse;
     if (args.contains("dlse"))
       gradLse = statisticPointer("dlse", workTile.row, batch, h);
-    Index added = dqAccumulatorRow(workTile.row, h);
+    Index added = dqAccumulatorRow(workTile.row, workTile.first, h);
     Value sum = args.contains("dq_accumulator") ? dqAccumulatorPointer(added) : Value();
     Value semaphore = args.contains("dq_semaphore") ? semaphorePointer(added, h) : Value();
-    PreprocessOp::create(b, loc, statistics, statisticsPitch(), o, args["o_row"], grad, args["do_row"], lse, gradLse,
-                         math.value(workTile.rows), problem.getDimV(), sum,
-                         sum ? b.getI64IntegerAttr(accumulatorColumns(problem.getDimQk())) : IntegerAttr(), semaphore,
-                         exponent ? b.getI64IntegerAttr(exponent) : IntegerAttr());
+    PreprocessOp::create(b, loc, statistics, statisticsPitch(), o, rowStrideOf("o"), grad, rowStrideOf("do"), lse,
+                         gradLse, rowStride == 1 ? IntegerAttr() : b.getI64IntegerAttr(rowStride),
+                         math.value(workTile.rows), rowStride == 1 ? Value() : math.value(mostRows), problem.getDimV(),
+                         sum, sum ? b.getI64IntegerAttr(accumulatorColumns(problem.getDimQk())) : IntegerAttr(),
+                         semaphore, exponent ? b.getI64IntegerAttr(exponent) : IntegerAttr());
   }
 
 private:
@@ -52,24 +55,25 @@ public:
 
   void build() {
     WorkTile workTile = findWorkTile(/*keys=*/false, schedule.getQTile(), Order::Reversed);
+    takeRowsOf(queryResidue, workTile);
     h = math.named(workTile.head, "h");
     auto store = [&] {
       firstQuery = findFirstQuery();
       Value dst = rowPointer("dq", workTile.row, batch, h);
-      Index added = dqAccumulatorRow(workTile.row, h);
+      Index added = dqAccumulatorRow(workTile.row, workTile.first, h);
       Value semaphore = args.contains("dq_semaphore") ? semaphorePointer(added, h) : Value();
       OpBuilder::InsertionGuard guard(b);
       if (parameters.mayBeStored)
         skipStoredRows(semaphore, workTile);
       Index rows = mayLackKvTiles ? math.select(math.lt(0, arg("seqlen_kv")), workTile.rows, 0) : workTile.rows;
-      PostprocessOp::create(b, loc, dst, args["dq_row"], dqAccumulatorPointer(added), math.value(rows),
+      PostprocessOp::create(b, loc, dst, rowStrideOf("dq"), dqAccumulatorPointer(added), math.value(rows),
                             math.value(workTile.written), APFloat(problem.scaleOrDefault()), problem.getDimQk(),
                             parameters.columns, parameters.fromRegisters, semaphore);
     };
     if (!problem.getQLayout().isPacked())
       return store();
     auto pad = [&] {
-      StorePaddingOp::create(b, loc, rowPointer("dq", workTile.row, batch, h), args["dq_row"],
+      StorePaddingOp::create(b, loc, rowPointer("dq", workTile.row, batch, h), rowStrideOf("dq"),
                              math.value(workTile.written), problem.getDimQk());
     };
     branchOnPadding(workTile.rows, pad, store);
@@ -85,8 +89,9 @@ private:
     auto isStored = scf::IfOp::create(b, loc, math.value(math.lt(last, 0)), /*withElseRegion=*/true);
     b.setInsertionPointToStart(isStored.thenBlock());
     if (padded)
-      StorePaddingOp::create(b, loc, rowPointer("dq", math.add(workTile.row, workTile.rows), batch, h), args["dq_row"],
-                             math.value(math.sub(workTile.written, workTile.rows)), problem.getDimQk());
+      StorePaddingOp::create(
+          b, loc, rowPointer("dq", math.add(workTile.row, math.mul(workTile.rows, rowStride)), batch, h),
+          rowStrideOf("dq"), math.value(math.sub(workTile.written, workTile.rows)), problem.getDimQk());
     b.setInsertionPointToStart(isStored.elseBlock());
   }
 

@@ -395,7 +395,7 @@ public:
              kernels.getDv().getKvTile() != kernels.getDkdv().getKvTile()) // dV and dK share one list of work tiles
       kernels = BackwardKernelsAttr::get(kernels.getContext(), kernels.getAccumulation(), kernels.getDkdv(),
                                          kernels.getDkdv(), kernels.getDq(), kernels.getSplitQ());
-    writeBackward(of.backward, lowering.program, lowering.target, kernels, lowering.limit);
+    writeBackward(of.backward, kernels, lowering);
     writeArrayGrads(of.backward, lowering.program, lowering.target);
   }
 };

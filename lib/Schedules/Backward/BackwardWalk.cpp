@@ -6,10 +6,18 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-BackwardWalk::BackwardWalk(ProblemOp problem, KernelOp kernel, GradientResults results)
+BackwardWalk::BackwardWalk(ProblemOp problem, KernelOp kernel, GradientResults results, StridedMaskAttr strided)
     : BackwardBody(problem, kernel), schedule(kernel.getSchedule()), results(results), ofKeys(kernel.getKeys()),
       hasDqMma(kernel.isPersistent() && kernel.getRoles().getDqColumns()),
-      hasTileLists(kernel.getArg(tileLists(kernel.getKeys()).list)) {}
+      hasTileLists(kernel.getArg(tileLists(kernel.getKeys()).list)) {
+  residues = strided;
+}
+
+Interval BackwardWalk::positionsOfQueries(Index q0) {
+  if (rowStride == 1)
+    return {q0, math.min(math.add(q0, schedule.getQTile()), lenQ)};
+  return positionsOf(q0, schedule.getQTile(), lenQ);
+}
 
 bool BackwardWalk::onlyModifierHasSmall() {
   SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
@@ -23,21 +31,25 @@ void BackwardWalk::findWalk() {
 }
 
 SmallVector<KeyRun> BackwardWalk::findRuns(Index first, Index rows, int64_t most) {
-  Interval own = {first, math.add(first, rows)};
+  // Tiles of residues have the same loops, those of all their positions.
+  Interval own =
+      rowStride == 1 ? Interval{first, math.add(first, rows)} : positionsOf(first, most, ofKeys ? scope.lenK : lenQ);
   SmallVector<KeyRun> runs;
   if (hasTileLists) {
     int64_t tileRows = ofKeys ? schedule.getKvTile() : schedule.getQTile();
-    ListedWalk listed = listedWalk(
-        *walk, ofKeys, kernelIsPacked() ? workTile.number : math.floorDiv(workTile.first, tileRows), tileRows);
+    ListedWalk listed =
+        listedWalk(*walk, ofKeys, kernelIsPacked() ? workTile.number : math.floorDiv(workTile.first, tileRows),
+                   tileRows * rowStride);
     runs = listed.runs, tileAt = listed.tileAt;
   } else {
-    runs = ofKeys ? walk->queryRuns(math, own, schedule.getQTile()) : walk->runs(math, own, schedule.getKvTile());
+    runs = ofKeys ? walk->queryRuns(math, own, schedule.getQTile() * rowStride)
+                  : walk->runs(math, own, schedule.getKvTile() * rowStride);
   }
   // Query tiles are visited in descending order. With a causal mask or the like, a KV tile then reaches its first query
   // tile when the preceding KV tile is two or more query tiles ahead, and need not wait for it.
   if (results.firstCtaStores()) {
     assert(!hasTileLists && "lists of tiles have an order of their own (BackwardKernelsSchedule)");
-    Index tiles = math.named(math.ceilDiv(lenQ, schedule.getQTile()), "query_tiles");
+    Index tiles = math.named(math.ceilDiv(lenQ, schedule.getQTile() * rowStride), "query_tiles");
     runs = mirrored(math, runs, tiles);
     tileAt = [=, this](Index j) { return math.sub(math.sub(tiles, 1), j); };
   }
@@ -105,23 +117,22 @@ void BackwardWalk::testAll(MutableArrayRef<KeyRun> runs, Cond cond) {
 }
 
 Cond BackwardWalk::adds(Index other, Index tile) {
-  Index first = math.mul(other, schedule.getKvTile());
-  Interval keys = {first, math.min(math.add(first, schedule.getKvTile()), scope.lenK)};
-  IntervalList tiles = llvm::map_to_vector(walk->queryRuns(math, keys, schedule.getQTile()), [](const KeyRun &run) {
-    return Interval{run.bounds.front(), run.bounds.back()};
-  });
+  int64_t positions = schedule.getKvTile() * rowStride;
+  Index first = math.mul(other, positions);
+  Interval keys = {first, math.min(math.add(first, positions), scope.lenK)};
+  IntervalList tiles =
+      llvm::map_to_vector(walk->queryRuns(math, keys, schedule.getQTile() * rowStride),
+                          [](const KeyRun &run) { return Interval{run.bounds.front(), run.bounds.back()}; });
   return contains(math, tiles, tile);
 }
 
 Index BackwardWalk::firstVisibleKvTile(Index q0) {
-  Interval queries = {q0, math.min(math.add(q0, schedule.getQTile()), lenQ)};
-  SmallVector<KeyRun> runs = walk->runs(math, queries, schedule.getKvTile());
+  SmallVector<KeyRun> runs = walk->runs(math, positionsOfQueries(q0), schedule.getKvTile() * rowStride);
   return runs.empty() ? Index(0) : runs.front().bounds.front();
 }
 
 Cond BackwardWalk::seesFirstKeyTileOnly(Index tile, Index q0) {
-  Interval queries = {q0, math.min(math.add(q0, schedule.getQTile()), lenQ)};
-  SmallVector<KeyRun> runs = walk->runs(math, queries, schedule.getKvTile());
+  SmallVector<KeyRun> runs = walk->runs(math, positionsOfQueries(q0), schedule.getKvTile() * rowStride);
   Cond isOnlyTile = adds(0, tile);
   for (const KeyRun &run : runs)
     isOnlyTile = math.logicalAnd(math.le(run.bounds.back(), 1), isOnlyTile);

@@ -14,7 +14,7 @@ namespace attn {
 
 class BackwardWalk : protected BackwardBody {
 protected:
-  BackwardWalk(ProblemOp problem, tile::KernelOp kernel, GradientResults results);
+  BackwardWalk(ProblemOp problem, tile::KernelOp kernel, GradientResults results, StridedMaskAttr residues);
 
   bool kernelIsPacked() { return layoutOf(ofKeys).isPacked(); }
   /// Do threads beside a dQ MMA warpgroup have registers for code that shortens the prologue and epilogue of a work
@@ -26,7 +26,9 @@ protected:
   /// Evaluates the mask for the current head.
   void findWalk();
   /// Runs of tiles that the work tile's rows see.
-  llvm::SmallVector<KeyRun> findRuns() { return findRuns(workTile.first, workTile.rows, schedule.getKvTile()); }
+  llvm::SmallVector<KeyRun> findRuns() {
+    return findRuns(workTile.first, workTile.rows, ofKeys ? schedule.getKvTile() : schedule.getQTile());
+  }
   /// Loop bounds for the rows of a warpgroup, if the loop is a single run; else empty.
   llvm::SmallVector<mlir::Value> findOwnBounds(llvm::ArrayRef<KeyRun> runs);
   /// Does KV tile `other` add to query tile `tile`?
@@ -47,6 +49,8 @@ protected:
   std::optional<KeyWalk> walk;
 
 private:
+  /// The positions of a query tile's rows, of all residues.
+  Interval positionsOfQueries(Index q0);
   /// Runs for `rows` rows from `first` on, of a tile of `most` rows. Sets `tileAt`, which is the same for all rows of a
   /// work tile.
   llvm::SmallVector<KeyRun> findRuns(Index first, Index rows, int64_t most);

@@ -17,8 +17,8 @@ namespace {
 /// The gradients of queries (dQ), or of keys and values (dK, dV).
 class GradientsKernel : BackwardWalk {
 public:
-  GradientsKernel(ProblemOp problem, KernelOp kernel, GradientResults results)
-      : BackwardWalk(problem, kernel, results), kernel(kernel), usesTma(kernel.isPersistent()),
+  GradientsKernel(ProblemOp problem, KernelOp kernel, GradientResults results, StridedMaskAttr residues)
+      : BackwardWalk(problem, kernel, results, residues), kernel(kernel), usesTma(kernel.isPersistent()),
         exponent(exponentOfProbabilities(problem, kernel.getTarget())), unscaled(std::ldexp(1.0, -exponent)) {}
 
   void build() {
@@ -31,7 +31,8 @@ public:
     workTile = ofKeys
                    ? findWorkTile(/*keys=*/true, schedule.getKvTile(), ofTiles)
                    : findWorkTile(/*keys=*/false, schedule.getQTile(), grows ? Order::LptDescending : Order::EqualCost);
-    workTile.first = math.named(workTile.first, ofKeys ? "k0" : "q0");
+    if (rowStride == 1)
+      workTile.first = math.named(workTile.first, ofKeys ? "k0" : "q0");
     int64_t group = problem.getHeads() / problem.getKvHeads();
     if (ofKeys) {
       kvHead = math.named(workTile.head, "kv_head");
@@ -42,9 +43,15 @@ public:
     if (!problem.getQLayout().isPacked())
       lenQ = arg("seqlen_q");
     findLengths();
+    if (rowStride != 1) {
+      findKeyResidue();
+      takeRowsOf(ofKeys ? keyResidue : queryResidue, workTile);
+      workTile.first = math.named(workTile.first, ofKeys ? "k0" : "q0");
+    }
     firstQuery = math.named(findFirstQuery(), "first_query");
     if (results.clearsAccumulator) { // while the first tiles are loaded
-      Value count = mul(mul(wide(problem.getHeads()), wide(rowsInAll())), wide(accumulatorColumns(problem.getDimQk())));
+      Value count = mul(mul(wide(int64_t(problem.getHeads()) * rowStride), wide(rowsOfAccumulator())),
+                        wide(accumulatorColumns(problem.getDimQk())));
       Value cta = IndexOp::block(b, loc);
       ClearOp::create(b, loc, args["dq_accumulator"], count, cta,
                       workItems ? math.value(*workItems) : kernel.getArg("blocks"));
@@ -59,7 +66,7 @@ private:
   /// Writes zeros for a work tile of padding.
   void pad() {
     for (const Output &output : outputs())
-      StorePaddingOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], math.value(workTile.written),
+      StorePaddingOp::create(b, loc, output.pointer, rowStrideOf(output.tensor), math.value(workTile.written),
                              output.dim);
   }
 
@@ -140,15 +147,17 @@ private:
     if (sharesBounds)
       findWalk();
     firstRow = firstTiledRow();
-    Index rest = ofKeys ? math.add(firstKey, workTile.first) : math.add(firstQuery, workTile.first);
+    Index rest = ofKeys ? math.add(firstKey, positionOf(workTile.first, keyResidue))
+                        : math.add(firstQuery, positionOf(workTile.first, queryResidue));
+    Index left = math.sub(math.mul(workTile.rows, rowStride), rowStride - 1);
     SmallVector<Value> copied;
     if (ofKeys) {
-      copied.push_back(copy(K, "k", rest, kvHead, workTile.rows));
+      copied.push_back(copy(K, "k", rest, kvHead, workTile.rows, left));
       if (V)
-        copied.push_back(copy(V, "v", rest, kvHead, workTile.rows));
+        copied.push_back(copy(V, "v", rest, kvHead, workTile.rows, left));
     } else {
-      copied.push_back(copy(Q, "q", rest, h, workTile.rows));
-      copied.push_back(copy(dO, "do", rest, h, workTile.rows));
+      copied.push_back(copy(Q, "q", rest, h, workTile.rows, left));
+      copied.push_back(copy(dO, "do", rest, h, workTile.rows, left));
       copied.push_back(copyStatistics(workTile.first, h));
     }
     for (Value acc : accumulators())
@@ -193,8 +202,8 @@ private:
 
   void store() {
     for (const Output &output : outputs())
-      StoreOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], output.acc,
-                      math.value(workTile.rows), math.value(workTile.written), output.dim);
+      StoreOp::create(b, loc, output.pointer, rowStrideOf(output.tensor), output.acc, math.value(workTile.rows),
+                      math.value(workTile.written), output.dim);
   }
 
   /// Stores partial results of a KV tile that several CTAs share.
@@ -224,10 +233,14 @@ private:
     int64_t step = ofKeys ? schedule.getQTile() : schedule.getKvTile();
     Index tile = tileAt ? tileAt(Index(body.getArgument(0))) : Index(body.getArgument(0));
     Index other = math.named(math.mul(tile, step), ofKeys ? "q0" : "k0");
-    Index left = math.sub(ofKeys ? lenQ : scope.lenK, other);
-    Index row = math.add(ofKeys ? firstQuery : firstKey, other);
+    Index residue = ofKeys ? queryResidue : keyResidue, length = ofKeys ? lenQ : scope.lenK;
+    Index left = math.sub(rowsOfResidue(length, residue), other), position = positionOf(other, residue);
+    Index row = math.add(ofKeys ? firstQuery : firstKey, position);
+    Index positionsLeft = rowStride == 1 ? left : math.sub(length, position);
     auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
-    auto copyAndWait = [&](Value place, StringRef tensor, Index head) { wait(copy(place, tensor, row, head, left)); };
+    auto copyAndWait = [&](Value place, StringRef tensor, Index head) {
+      wait(copy(place, tensor, row, head, left, positionsLeft));
+    };
     bool negated = usesTma && problem.scaleOrDefault() < 0;
 
     copyAndWait(ofKeys ? Q : K, ofKeys ? "q" : "k", ofKeys ? h : kvHead);
@@ -300,7 +313,7 @@ private:
     if (sum) {
       wait(sum);
       Value semaphore, kvTileIndex;
-      Index added = dqAccumulatorRow(row, h);
+      Index added = dqAccumulatorRow(row, other, h);
       if (results.firstCtaStores()) {
         semaphore = semaphorePointer(added, h);
         kvTileIndex = math.value(math.named(math.floorDiv(workTile.first, schedule.getKvTile()), "key_tile"));
@@ -342,7 +355,7 @@ private:
     Cond isSoleWriter = seesFirstKeyTileOnly(tile, q0);
     add.getSoleWriterMutable().assign(math.value(isSoleWriter));
     add.getDstMutable().assign(rowPointer("dq", row, batch, h));
-    add.getStrideMutable().assign(args["dq_row"]);
+    add.getStrideMutable().assign(rowStrideOf("dq"));
     add.getRowsMutable().assign(math.value(rows));
     add.setFactor(APFloat(problem.scaleOrDefault()));
     add.setDim(problem.getDimQk());
@@ -401,11 +414,12 @@ private:
   // Copies and results
   //===------------------------------------------------------------------===//
 
-  Value copy(Value place, StringRef tensor, Index row, Index head, Index rows) {
+  /// `rows`: to copy at most. `positions`: that are left of the sequence, of all residues.
+  Value copy(Value place, StringRef tensor, Index row, Index head, Index rows, Index positions) {
     if (usesTma)
-      return copyTma(place, tensor, row, head, rows);
+      return copyTma(place, tensor, row, head, positions);
     int64_t dim = tensor == "q" || tensor == "k" ? problem.getDimQk() : problem.getDimV();
-    return CopyAsyncOp::create(b, loc, place, rowPointer(tensor, row, batch, head), args[(tensor + "_row").str()],
+    return CopyAsyncOp::create(b, loc, place, rowPointer(tensor, row, batch, head), rowStrideOf(tensor),
                                math.value(rows), dim, Value());
   }
 
@@ -470,6 +484,6 @@ bool attn::addsFromRegisters(ProblemOp problem, ScheduleInterface schedule, DqAc
          (order == DqAccumulation::ordered && dqColumnsOf(schedule) && accumulatorColumns(problem.getDimQk()) <= 64);
 }
 
-void attn::writeGradients(ProblemOp problem, KernelOp kernel, GradientResults results) {
-  GradientsKernel(problem, kernel, results).build();
+void attn::writeGradients(ProblemOp problem, KernelOp kernel, GradientResults results, StridedMaskAttr residues) {
+  GradientsKernel(problem, kernel, results, residues).build();
 }

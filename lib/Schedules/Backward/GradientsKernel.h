@@ -6,12 +6,13 @@
 
 namespace attn {
 
+class Lowering;
+
 /// Writes the kernels of a backward pass, before the op: the preprocess kernel (`<name>_preprocess`), dK and dV with
 /// stationary KV tiles (`<name>`; dV in `<name>_dv` if a thread lacks registers for both), dQ with stationary query
 /// tiles (`<name>_dq`) or by accumulation (`<name>_postprocess`). With a limit, for sequences beyond it, preceded by a
-/// kernel that lists their work tiles (`<name>_work_tiles`).
-void writeBackward(BackwardOp backward, ProgramBuilder &program, const TargetInfo &target,
-                   tile::BackwardKernelsAttr kernels, std::optional<ShortLimit> limit = std::nullopt);
+/// kernel that lists their work tiles (`<name>_work_tiles`). With residues, for tiles of one residue each.
+void writeBackward(BackwardOp backward, tile::BackwardKernelsAttr kernels, Lowering &lowering);
 
 /// Which results a gradients kernel computes, and how it accumulates dQ.
 struct GradientResults {
@@ -25,8 +26,9 @@ struct GradientResults {
   /// Does the first CTA of a query tile store dQ instead of adding it?
   bool firstCtaStores() const { return accumulatesDq() && order != tile::DqAccumulation::unordered; }
 };
-/// Writes a kernel that computes dQ with stationary query tiles, or dK and dV with stationary KV tiles.
-void writeGradients(ProblemOp problem, tile::KernelOp kernel, GradientResults results);
+/// Writes a kernel that computes dQ with stationary query tiles, or dK and dV with stationary KV tiles. `residues`: in
+/// a kernel with residues, which keys each residue of rows sees.
+void writeGradients(ProblemOp problem, tile::KernelOp kernel, GradientResults results, StridedMaskAttr residues = {});
 /// Columns of a 64-row block of the dQ accumulator: as many as the dQ MMA warpgroup computes at a time, or, without
 /// such a warpgroup, as many as give each consumer warpgroup one block.
 int64_t dqFragmentColumns(ProblemOp problem, tile::ScheduleInterface schedule);

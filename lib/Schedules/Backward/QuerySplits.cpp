@@ -74,9 +74,9 @@ private:
   }
 };
 
-class CombineSumsKernel : ProblemBody {
+class CombineSumsKernel : AttentionBody {
 public:
-  CombineSumsKernel(ProblemOp problem, KernelOp kernel) : ProblemBody(problem, kernel) {}
+  CombineSumsKernel(ProblemOp problem, KernelOp kernel) : AttentionBody(problem, kernel) {}
 
   /// `isListed`: tiles are numbered through all heads.
   void build(bool ofV, bool ofDv, int64_t kvTile, bool isListed) {
@@ -84,32 +84,24 @@ public:
     const LoopSplits &names = querySplits(ofDv);
     Index cta = Value(IndexOp::block(b, loc));
     int64_t kvHeads = problem.getKvHeads(), slices = llvm::divideCeil(kvTile, combinedRows);
-    Index splitTiles = math.named(number(names.counts, 1), "split_tiles"), slots = number(names.counts, 2);
+    SplitTiles splitTiles = loadSplitTiles(names, isListed);
     Index heads = isListed ? Index(1) : math.mul(arg("batch"), kvHeads);
-    Index item = enterLoop("item", cta, mulRuntime(math.mul(heads, slices), splitTiles), arg("blocks"));
-    Index slice = math.rem(item, slices), tile = math.floorDiv(item, slices);
-    Index head = isListed ? Index(0) : math.named(div(tile, splitTiles), "sequence_head"),
-          place = math.mul(isListed ? tile : rem(tile, splitTiles), 3);
-    Index slot = math.add(mulRuntime(head, slots), number(names.split, math.add(place, 1)));
-    Index kvTileIndex = number(names.split, place);
+    Index item = enterLoop("item", cta, mulRuntime(math.mul(heads, slices), splitTiles.count), arg("blocks"));
+    Index slice = math.rem(item, slices);
+    SplitTile split = loadSplitTile(splitTiles, math.floorDiv(item, slices));
     if (isListed) {
       Index tiles = tilesOf(/*keys=*/true, kvTile);
-      head = math.named(div(kvTileIndex, tiles), "sequence_head");
-      kvTileIndex = math.sub(kvTileIndex, mulRuntime(head, tiles));
+      split.head = math.named(div(split.tile, tiles), "sequence_head");
+      split.tile = math.sub(split.tile, mulRuntime(split.head, tiles));
     }
-    Index row = math.named(math.add(math.mul(kvTileIndex, kvTile), math.mul(slice, combinedRows)), "row");
+    Index row = math.named(math.add(math.mul(split.tile, kvTile), math.mul(slice, combinedRows)), "row");
     int64_t dim = ofV ? problem.getDimV() : problem.getDimQk();
     std::string result = ofV ? "dv" : "dk", partial = "partial_" + result;
-    Value from = mul(add(mul(wide(slot), wide(kvTile)), wide(math.mul(slice, combinedRows))), wide(dim));
-    CombineSumsOp::create(b, loc, rowPointer(result, row, math.named(div(head, kvHeads), "b"), rem(head, kvHeads)),
-                          args[result + "_row"], AdvanceOp::create(b, loc, args[partial], from),
-                          math.value(number(names.split, math.add(place, 2))), math.value(Index(kvTile)),
-                          math.value(math.min(math.sub(extentOf(/*keys=*/true), row), combinedRows)), dim);
-  }
-
-private:
-  Index number(StringRef array, Index at) {
-    return Value(LoadOp::create(b, loc, args[array], math.value(at), /*uniform=*/true));
+    Value from = mul(add(mul(wide(split.slot), wide(kvTile)), wide(math.mul(slice, combinedRows))), wide(dim));
+    CombineSumsOp::create(
+        b, loc, rowPointer(result, row, math.named(div(split.head, kvHeads), "b"), rem(split.head, kvHeads)),
+        args[result + "_row"], AdvanceOp::create(b, loc, args[partial], from), math.value(split.parts),
+        math.value(Index(kvTile)), math.value(math.min(math.sub(extentOf(/*keys=*/true), row), combinedRows)), dim);
   }
 };
 } // namespace
@@ -129,12 +121,9 @@ void attn::writeQuerySplits(BackwardOp backward, ProgramBuilder &program, String
   if (hasSplitsOfDv(kernels))
     add(/*ofDv=*/true, "partial_dv");
   ProblemOp problem = backward.getProblemOp();
-  KernelGrid grid;
-  grid.cluster = b.getI64IntegerAttr(1);
-  auto schedule = AuxiliaryAttr::get(b.getContext(), /*q_tile=*/128, /*kv_tile=*/128, /*warps=*/16, /*ctas_per_sm=*/1);
   std::string name = freeSymbol(backward->getParentOp(), (backward.getSymName() + "_q_splits").str());
   KernelOp kernel = KernelArguments::ofLoopSplits(problem, results, partial, hasTileLists(problem, kernels.getDkdv()))
-                        .makeKernel(program, b, backward.getLoc(), name, target, grid, schedule);
+                        .makeKernelOfOneCta(program, b, backward.getLoc(), name, target);
   SplitsKernel body(problem, kernel);
   body.build(kernels.getDkdv(), kernels.getSplitQ(), /*ofDv=*/false, "partial_dk");
   if (hasSplitsOfDv(kernels))

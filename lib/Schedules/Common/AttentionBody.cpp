@@ -57,6 +57,18 @@ AttentionBody::TilePart AttentionBody::loadTilePart(const LoopSplits &splits, In
   return part;
 }
 
+AttentionBody::SplitTile AttentionBody::loadSplitTile(const SplitTiles &all, Index number) {
+  SplitTile split;
+  if (!all.isListed)
+    split.head = math.named(div(number, all.count), "sequence_head");
+  Index place = math.mul(all.isListed ? number : rem(number, all.count), 3);
+  auto entry = [&](int64_t i) { return load(args[all.splits.split], math.add(place, i)); };
+  split.slot = math.add(mulRuntime(split.head, all.slots), entry(1));
+  split.tile = entry(0);
+  split.parts = entry(2);
+  return split;
+}
+
 Index AttentionBody::listedCta(Index listed) {
   auto kernel = cast<KernelOp>(b.getBlock()->getParentOp());
   if (kernel.isPersistent() || (!kernel.getLonger() && !findLoopSplits()))
@@ -255,7 +267,9 @@ void AttentionBody::buildTests(KeyWalk &walk, Region &region, bool transposed) {
   test.addArguments({b.getI32Type(), b.getI32Type()}, {loc, loc});
   b.setInsertionPointToStart(&test);
   SmallVector<Value> kept;
-  for (Cond cond : walk.tests(math, Index(test.getArgument(transposed)), Index(test.getArgument(!transposed))))
+  Index q = positionOf(Index(test.getArgument(transposed)), queryResidue),
+        k = positionOf(Index(test.getArgument(!transposed)), keyResidue);
+  for (Cond cond : walk.tests(math, q, k))
     kept.push_back(math.value(cond));
   YieldOp::create(b, loc, kept);
 }
@@ -426,6 +440,13 @@ double AttentionBody::scaleOfProducts() {
 
 Value AttentionBody::productOf(FloatMath &math, Value product) {
   return problem.scaleOrDefault() == 0 ? math.mul(product, math.constant(0)) : product;
+}
+
+void AttentionBody::findKeyResidue() {
+  if (!residues)
+    return;
+  bool isSame = residues.getOffset() == 0 && residues.getDiagonal() == Diagonal::top_left;
+  keyResidue = isSame ? queryResidue : math.named(residueOfKeys(residues, math, scope, queryResidue), "key_residue");
 }
 
 KvLoopOp AttentionBody::createLoop(ArrayRef<KeyRun> runs) {

@@ -98,6 +98,24 @@ protected:
   };
   /// Loads an entry of the list. `head`: among those of all sequences; none if tiles are numbered through all heads.
   TilePart loadTilePart(const LoopSplits &splits, Index entry, std::optional<Index> head);
+  /// A tile that several CTAs share.
+  struct SplitTile {
+    Index tile = 0, head = 0; ///< of all sequences; 0 where tiles are numbered through all heads
+    Index slot = 0;           ///< the first of its partial results among those of all heads
+    Index parts = 0;
+  };
+  /// Split tiles of each head and slots of their partial results; `isListed`: of all heads together.
+  struct SplitTiles {
+    const LoopSplits &splits;
+    Index count, slots;
+    bool isListed;
+  };
+  SplitTiles loadSplitTiles(const LoopSplits &splits, bool isListed) {
+    Index count = math.named(load(args[splits.counts], 1), "split_tiles");
+    return {splits, count, load(args[splits.counts], 2), isListed};
+  }
+  /// Loads tile `number` of those of all heads.
+  SplitTile loadSplitTile(const SplitTiles &all, Index number);
   /// This CTA's index among `listed` ones. Their number is not known at launch, so CTAs of a kernel that is not
   /// persistent loop over the list in grid-stride order; code built afterwards is in that loop.
   Index listedCta(Index listed);
@@ -177,6 +195,9 @@ protected:
   /// modifier could amplify it.
   double errorOfScores() { return problem.getDtype().isBF16() && problem.getModifiers().size() == 1 ? 0x1p-10 : 0; }
 
+  /// Finds the residue of the keys that rows of `queryResidue` see; needs the sequence's lengths.
+  void findKeyResidue();
+
   /// The KV loop over the runs, with an empty body; null without runs.
   tile::KvLoopOp createLoop(llvm::ArrayRef<KeyRun> runs);
 
@@ -184,8 +205,8 @@ protected:
   // Addresses and run-time numbers
   //===------------------------------------------------------------------===//
 
-  /// Copies rows of a head from `row` (of the sequence, or of all tokens if packed) on by TMA; rows beyond the `left`
-  /// ones of the sequence become zeros. `boxCount`: the number of TMA boxes, if the tile has room for several.
+  /// Copies rows of a head from `row` (of the sequence, or of all tokens if packed) on by TMA; rows beyond the
+  /// next `left` positions become zeros. `boxCount`: the number of TMA boxes, if the tile has room for several.
   mlir::Value copyTma(mlir::Value place, llvm::StringRef tensor, Index row, Index head, Index left,
                       std::optional<int64_t> boxCount = std::nullopt);
   Index load(mlir::Value array, Index at, bool isUniform = true) {
@@ -225,8 +246,10 @@ protected:
   /// `isUniform`: all threads of a warp have the same tile.
   ListedWalk listedWalk(KeyWalk &walk, bool ofKeys, Index tile, int64_t rows, bool isUniform = true);
 
-  /// The row of the sequence's first key.
-  mlir::Value keyPointer(llvm::StringRef tensor) { return rowPointer(tensor, firstKey, batch, kvHead); }
+  /// The row of the sequence's first key, of `keyResidue`.
+  mlir::Value keyPointer(llvm::StringRef tensor) {
+    return rowPointer(tensor, math.add(firstKey, keyResidue), batch, kvHead);
+  }
 
   Index batch = 0, h = 0, kvHead = 0;
   Index lenQ = 0;
@@ -237,6 +260,9 @@ protected:
   std::optional<Cond> tileListsHull;
   MaskScope scope;
   std::optional<Dropout> dropout = problem.dropoutInForce();
+  /// In a kernel with residues: which keys each residue of rows sees, and the residues of the tile's queries and keys.
+  StridedMaskAttr residues;
+  Index queryResidue = 0, keyResidue = 0;
 
 private:
   /// Fills the region in which `op` computes scores from products, and sets its scale. `before`: for values that depend

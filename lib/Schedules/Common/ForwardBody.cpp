@@ -14,6 +14,8 @@ void ForwardBody::findKvHead() {
 void ForwardBody::findKeys() {
   findKvHead();
   findLengths();
+  findKeyResidue();
+  keyRows = rowsOfResidue(scope.lenK, keyResidue);
 }
 
 /// The score of a head's sink, computed at `at`.

@@ -22,9 +22,7 @@ protected:
   mlir::Value perRow(mlir::Value query, mlir::Value head, llvm::StringRef name = "") {
     return pairs(schedule.getPackHeads(), query, head, name);
   }
-  mlir::Value strideOf(llvm::StringRef tensor) {
-    return perRow(args[(tensor + "_row").str()], args[(tensor + "_head").str()]);
-  }
+  mlir::Value strideOf(llvm::StringRef tensor) { return perRow(rowStrideOf(tensor), args[(tensor + "_head").str()]); }
   mlir::Value rowsOf(Index queries) { return math.value(math.mul(queries, schedule.getPackHeads())); }
 
   /// Sets the kv head of `h`.
@@ -67,6 +65,7 @@ protected:
   mlir::Value sinks(); ///< the array, if there is one
 
   tile::ScheduleInterface schedule;
+  Index keyRows = 0;        ///< the sequence's keys, or those of `keyResidue`
   mlir::Value s;            ///< scores
   mlir::Value origin;       ///< the tile's first row
   mlir::Value sink;         ///< the sink's score, for rows of one head

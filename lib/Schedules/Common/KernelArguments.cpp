@@ -9,7 +9,8 @@ using program::ArgumentKind;
 using program::Effect;
 
 KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ScheduleInterface schedule, bool usesTma,
-                                           bool hasTileLists, bool hasWorkTileList, ArrayRef<MaskOperand> mapsAsLists) {
+                                           bool hasTileLists, bool hasWorkTileList, ArrayRef<MaskOperand> mapsAsLists,
+                                           int64_t rowStride) {
   KernelArguments arguments(problem.getContext());
   std::vector<ProblemTensor> tensors = tensorsOf(problem);
   bool isSplit = schedule.splitsKv(), splitsLoops = schedule.getLeastKvTiles() > 0;
@@ -35,12 +36,9 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ScheduleInte
 
   if (!usesTma)
     return arguments;
-  auto map = [&](int64_t rows, int64_t heads, LayoutAttr layout) {
-    return tile::TensorMapType::get(problem.getContext(), rows, heads, problem.getDtype(), layout.isPacked());
-  };
-  arguments.addMap("q", map(schedule.getQueries(), schedule.getPackHeads(), problem.getQLayout()), tensors[0]);
-  arguments.addMap("k", map(schedule.getKvTile(), 1, problem.getKLayout()), tensors[1]);
-  arguments.addMap("v", map(schedule.getKvTile(), 1, problem.getVLayout()), tensors[2]);
+  arguments.addMap(problem, tensors[0], schedule.getQueries(), rowStride, schedule.getPackHeads());
+  for (const ProblemTensor &tensor : llvm::ArrayRef(tensors).slice(1, 2))
+    arguments.addMap(problem, tensor, schedule.getKvTile(), rowStride);
   arguments.addBlocks();
   arguments.addCounter();
   return arguments;
@@ -120,7 +118,7 @@ KernelArguments KernelArguments::ofLoopSplits(ProblemOp problem, ArrayRef<Tensor
 }
 
 KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<TensorUse> uses, bool usesTma,
-                                            llvm::function_ref<int64_t(StringRef)> rows) {
+                                            llvm::function_ref<int64_t(StringRef)> rows, int64_t rowStride) {
   ProblemOp problem = backward.getProblemOp();
   KernelArguments arguments(backward.getContext());
   auto find = [&](StringRef name) {
@@ -162,11 +160,8 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<Tensor
     arguments.addStride("row_statistics", "head", 1);
   if (has("row_statistics_kind"))
     arguments.addStride("row_statistics", "kind", 0);
-  for (const ProblemTensor &tensor : boxed) {
-    bool packed = tensor.batchAxis < 0;
-    auto map = tile::TensorMapType::get(arguments.context, rows(tensor.name), 1, problem.getDtype(), packed);
-    arguments.addMap(tensor.name, map, tensor);
-  }
+  for (const ProblemTensor &tensor : boxed)
+    arguments.addMap(problem, tensor, rows(tensor.name), rowStride);
   if (usesTma || has("blocks"))
     arguments.addBlocks();
   if (usesTma)
@@ -228,10 +223,20 @@ tile::KernelOp KernelArguments::makeKernel(ProgramBuilder &program, OpBuilder &b
     types.push_back(argument.type);
   }
   auto kernel = tile::KernelOp::create(b, loc, name, b.getArrayAttr(names), target, grid.packed, grid.keys, grid.heads,
-                                       grid.tiles, grid.cluster, grid.longer, schedule, IntegerAttr());
+                                       grid.tiles, grid.cluster, grid.longer,
+                                       grid.residues == 1 ? IntegerAttr() : b.getI64IntegerAttr(grid.residues),
+                                       schedule, /*shared_bytes=*/IntegerAttr());
   kernel.getBody().emplaceBlock().addArguments(types, SmallVector<Location>(types.size(), loc));
   program.launch(kernel, *this, grid);
   return kernel;
+}
+
+tile::KernelOp KernelArguments::makeKernelOfOneCta(ProgramBuilder &program, OpBuilder &b, Location loc, StringRef name,
+                                                   StringRef target) const {
+  KernelGrid grid;
+  grid.cluster = b.getI64IntegerAttr(1);
+  auto schedule = tile::AuxiliaryAttr::get(context, /*q_tile=*/128, /*kv_tile=*/128, /*warps=*/16, /*ctas_per_sm=*/1);
+  return makeKernel(program, b, loc, name, target, grid, schedule);
 }
 
 //===--------------------------------------------------------------------===//
@@ -243,12 +248,24 @@ void KernelArguments::addPointer(StringRef tensor, Type element, Effect effect) 
                   ArgumentAttr::get(context, ArgumentKind::pointer, effect), tensor.str()});
 }
 
-void KernelArguments::addMap(StringRef tensor, Type map, const ProblemTensor &of) {
-  SmallVector<int64_t> axes = {of.rowAxis, of.headAxis};
-  if (of.batchAxis >= 0)
-    axes.push_back(of.batchAxis);
-  list.push_back({(tensor + "_map").str(), map,
-                  ArgumentAttr::get(context, ArgumentKind::map, Effect::read, 0, 1, false, axes, {}), tensor.str()});
+/// Rows of a TMA box for tiles of `rows` rows: all, or with a stride as many as fit the 256 rows that a box may span,
+/// in multiples of the eight rows of the swizzle pattern.
+static int64_t rowsOfBox(int64_t rows, int64_t stride) {
+  int64_t most = stride == 1 ? rows : std::min<int64_t>(rows, 256 / stride / 8 * 8);
+  while (rows % most)
+    most -= 8;
+  return most;
+}
+
+void KernelArguments::addMap(ProblemOp problem, const ProblemTensor &tensor, int64_t rows, int64_t rowStride,
+                             int64_t heads) {
+  SmallVector<int64_t> axes = {tensor.rowAxis, tensor.headAxis};
+  if (tensor.batchAxis >= 0)
+    axes.push_back(tensor.batchAxis);
+  auto map = tile::TensorMapType::get(context, rowsOfBox(rows, rowStride), heads, problem.getDtype(),
+                                      /*packed=*/tensor.batchAxis < 0, rowStride);
+  list.push_back({tensor.name + "_map", map,
+                  ArgumentAttr::get(context, ArgumentKind::map, Effect::read, 0, 1, false, axes, {}), tensor.name});
 }
 
 void KernelArguments::addStride(StringRef tensor, StringRef axisName, int axis) {

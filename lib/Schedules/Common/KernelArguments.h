@@ -44,6 +44,7 @@ struct KernelGrid {
   /// The same for dq, and for dk and dv, if it differs.
   std::optional<std::pair<int64_t, int64_t>> partOfDq, partOfDkDv;
   bool splitsLoops = false; ///< several CTAs may share the loop of a tile
+  int64_t residues = 1;     ///< rows of a tile are so many positions apart, and `heads` counts residues as well
 };
 
 /// Names and types, in order. Tensors: `q`, `k`, `v`, `o` (pointers to the
@@ -60,11 +61,11 @@ struct KernelGrid {
 /// workspace) instead of the problem's results, and the number of `splits` (i32); the combine kernel has these, the
 /// problem's results and q's sizes.
 struct KernelArguments {
-  /// `usesTma`: with tensor maps. `hasTileLists`: with KV-tile lists, and `total_kv` of packed keys. `mapsAsLists`:
-  /// block maps that are passed as lists instead of bits.
+  /// `usesTma`: with tensor maps, of every `rowStride`-th row. `hasTileLists`: with KV-tile lists, and `total_kv` of
+  /// packed keys. `mapsAsLists`: block maps that are passed as lists instead of bits.
   static KernelArguments ofForward(ProblemOp problem, tile::ScheduleInterface schedule, bool usesTma,
                                    bool hasTileLists = false, bool hasWorkTileList = false,
-                                   llvm::ArrayRef<MaskOperand> mapsAsLists = {});
+                                   llvm::ArrayRef<MaskOperand> mapsAsLists = {}, int64_t rowStride = 1);
   static KernelArguments ofCombine(ProblemOp problem);
   /// For the kernel that combines the results of split loops over keys.
   static KernelArguments ofCombineLoops(ProblemOp problem);
@@ -85,9 +86,9 @@ struct KernelArguments {
                                       llvm::ArrayRef<TensorUse> partial, bool hasTileLists);
   /// For a backward kernel with these tensors, in the order of `tensorsOf` and `workspaceOf`, with all arrays and the
   /// sizes of both sides, and the number of `blocks` if that is among them. With `usesTma`, read-only tensors are
-  /// passed as `<tensor>_map` with TMA boxes of `rows(tensor)` rows.
+  /// passed as `<tensor>_map` for tiles of `rows(tensor)` rows, `rowStride` apart.
   static KernelArguments ofBackward(BackwardOp backward, llvm::ArrayRef<TensorUse> tensors, bool usesTma,
-                                    llvm::function_ref<int64_t(llvm::StringRef)> rows);
+                                    llvm::function_ref<int64_t(llvm::StringRef)> rows, int64_t rowStride = 1);
   /// For the segments kernel: tensors (int32), `id_rows`, `tokens_q`, `tokens_kv`, with positions `position_rows_q` and
   /// `position_rows_kv`, the `queue`. `problem`: the problem it is expanded for (`expandSegments`), null if its results
   /// are the caller's.
@@ -100,6 +101,10 @@ struct KernelArguments {
   /// Creates a kernel with these arguments and an empty body, and its launch in the program.
   tile::KernelOp makeKernel(ProgramBuilder &program, mlir::OpBuilder &b, mlir::Location loc, llvm::StringRef name,
                             llvm::StringRef target, const KernelGrid &grid, tile::ScheduleInterface schedule) const;
+
+  /// The same for a kernel of one CTA, of 16 warps.
+  tile::KernelOp makeKernelOfOneCta(ProgramBuilder &program, mlir::OpBuilder &b, mlir::Location loc,
+                                    llvm::StringRef name, llvm::StringRef target) const;
 
   llvm::SmallVector<KernelArgument> list;
 
@@ -120,7 +125,8 @@ private:
   void addSizes(ProblemOp problem, bool keys, bool totalKeys = false);
   void addStrides(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors);
   void addPointer(llvm::StringRef tensor, mlir::Type element, program::Effect effect);
-  void addMap(llvm::StringRef tensor, mlir::Type map, const ProblemTensor &of);
+  /// A tensor map for tiles of `rows` rows, `rowStride` apart, with `heads` packed heads.
+  void addMap(ProblemOp problem, const ProblemTensor &tensor, int64_t rows, int64_t rowStride, int64_t heads = 1);
   void addStride(llvm::StringRef tensor, llvm::StringRef axisName, int axis);
   void addSize(llvm::StringRef name) { addSize(name, name); }
   void addSize(llvm::StringRef name, llvm::StringRef size);

@@ -73,7 +73,34 @@ protected:
 /// Helpers for kernels on a problem's tensors.
 class ProblemBody : protected KernelBody {
 protected:
-  ProblemBody(ProblemOp problem, tile::KernelOp kernel) : KernelBody(kernel), problem(problem) {}
+  ProblemBody(ProblemOp problem, tile::KernelOp kernel)
+      : KernelBody(kernel), problem(problem), rowStride(kernel.getRowStride()) {}
+
+  //===------------------------------------------------------------------===//
+  // Residues
+  //===------------------------------------------------------------------===//
+
+  // In a kernel with residues, a tile has the rows of one residue among `rowStride` times as many positions. Tiles and
+  // the rows of a residue are numbered from 0 on in their sequence: row i has position i * rowStride + residue. In
+  // other kernels rows are positions.
+
+  /// The number of rows with this residue among positions from 0 to `end`.
+  Index rowsOfResidue(Index end, Index residue) {
+    if (rowStride == 1)
+      return end;
+    return math.floorDiv(math.add(math.sub(end, residue), rowStride - 1), rowStride);
+  }
+  Index positionOf(Index row, Index residue) { return math.add(math.mul(row, rowStride), residue); }
+  /// The positions of `rows` rows from `first` on, of all residues, in a sequence of `length`.
+  Interval positionsOf(Index first, Index rows, Index length) {
+    Index begin = math.mul(first, rowStride);
+    return {begin, math.min(math.add(begin, math.mul(rows, rowStride)), length)};
+  }
+  /// The stride of a tile's rows in a tensor.
+  mlir::Value rowStrideOf(llvm::StringRef tensor) {
+    mlir::Value stride = args[(tensor + "_row").str()];
+    return rowStride == 1 ? stride : mul(stride, wide(rowStride));
+  }
 
   LayoutAttr layoutOf(bool keys) { return keys ? problem.getKLayout() : problem.getQLayout(); }
   /// The offsets of packed sequences of queries or keys.
@@ -124,8 +151,8 @@ protected:
   }
   mlir::Value lsePointer(Index row, Index batch, Index head) { return statisticPointer("lse", row, batch, head); }
 
-  /// The number of rows of all sequences: rows of `partial_o`, `partial_max`, `partial_sum` and `dq_accumulator` for
-  /// each head.
+  /// The number of rows of all sequences: rows of `partial_o`, `partial_max`, `partial_sum` and, without residues,
+  /// `dq_accumulator` for each head.
   Index rowsInAll() {
     return problem.getQLayout().isPacked() ? arg("total_q") : mulRuntime(arg("batch"), arg("seqlen_q"));
   }
@@ -144,6 +171,7 @@ protected:
   }
 
   ProblemOp problem;
+  const int64_t rowStride; ///< the distance of a tile's rows in positions: the number of residues, or 1
 };
 
 } // namespace attn

@@ -115,9 +115,9 @@ bool KeyWalk::beginsWithLongestRows() {
 
 bool KeyWalk::growsWithRows() { return keysOf(probeLength - 1) > keysOf(probeLength / 2) * 5 / 4; }
 
-bool KeyWalk::hasShortRows(int64_t most) {
-  return hasOneRun() && !beginsWithLongest() && keysOf(probeLength - 1) <= most;
-}
+bool KeyWalk::hasFewKeys(int64_t most) { return keysOf(probeLength - 1) <= most; }
+
+bool KeyWalk::hasShortRows(int64_t most) { return hasOneRun() && !beginsWithLongest() && hasFewKeys(most); }
 
 bool KeyWalk::slides() {
   IndexMath math;

@@ -95,7 +95,7 @@ Extent ProgramBuilder::ctasOf(tile::KernelOp kernel, const KernelGrid &grid, int
     tile::ScheduleInterface schedule = kernel.getSchedule();
     return ceilDiv(units, schedule.getUnit() == tile::WorkUnit::warp_per_sequence ? schedule.getWarps() : 1);
   }
-  int64_t tile = grid.keys ? kernel.getSchedule().getKvTile() : kernel.getSchedule().getQueries();
+  int64_t tile = (grid.keys ? kernel.getSchedule().getKvTile() : kernel.getSchedule().getQueries()) * grid.residues;
   Extent ctas = Extent(grid.heads) * tilesOfRows(grid.packed, batch, extents.rows(grid.keys), tile);
   if (kernel.getSchedule().splitsKv())
     ctas = ctas * sizeNamed("splits");

@@ -12,6 +12,7 @@ namespace attn {
 const Schedule &byLengthForward();
 const Schedule &simtRowsForward();
 const Schedule &ctaPerSequenceForward();
+const Schedule &byResidueForward();
 const Schedule &splitKv();
 const Schedule &singlePass();
 const Schedule &warpSpecialized();
@@ -21,6 +22,7 @@ const Schedule &byLengthBackward();
 const Schedule &simtRowsBackward();
 const Schedule &ctaPerSequenceBackward();
 const Schedule &shortBackwardOnHopper();
+const Schedule &byResidueBackward();
 const Schedule &backwardKernels();
 
 /// The forward schedules on tiles of a grid, in the order of their rules.

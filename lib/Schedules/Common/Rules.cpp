@@ -6,6 +6,13 @@
 using namespace attn;
 using namespace attn::tile;
 
+ScheduleInterface attn::inPositions(ScheduleInterface schedule, int64_t rowStride) {
+  if (rowStride == 1)
+    return schedule;
+  return AuxiliaryAttr::get(schedule.getContext(), schedule.getQueries() * rowStride, schedule.getKvTile() * rowStride,
+                            schedule.getWarps(), schedule.getCtasPerSm());
+}
+
 std::string attn::lengthsOf(ProblemOp problem) {
   return llvm::formatv("{0}({1}, {2}) and heads({3}, {4})", problem.getMaxSeqlenQ() ? "max_seqlen" : "expected_seqlen",
                        *problem.expectedQueries(), *problem.expectedKeys(), problem.getHeads(), problem.getKvHeads());

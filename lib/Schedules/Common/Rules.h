@@ -21,7 +21,15 @@ public:
   std::optional<ShortLimit> limit;
   /// Classes of dQ rows, each written by another kernel; short sequences are the first class.
   int64_t classesOfDq = 1;
+  /// With `by_residue`: which keys each residue of rows sees. The problem's mask is then the rest.
+  StridedMaskAttr residues = {};
+
+  /// The distance of a tile's rows in positions: the number of residues, or 1.
+  int64_t rowStride() const { return residues ? residues.getStride() : 1; }
 };
+
+/// The sizes of a schedule's tiles in positions, for kernels that list tiles.
+tile::ScheduleInterface inPositions(tile::ScheduleInterface schedule, int64_t rowStride);
 
 //===----------------------------------------------------------------------===//
 // Problems

@@ -126,7 +126,12 @@ std::string attn::describeRoomOfLists(ProblemOp problem) {
 
 namespace {
 struct Workspace {
-  explicit Workspace(Computation computation) : computation(computation), problem(computation.problem) {}
+  explicit Workspace(Computation computation) : computation(computation), problem(computation.problem) {
+    mlir::Attribute schedule =
+        computation.backward ? computation.backward.getScheduleAttr() : problem.getScheduleAttr();
+    if (auto byResidue = llvm::dyn_cast_or_null<tile::ByResidueAttr>(schedule))
+      residues = byResidue.getStride();
+  }
 
   std::vector<WorkspaceBuffer> build() {
     addBits();
@@ -203,6 +208,8 @@ private:
       return {heads * lines, roundUp(extents.tilesOf(!ofKeys, ofKeys ? listed.queries : listed.keys), 128)};
     });
     ListBounds bounds = {ofKeys, heads, {}, problem.getKvListCapacity()};
+    if (bounds.keysOfARow) // tiles have as many keys as without residues, and positions so many times
+      *bounds.keysOfARow *= residues;
     if (std::optional<llvm::SmallVector<MaskOperand>> blocks = boundingLists(problem.getMask()))
       bounds.blocks.assign(blocks->begin(), blocks->end());
     addIntegers(names.list, [bounds](const Extents &extents) -> Shape { return {entriesOfLists(bounds, extents)}; });
@@ -221,9 +228,18 @@ private:
     rows.push_back(extents.rows(false));
     return rows;
   }
-  /// Rows of whole tiles of all sequences, as `tile.find_sequence` numbers them.
-  static Extent tiledRows(const Extents &extents, bool keys) {
-    return extents.tilesOf(keys, statisticsTile) * Extent(statisticsTile);
+  /// Rows of whole tiles of all sequences, as `tile.find_sequence` numbers them; of each residue.
+  static Extent tiledRows(const Extents &extents, bool keys, int64_t residues = 1) {
+    return extents.tilesOf(keys, statisticsTile * residues) * Extent(statisticsTile);
+  }
+  /// Rows of all sequences for each head, or for each head and residue, as `BackwardBody::rowsOfAccumulator` has them.
+  static Shape rowsOfAccumulator(const Extents &extents, int64_t residues) {
+    if (residues == 1)
+      return rowsOfAll(extents);
+    Extent heads = extents.fixed.heads * residues;
+    if (extents.fixed.packedQ)
+      return {heads, floorDiv(extents.rows(false), residues) + sizeNamed("batch")};
+    return {heads, sizeNamed("batch"), ceilDiv(extents.rows(false), residues)};
   }
 
   void addForward() {
@@ -261,16 +277,20 @@ private:
     if (leavesTilesOut(problem.getMask())) // evaluated once: it may sample tiles of predicates
       for (bool ofKeys : {false, true})
         addLists(ofKeys);
-    add("row_statistics", T::Float32,
-        [](const Extents &extents) -> Shape { return {2, extents.fixed.heads, tiledRows(extents, false)}; });
-    add("dq_accumulator", T::Float32, [](const Extents &extents) {
-      Shape shape = rowsOfAll(extents);
+    add("row_statistics", T::Float32, [residues = residues](const Extents &extents) -> Shape {
+      return {2, extents.fixed.heads * residues, tiledRows(extents, false, residues)};
+    });
+    add("dq_accumulator", T::Float32, [residues = residues](const Extents &extents) {
+      Shape shape = rowsOfAccumulator(extents, residues);
       shape.push_back(accumulatorColumns(extents.fixed.dimQk));
       return shape;
     });
-    addIntegers("dq_semaphore", [](const Extents &extents) -> Shape {
-      Extent rows = extents.rows(false) * (extents.fixed.packedQ ? Extent(1) : sizeNamed("batch"));
-      return {extents.fixed.heads, ceilDiv(rows, semaphoreRows) + sizeNamed("batch")};
+    addIntegers("dq_semaphore", [residues = residues](const Extents &extents) -> Shape {
+      Shape shape = rowsOfAccumulator(extents, residues);
+      Extent rows = shape[1];
+      if (shape.size() == 3)
+        rows = shape[2] * shape[1];
+      return {shape[0], ceilDiv(rows, semaphoreRows) + sizeNamed("batch")};
     });
     addQuerySplits();
     for (const ScoreOperand &array : computation.backward.getDifferentiatedArrays())
@@ -313,6 +333,7 @@ private:
 
   Computation computation;
   ProblemOp problem;
+  int64_t residues = 1; ///< of a schedule by residue: rows of each are tiles of their own
   std::vector<WorkspaceBuffer> buffers;
 };
 } // namespace

@@ -18,11 +18,13 @@ namespace {
 
 class ForwardKernel : ForwardBody {
 public:
-  ForwardKernel(ProblemOp problem, KernelOp kernel, ScheduleInterface schedule)
+  ForwardKernel(ProblemOp problem, KernelOp kernel, ScheduleInterface schedule, StridedMaskAttr strided)
       : ForwardBody(problem, kernel, schedule), usesTma(kernel.isPersistent()),
         hasTileLists(kernel.getArg(tileLists(false).list)), onlyLong(kernel.getLonger().has_value()),
         isSplit(schedule.splitsKv()), singlePass(dyn_cast<SinglePassAttr>(schedule)),
-        tilesPerSequence(kernel.getTiles()) {}
+        tilesPerSequence(kernel.getTiles()) {
+    residues = strided;
+  }
 
   void build() {
     declareTiles();
@@ -91,14 +93,14 @@ private:
 
   void findDenseTile() {
     const LoopSplits *splits = findLoopSplits();
-    int64_t heads = gridHeads();
+    int64_t heads = gridHeads() * rowStride;
     Index seqlen = arg("seqlen_q"), tiles = 0, cta = 0;
     if (splits) {
       tiles = math.named(load(args[splits->counts], 0), "ctas");
       cta = findTile(mulRuntime(math.mul(arg("batch"), heads), tiles));
     } else {
       cta = findTile();
-      tiles = math.named(math.ceilDiv(seqlen, schedule.getQueries()), "tiles");
+      tiles = math.named(math.ceilDiv(seqlen, schedule.getQueries() * rowStride), "tiles");
     }
     TileAndHead assigned = assignTile(cta, tiles, heads, problem.getQLayout(),
                                       splits            ? Order::LptAscending
@@ -109,38 +111,54 @@ private:
     if (splits)
       part = loadTilePart(*splits, assigned.tile, head);
     tile = splits ? part->tile : assigned.tile;
-    h = math.named(firstHead(rem(head, heads)), "h");
+    findHead(rem(head, heads));
     batch = math.named(div(head, heads), "b");
     q0 = math.named(math.mul(tile, schedule.getQueries()), "q0");
-    rows = writeRows = math.named(math.min(math.sub(seqlen, q0), schedule.getQueries()), "rows");
+    rows = writeRows =
+        math.named(math.min(math.sub(rowsOfResidue(seqlen, queryResidue), q0), schedule.getQueries()), "rows");
     lenQ = seqlen;
-    first = q0;
+    first = rowStride == 1 ? q0 : math.named(positionOf(q0, queryResidue), "row0");
+  }
+
+  /// Finds the first query head and the residue of a group of heads of the grid.
+  void findHead(Index head) {
+    if (rowStride != 1) {
+      queryResidue = math.named(div(head, gridHeads()), "query_residue");
+      head = rem(head, gridHeads());
+    }
+    h = math.named(firstHead(head), "h");
   }
 
   void findPackedTile() {
-    std::optional<Index> listed = listedWorkTiles(arg("total_q"), schedule.getQueries());
+    int64_t positions = schedule.getQueries() * rowStride;
+    std::optional<Index> listed = listedWorkTiles(arg("total_q"), positions);
     Index cta = findTile(listed ? std::optional(math.mul(*listed, gridHeads())) : std::nullopt);
-    Index workTiles = listed ? *listed : math.named(workTileCount(schedule.getQueries()), "work_tiles");
+    Index workTiles = listed ? *listed : math.named(workTileCount(positions), "work_tiles");
     // `metadata.list_query_tiles` or the caller sorts tiles by cost, `metadata.list_work_tiles` does not.
     bool sorted = listed && !onlyLong;
     Order order = isSplit            ? Order::HeadsFirst
                   : !growsWithRows() ? Order::EqualCost
                   : sorted           ? Order::LptAscending
                                      : Order::LptDescending;
-    TileAndHead assigned = assignTile(cta, workTiles, gridHeads(), problem.getQLayout(), order);
-    h = math.named(firstHead(assigned.head), "h");
+    TileAndHead assigned = assignTile(cta, workTiles, gridHeads() * rowStride, problem.getQLayout(), order);
+    findHead(assigned.head);
     tile = assigned.tile;
     if (listed)
       tile = listedWorkTile(tile);
     Value offsets = startsOf(/*keys=*/false);
     auto find = FindSequenceOp::create(b, loc, math.value(tile), args["cu_seqlens_q"], offsets, args["batch"],
-                                       args["total_q"], schedule.getQueries());
+                                       args["total_q"], positions);
     batch = find.getB();
     q0 = find.getQ0();
     rows = find.getRows();
     writeRows = find.getWriteRows();
     firstQuery = find.getFirst();
-    first = math.named(math.add(firstQuery, q0), "row0");
+    first = math.named(math.add(firstQuery, math.add(q0, queryResidue)), "row0");
+    if (rowStride != 1) {
+      q0 = math.named(math.floorDiv(q0, rowStride), "q0");
+      rows = math.named(rowsOfResidue(rows, queryResidue), "rows");
+      writeRows = math.named(rowsOfResidue(writeRows, queryResidue), "write_rows");
+    }
   }
 
   /// Computes this CTA's query tiles of its sequence: one tile, if the sequence is within max_seqlen.
@@ -201,7 +219,7 @@ private:
   enum class Keys { Streamed, SinglePass, Either };
 
   void attend(Keys mode = Keys::Streamed) {
-    firstOfTile = q0;
+    firstOfTile = math.mul(q0, rowStride);
     findArrays();
     KeyWalk walk(problem.getMask(), scope);
 
@@ -226,7 +244,7 @@ private:
       findRows();
     Value rowsInTile = rowsOf(rows);
     Value copied =
-        usesTma ? copyTma(Q, "q", first, h, rows)
+        usesTma ? copyTma(Q, "q", first, h, math.sub(math.mul(rows, rowStride), rowStride - 1))
                 : CopyAsyncOp::create(b, loc, Q, queryRows, queryStride, rowsInTile, problem.getDimQk(), Value());
     ClearOp::create(b, loc, acc);
     ClearOp::create(b, loc, row);
@@ -236,12 +254,13 @@ private:
     if (qOperand)
       LoadOperandOp::create(b, loc, qOperand, Q);
 
-    Interval queries = {q0, math.add(q0, rows)};
+    Interval queries =
+        rowStride == 1 ? Interval{q0, math.add(q0, rows)} : positionsOf(q0, schedule.getQueries(), scope.lenQ);
     std::optional<ListedWalk> listed;
     if (hasTileLists)
-      listed = listedWalk(walk, /*ofKeys=*/false, tile, schedule.getQueries());
-    SmallVector<KeyRun> runs = listed ? listed->runs : walk.runs(math, queries, schedule.getKvTile());
-    Interval visited = {0, scope.lenK};
+      listed = listedWalk(walk, /*ofKeys=*/false, tile, schedule.getQueries() * rowStride);
+    SmallVector<KeyRun> runs = listed ? listed->runs : walk.runs(math, queries, schedule.getKvTile() * rowStride);
+    Interval visited = {0, keyRows};
     if (part)
       cutTiles(math, runs, part->first, part->end);
     if (isSplit)
@@ -285,7 +304,7 @@ private:
       Value firstKey = isSplit || part ? math.value(visited.lo) : Value();
       auto recompute = RecomputeRowsOp::create(
           b, loc, acc, origin, rowsInTile, firstKey, math.value(visited.hi), queryRows, queryStride, keys,
-          args["k_row"], values, args["v_row"], dst, dstStride, lse, lseStride, sum, dropoutState,
+          rowStrideOf("k"), values, rowStrideOf("v"), dst, dstStride, lse, lseStride, sum, dropoutState,
           followsList ? math.value(listed->runs.front().bounds.back()) : Value(), problem.getDimQkAttr(),
           problem.getDimVAttr(), b.getF64FloatAttr(std::copysign(scaleOfProducts(), problem.scaleOrDefault())),
           dropout ? b.getI64IntegerAttr(dropout->below) : IntegerAttr(),
@@ -336,7 +355,7 @@ private:
     Value sum = {};                  ///< row sums of a split; `lse` is then the row maximum
   };
   Results results() {
-    bool packs = schedule.getPackHeads() != 1;
+    bool packs = schedule.getPackHeads() != 1, isStrided = packs || rowStride != 1;
     if (isSplit) {
       int64_t dim = problem.getDimV();
       Value o = partialPointer("partial_o", dim, split, first, batch, h), head = wide(rowsInAll());
@@ -348,7 +367,7 @@ private:
     if (!problem.hasLse())
       return {o, strideOf("o"), Value(), Value()};
     return {o, strideOf("o"), lsePointer(first, batch, h),
-            packs ? perRow(wide(int64_t(1)), args["lse_head"]) : Value()};
+            isStrided ? perRow(wide(rowStride), args["lse_head"]) : Value()};
   }
 
   /// The slot of a CTA that shares its query tile with others.
@@ -399,11 +418,13 @@ private:
       keyTile = listed->tileAt(keyTile);
     Index k0 = math.named(math.mul(keyTile, schedule.getKvTile()), "k0");
     auto copy = [&](Value place, StringRef tensor, Value base, int64_t dim) -> Value {
-      Index left = math.sub(scope.lenK, k0);
-      if (usesTma)
-        return copyTma(place, tensor, math.add(firstKey, k0), kvHead, left,
+      if (usesTma) {
+        Index position = positionOf(k0, keyResidue);
+        return copyTma(place, tensor, math.add(firstKey, position), kvHead, math.sub(scope.lenK, position),
                        singlePass ? std::optional<int64_t>(1) : std::nullopt);
-      Value stride = args[(tensor + "_row").str()];
+      }
+      Index left = math.sub(keyRows, k0);
+      Value stride = rowStrideOf(tensor);
       Value src = AdvanceOp::create(b, loc, base, mul(wide(k0), stride));
       return CopyAsyncOp::create(b, loc, place, src, stride, math.value(left), dim, Value());
     };
@@ -479,7 +500,7 @@ private:
   Value Q, K, V, acc, row, qOperand;
   Value allScores, probabilities; ///< of a single pass
   Index tile = 0;                 ///< query tile: its work tile, or its index in the sequence
-  Index q0 = 0;                   ///< the tile's first row in its sequence
+  Index q0 = 0;                   ///< the tile's first row in its sequence, or among the rows of its residue
   Index first = 0;                ///< the tile's first row in the tensor
   Index rows = 0;                 ///< rows to compute
   Index writeRows = 0;            ///< rows to write
@@ -489,6 +510,6 @@ private:
 
 } // namespace
 
-void attn::writeForward(ProblemOp problem, KernelOp kernel, ScheduleInterface schedule) {
-  ForwardKernel(problem, kernel, schedule).build();
+void attn::writeForward(ProblemOp problem, KernelOp kernel, ScheduleInterface schedule, StridedMaskAttr residues) {
+  ForwardKernel(problem, kernel, schedule, residues).build();
 }

@@ -7,8 +7,9 @@
 namespace attn {
 
 /// Writes the body of `kernel`, whose arguments are `KernelArguments`: the program of a CTA for a query tile of
-/// `problem`.
-void writeForward(ProblemOp problem, tile::KernelOp kernel, tile::ScheduleInterface schedule);
+/// `problem`. `residues`: in a kernel with residues, which keys each residue of rows sees.
+void writeForward(ProblemOp problem, tile::KernelOp kernel, tile::ScheduleInterface schedule,
+                  StridedMaskAttr residues = {});
 
 /// Writes the forward kernel, preceded by kernels for derived arrays and tile lists.
 tile::KernelOp lowerTiles(ProblemOp problem, tile::ScheduleInterface schedule, Lowering &lowering);

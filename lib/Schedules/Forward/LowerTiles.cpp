@@ -18,13 +18,16 @@ KernelOp attn::lowerTiles(ProblemOp problem, ScheduleInterface schedule, Lowerin
   bool listsTiles = hasTileLists(problem, schedule);
   llvm::SmallVector<MaskOperand> mapsAsLists;
   if (!lowering.limit) { // otherwise the kernel of short sequences reads the derived arrays, too
-    if (listsTiles)
+    if (listsTiles && !lowering.residues)
       mapsAsLists = mapsReadAsLists(problem, schedule);
     writeDerivedArrays(problem, lowering, mapsAsLists);
   }
   if (listsTiles)
-    writeTileLists(problem, lowering.program, target.generic(), schedule, /*ofKeys=*/false, mapsAsLists);
-  KernelGrid grid = {problem.getQLayout().isPacked(), int64_t(problem.getHeads()) / schedule.getPackHeads()};
+    writeTileLists(problem, lowering.program, target.generic(), inPositions(schedule, lowering.rowStride()),
+                   /*ofKeys=*/false, mapsAsLists);
+  KernelGrid grid = {problem.getQLayout().isPacked(),
+                     int64_t(problem.getHeads()) / schedule.getPackHeads() * lowering.rowStride()};
+  grid.residues = lowering.rowStride();
   if (std::optional<ShortLimit> limit = lowering.limit) {
     writeWorkTileLists(problem, lowering.program, target.generic(), *limit, LongWorkTiles{0, schedule.getQueries()});
     grid.longer = b.getDenseI64ArrayAttr({limit->queries, limit->keys});
@@ -37,8 +40,8 @@ KernelOp attn::lowerTiles(ProblemOp problem, ScheduleInterface schedule, Lowerin
   bool usesTma = bool(warpSpecializationOf(schedule));
   KernelOp kernel =
       KernelArguments::ofForward(problem, schedule, usesTma, listsTiles, /*hasWorkTileList=*/lowering.limit.has_value(),
-                                 mapsAsLists)
+                                 mapsAsLists, lowering.rowStride())
           .makeKernel(lowering.program, b, problem.getLoc(), problem.getSymName(), target.name, grid, schedule);
-  writeForward(problem, kernel, schedule);
+  writeForward(problem, kernel, schedule, lowering.residues);
   return kernel;
 }

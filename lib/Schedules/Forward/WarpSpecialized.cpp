@@ -80,9 +80,10 @@ static WarpSpecializedAttr chooseNarrowHeads(ProblemOp problem, KeyWalk &walk, b
   };
   if (drops) // two warpgroups have registers for random bits while products run
     return walk.isLocal() || (walk.hidesKeys() && keys <= 1024) ? three(64, 1) : one(8, 128);
-  if (walk.isLocal()) // loops that are not short may have several runs, as with sinks
-    return walk.hasShortRows(INT64_MAX) && !walk.hasShortRows() ? one(12, 96).withPingpong(pingpong)
-                                                                : three(64, qStages);
+  if (walk.isLocal() && walk.beginsWithLongestRows() && !packed && !costly)
+    return sizes(problem, /*warps=*/4, /*kv_tile=*/128, /*ctas_per_sm=*/2).withQStages(qStages); // for their long loops
+  if (walk.isLocal())
+    return walk.hasFewKeys() ? three(64, qStages) : one(12, 96).withPingpong(pingpong);
   if (readsBy(problem, ScoreOperand::Key)) // beside an array entry for each score, registers suffice for 64 keys
     return three(64, qStages);
   if (!problem.getModifiers().empty() && (!costly || keys <= 4096))

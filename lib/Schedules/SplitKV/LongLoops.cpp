@@ -47,39 +47,32 @@ public:
   }
 };
 
-class CombineLoopsKernel : ProblemBody {
+class CombineLoopsKernel : AttentionBody {
 public:
   CombineLoopsKernel(ProblemOp problem, KernelOp kernel)
-      : ProblemBody(problem, kernel), rowsAtOnce(kernel.getSchedule().getQTile()) {}
+      : AttentionBody(problem, kernel), rowsAtOnce(kernel.getSchedule().getQTile()) {}
 
   void build(int64_t qTile, double scale) {
     Index cta = Value(IndexOp::block(b, loc));
     int64_t heads = problem.getHeads(), slices = qTile / rowsAtOnce, dim = problem.getDimV();
-    Index splitTiles = math.named(number(kvSplits().counts, 1), "split_tiles"), slots = number(kvSplits().counts, 2);
+    SplitTiles splitTiles = loadSplitTiles(kvSplits(), /*isListed=*/false);
     Index all = math.mul(arg("batch"), heads);
-    Index item = enterLoop("item", cta, mulRuntime(math.mul(all, slices), splitTiles), arg("blocks"));
-    Index slice = math.rem(item, slices), tile = math.floorDiv(item, slices);
-    Index head = math.named(div(tile, splitTiles), "sequence_head"), place = math.mul(rem(tile, splitTiles), 3);
-    Index inTile = math.mul(slice, rowsAtOnce),
-          row = math.named(math.add(math.mul(number(kvSplits().split, place), qTile), inTile), "row");
-    Index slot = math.add(mulRuntime(head, slots), number(kvSplits().split, math.add(place, 1)));
-    Index batch = math.named(div(head, heads), "b"), h = math.named(rem(head, heads), "h");
-    Value from = add(mul(wide(slot), wide(qTile)), wide(inTile));
+    Index item = enterLoop("item", cta, mulRuntime(math.mul(all, slices), splitTiles.count), arg("blocks"));
+    Index slice = math.rem(item, slices), inTile = math.mul(slice, rowsAtOnce);
+    SplitTile split = loadSplitTile(splitTiles, math.floorDiv(item, slices));
+    Index row = math.named(math.add(math.mul(split.tile, qTile), inTile), "row");
+    batch = math.named(div(split.head, heads), "b"), h = math.named(rem(split.head, heads), "h");
+    Value from = add(mul(wide(split.slot), wide(qTile)), wide(inTile));
     auto partial = [&](const char *name, int64_t width) -> Value {
       return AdvanceOp::create(b, loc, args[name], mul(from, wide(width)));
     };
     CombineOp::create(b, loc, rowPointer("o", row, batch, h), args["o_row"],
                       problem.hasLse() ? lsePointer(row, batch, h) : Value(), partial("slots_o", dim),
-                      partial("slots_max", 1), partial("slots_sum", 1),
-                      math.value(number(kvSplits().split, math.add(place, 2))), wide(qTile),
+                      partial("slots_max", 1), partial("slots_sum", 1), math.value(split.parts), wide(qTile),
                       math.value(math.min(math.sub(extentOf(/*keys=*/false), row), rowsAtOnce)), dim, APFloat(scale));
   }
 
 private:
-  Index number(StringRef array, Index at) {
-    return Value(LoadOp::create(b, loc, args[array], math.value(at), /*uniform=*/true));
-  }
-
   int64_t rowsAtOnce;
 };
 } // namespace
@@ -87,9 +80,6 @@ private:
 void attn::lowerLongLoops(ProblemOp problem, SplitKvAttr schedule, Lowering &lowering) {
   OpBuilder b(problem);
   using program::Effect;
-  KernelGrid grid;
-  grid.cluster = b.getI64IntegerAttr(1);
-  auto auxiliary = AuxiliaryAttr::get(b.getContext(), /*q_tile=*/128, /*kv_tile=*/128, /*warps=*/16, /*ctas_per_sm=*/1);
   auto nameOf = [&](StringRef suffix) { return freeSymbol(lowering.module, problem.getSymName() + suffix); };
   StringRef target = lowering.target.generic();
   const LoopSplits &names = kvSplits();
@@ -97,7 +87,7 @@ void attn::lowerLongLoops(ProblemOp problem, SplitKvAttr schedule, Lowering &low
       KernelArguments::ofLoopSplits(
           problem, {{names.list, Effect::write}, {names.counts, Effect::write}, {names.split, Effect::write}},
           {{"slots_o"}}, /*hasTileLists=*/false)
-          .makeKernel(lowering.program, b, problem.getLoc(), nameOf("_kv_splits"), target, grid, auxiliary);
+          .makeKernelOfOneCta(lowering.program, b, problem.getLoc(), nameOf("_kv_splits"), target);
   KvSplitsKernel(problem, splits).build(schedule);
   KernelOp kernel = lowerTiles(problem, schedule, lowering);
   KernelGrid all = {/*packed=*/false, int64_t(problem.getHeads())};

@@ -14,6 +14,8 @@ tile.kernel @gradients(%q: !tile.ptr<bf16>, %row_statistics: !tile.ptr<f32>, %pi
   %w = tile.alloc "w" : !tile.frag<64x16, 4>
   // CHECK: tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%row_statistics) rows(%n) dim 64 : !tile.ptr<bf16>
   tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%row_statistics) rows(%n) dim 64 : !tile.ptr<bf16>
+  // CHECK: tile.preprocess {{.*}} lse(%row_statistics) stride 4 rows(%n cleared %n) dim 64 : !tile.ptr<bf16>
+  tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%row_statistics) stride 4 rows(%n cleared %n) dim 64 : !tile.ptr<bf16>
   // CHECK: tile.preprocess {{.*}} lse(%row_statistics) rows(%n) dim 64 exponent 12 : !tile.ptr<bf16>
   tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%row_statistics) rows(%n) dim 64 exponent 12 : !tile.ptr<bf16>
   // CHECK: tile.preprocess {{.*}} lse(%row_statistics) dlse(%row_statistics) rows(%n) dim 64 : !tile.ptr<bf16>

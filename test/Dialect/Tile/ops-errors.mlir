@@ -217,6 +217,38 @@ tile.kernel @k() target("cpu") grid(dense heads 0) schedule(#tile.tiled<q_tile =
 
 // -----
 
+tile.kernel @k(%map: !tile.tensor_map<64xbf16, stride 4>, %n: i32) target("sm_90a") grid(dense heads 4 residues 4)
+    schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
+  %K = tile.alloc "K" : !tile.shared<96x64xbf16, swizzled>
+  // tile.copy_tma C1: whole boxes
+  // expected-error @below {{'tile.copy_tma' op expected a swizzled tile of the map's rows and element type, got: '!tile.shared<96x64xbf16, swizzled>' and '!tile.tensor_map<64xbf16, stride 4>'}}
+  %t = tile.copy_tma %K, %map at(%n, %n, %n) : !tile.shared<96x64xbf16, swizzled>, !tile.tensor_map<64xbf16, stride 4>
+}
+
+// -----
+
+// tile.kernel C7
+// expected-error @below {{'tile.kernel' op expected 2 to 8 residues, which divide the heads, without `tiles`, `longer` and clusters, got: 9 of 9 heads}}
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 9 residues 9)
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>) {
+}
+
+// -----
+
+// expected-error @below {{'tile.kernel' op expected 2 to 8 residues, which divide the heads, without `tiles`, `longer` and clusters, got: 2 of 2 heads}}
+tile.kernel @k(%n: i32) target("cpu") grid(packed heads 2 longer 16, 16 residues 2)
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>) {
+}
+
+// -----
+
+// expected-error @below {{'tile.kernel' op expected 2 to 8 residues, which divide the heads, without `tiles`, `longer` and clusters, got: 3 of 4 heads}}
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 4 residues 3)
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>) {
+}
+
+// -----
+
 tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
@@ -251,7 +283,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xbf16, packed>, %n: i32) target("sm_90a"
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.shared<192x64xbf16, swizzled>
   // tile.copy_tma C3: as many boxes as there is room for
-  // expected-error @below {{'tile.copy_tma' op expected from 1 to 3 boxes, of a packed map without heads, got: 4 of '!tile.tensor_map<64xbf16, packed>'}}
+  // expected-error @below {{'tile.copy_tma' op expected from 1 to 3 boxes, of a packed map without heads and stride, got: 4 of '!tile.tensor_map<64xbf16, packed>'}}
   %t = tile.copy_tma %K, %map at(%n, %n) rows(%n) boxes 4 : !tile.shared<192x64xbf16, swizzled>, !tile.tensor_map<64xbf16, packed>
 }
 
@@ -261,7 +293,7 @@ tile.kernel @k(%map: !tile.tensor_map<64xbf16>, %n: i32) target("sm_90a") grid(d
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %K = tile.alloc "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   // tile.producer_load C3: of a packed map
-  // expected-error @below {{'tile.producer_load' op expected from 1 to 1 boxes, of a packed map without heads, got: 1 of '!tile.tensor_map<64xbf16>'}}
+  // expected-error @below {{'tile.producer_load' op expected from 1 to 1 boxes, of a packed map without heads and stride, got: 1 of '!tile.tensor_map<64xbf16>'}}
   tile.producer_load %K, %map at(%n, %n, %n) boxes 1 : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.tensor_map<64xbf16>
 }
 

@@ -348,3 +348,12 @@ tile.kernel @pairs(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f32
   }
 }
 }
+
+// Rows that are 4 positions apart.
+// CHECK-LABEL: tile.kernel @strided({{.*}}!tile.tensor_map<64xbf16, packed, stride 4>{{.*}} grid(packed heads 8 keys residues 4)
+tile.kernel @strided(%map: !tile.tensor_map<64xbf16, packed, stride 4>, %n: i32)
+    target("sm_90a") grid(packed heads 8 keys residues 4) schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1>) {
+  %K = tile.alloc "K" : !tile.shared<128x64xbf16, swizzled>
+  // CHECK: tile.copy_tma %K, %map at(%n, %n) rows(%n) : !tile.shared<128x64xbf16, swizzled>, !tile.tensor_map<64xbf16, packed, stride 4>
+  %t = tile.copy_tma %K, %map at(%n, %n) rows(%n) : !tile.shared<128x64xbf16, swizzled>, !tile.tensor_map<64xbf16, packed, stride 4>
+}

@@ -356,6 +356,37 @@ module attributes {tile.schedule = #tile.single_pass<q_tile = 64, kv_tile = 64, 
 
 // -----
 
+// #tile.by_residue C1
+// expected-error @below {{expected a stride from 2 to 8, got: 9}}
+module attributes {tile.schedule = #tile.by_residue<stride = 9, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>>} {}
+
+// -----
+
+// expected-error @below {{expected a stride from 2 to 8, got: 1}}
+module attributes {tile.schedule = #tile.by_residue<stride = 1, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>>} {}
+
+// -----
+
+// #tile.by_residue C2
+// expected-error @below {{expected #tile.tiled, #tile.warp_specialized or #tile.backward_kernels without split_q, got: #tile.split_kv<}}
+module attributes {tile.schedule = #tile.by_residue<stride = 4, of = #tile.split_kv<of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>>>} {}
+
+// -----
+
+#keys = #tile.tiled_backward<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>
+// expected-error @below {{expected #tile.tiled, #tile.warp_specialized or #tile.backward_kernels without split_q, got: #tile.backward_kernels<}}
+module attributes {tile.schedule = #tile.by_residue<stride = 4, of = #tile.backward_kernels<accumulation = separate, dkdv = #keys, dq = #keys, split_q = 2>>} {}
+
+// -----
+
+// #tile.by_length C1
+#rows = #tile.simt_rows<rows = 2, keys = 4, lanes = 16, warps = 4, ctas_per_sm = 4>
+#tiles = #tile.by_residue<stride = 4, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>>
+// expected-error @below {{expected a CTA or a warp for each short sequence and tiles of a grid for long ones, got: #tile.simt_rows<}}
+module attributes {tile.schedule = #tile.by_length<short_sequences = #rows, long_sequences = #tiles>} {}
+
+// -----
+
 // #tile.split_kv C1
 // expected-error @below {{expected splits from 0 (chosen at launch) to 256, got: -1}}
 module attributes {tile.schedule = #tile.split_kv<splits = -1, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>>} {}

@@ -136,6 +136,22 @@ module attributes {tile.type = !tile.tensor_map<8x8x2xbf16>} {}
 
 // -----
 
+// !tile.tensor_map C2: the stride, the rows that a box reaches over, and one head.
+// expected-error @below {{expected a stride from 1 to 8 of boxes that span 256 rows at most, and 1 with several heads, got: stride 9 of 16 rows and 1 heads}}
+module attributes {tile.type = !tile.tensor_map<16xbf16, stride 9>} {}
+
+// -----
+
+// expected-error @below {{of boxes that span 256 rows at most, and 1 with several heads, got: stride 4 of 80 rows and 1 heads}}
+module attributes {tile.type = !tile.tensor_map<80xbf16, packed, stride 4>} {}
+
+// -----
+
+// expected-error @below {{and 1 with several heads, got: stride 2 of 16 rows and 4 heads}}
+module attributes {tile.type = !tile.tensor_map<16x4xbf16, stride 2>} {}
+
+// -----
+
 // Rows of all its heads.
 // expected-error @below {{expected boxes of 16 to 256 rows of bf16 or f16, got: 4096 of 'bf16'}}
 module attributes {tile.type = !tile.tensor_map<64x64xbf16>} {}
@@ -143,7 +159,7 @@ module attributes {tile.type = !tile.tensor_map<64x64xbf16>} {}
 // -----
 
 // Nothing else stands behind the elements.
-// expected-error @below {{expected 'packed'}}
+// expected-error @below {{expected `packed` or `stride N` at most once each, in this order}}
 module attributes {tile.type = !tile.tensor_map<64xbf16, other>} {}
 
 // -----

@@ -66,8 +66,11 @@ assert e["name"] == "p" and e["target"] == "sm_90a" and "svg" not in e
 assert e["mask"] == "#attn.and<#attn.or<#attn.prefix<4>, #attn.band<left = 127>>, #attn.causal>"
 assert e["canonical_mask"] == "#attn.and<#attn.causal, #attn.or<#attn.prefix<4>, #attn.band<left = 127>>>"
 assert e["schedule"] == "warp-specialized tiles; neither max_seqlen nor expected_seqlen says that sequences are short"
-assert e["refused"] is None and e["backward"] == [] and e["tile"] == {"rows": 64, "keys": 64}
+assert e["refused"] is None and e["backward"] == [] and e["tile"] == {"rows": 64, "keys": 64, "stride": 1}
 assert e["map"] == {"sequence": 0, "head": 0, "rows": 384, "keys": 384}
+strided = explain("attn.problem @p mask(#attn.strided<stride = 4>) layout(bshd) heads(2) dims(64) dtype(bf16)", batch=1,
+                  seqlen_q=1024)
+assert strided["tile"]["stride"] == 4 and strided["counts"]["visible"] == 2 * 1024 * 256
 # Tiles by hand: 1 + 2 + 3 + 4 + 4 + 4 tiles for each of 48 sequences and heads; 5 of them are full.
 assert e["counts"] == {"tiles": 48 * 36, "visited": 48 * 18, "full": 48 * 5, "partial": 48 * 13, "empty": 0,
                        "pairs": 48 * 384**2,

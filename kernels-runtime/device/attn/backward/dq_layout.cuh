@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Layout of the float32 dQ accumulator in global memory. It has exactly the rows of dQ, so a sequence's last tile has
-// only the rows that remain.
+// Layout of the float32 dQ accumulator in global memory. A sequence's last tile has only the rows that remain: without
+// residues, the accumulator has exactly the rows of dQ.
 #pragma once
 #include "attn/mma/fragment.cuh"
 

@@ -7,19 +7,20 @@
 namespace attn {
 
 // Each lane loads 16 bytes, and a row takes as many lanes as its columns need. A row that sees no key and a row past
-// the sequence's end get an LSE of +inf, so their probabilities are 0.
-template <int Dim, int Rows, int Threads, class T>
+// the sequence's end get an LSE of +inf, so their probabilities are 0. Stride: of the LSE and its gradient; with one,
+// kernels may visit tiles in which this residue has no rows.
+template <int Dim, int Rows, int Threads, int Stride = 1, class T>
 ATTN_INLINE void preprocess(float *to, long long pitch, const T *o, long long o_row, const T *grad, long long grad_row,
                             const float *lse, const float *grad_lse, int rows, int exponent = 0) {
   constexpr int Lanes = Dim > 128 ? 32 : Dim > 64 ? 16 : 8, RowsAtOnce = Threads / Lanes;
   static_assert(Dim <= 256 && Rows % RowsAtOnce == 0);
-  if (rows <= 0)
+  if (Stride == 1 && rows <= 0)
     return;
   const int lane = threadIdx.x % Lanes;
 #pragma unroll 2
   for (int r = threadIdx.x / Lanes; r < Rows; r += RowsAtOnce) {
     const bool valid = r < rows;
-    const float lse_of_row = valid ? lse[r] : -infinity();
+    const float lse_of_row = valid ? lse[r * Stride] : -infinity();
     float sum = 0;
     if (valid && lane < Dim / 8) {
       const uint4 x = *(const uint4 *)(o + r * o_row + lane * 8), y = *(const uint4 *)(grad + r * grad_row + lane * 8);
@@ -31,7 +32,7 @@ ATTN_INLINE void preprocess(float *to, long long pitch, const T *o, long long o_
     sum = sum_of_group<Lanes>(sum);
     if (lane == 0) {
       to[r] = lse_in_base_2(lse_of_row, exponent);
-      to[r + pitch] = lse_of_row != -infinity() ? (sum - (grad_lse ? grad_lse[r] : 0)) * exp2(-exponent) : 0;
+      to[r + pitch] = lse_of_row != -infinity() ? (sum - (grad_lse ? grad_lse[r * Stride] : 0)) * exp2(-exponent) : 0;
     }
   }
 }

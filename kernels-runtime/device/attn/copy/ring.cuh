@@ -106,6 +106,22 @@ ATTN_INLINE void producer_load_packed_heads(Ring<T, R, C, S, D> &ring, const Ten
   });
 }
 
+// Boxes of every Stride-th row, one behind the other, with a tensor map of that stride.
+template <int BoxRows, int Boxes, int Stride, class T, int R, int C, int S, bool D>
+ATTN_INLINE void producer_load_strided(Ring<T, R, C, S, D> &ring, const TensorMap &map, int row, int head, int batch) {
+  producer_load_panels<BoxRows, Boxes>(ring, [&](unsigned to, int column, int first) {
+    tma_load(to, map, column, row + first * Stride, head, batch, ring.full());
+  });
+}
+// The same for packed rows, of which `left` remain in the sequence, those in between counted.
+template <int BoxRows, int Boxes, int Stride, class T, int R, int C, int S, bool D>
+ATTN_INLINE void producer_load_packed_strided(Ring<T, R, C, S, D> &ring, const TensorMap &map, int row, int head,
+                                              int left) {
+  producer_load_panels<BoxRows, Boxes>(ring, [&](unsigned to, int column, int first) {
+    tma_load_packed(to, map, column, kPackedRows - left + first * Stride, head, row + left, ring.full());
+  });
+}
+
 // Consumer: waits for the next tile.
 template <class Tile, int S, bool D> ATTN_INLINE Tile consumer_wait(const RingBase<Tile, S, D> &ring) {
   barrier_wait(ring.full(), ring.parity());

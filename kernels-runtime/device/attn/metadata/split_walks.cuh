@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Splits long loops of KV tiles over query tiles among CTAs. One CTA does this, since it needs the sum of all loops and
-// places in lists.
+// Shares long loops of tiles among CTAs: of KV tiles over query tiles, or of query tiles over KV tiles. One CTA does
+// this, since it needs the sum of all loops and places in lists.
 #pragma once
 #include "attn/ptx/prelude.cuh"
 
@@ -26,15 +26,15 @@ template <int N> ATTN_INLINE long long sum_of_threads(long long x) {
 }
 
 template <int Group, int Least, class F>
-ATTN_INLINE void split_walks(int *list, int *counts, int *split, int tiles, int heads, int multiprocessors,
-                             int capacity, F length) {
+ATTN_INLINE void split_walks(int *list, int *counts, int *split, int tiles, int heads, int ctas, int capacity,
+                             F length) {
   if (block_index() != 0)
     return;
   long long own = 0;
   for (int tile = threadIdx.x; tile < tiles; tile += blockDim.x)
     own += length(tile);
   const long long all = sum_of_threads<Group * 0>(own),
-                  least = max((long long)Least, all * Group * heads / (12 * multiprocessors));
+                  least = max((long long)Least, all * Group * heads / (12 * ctas));
   long long left = all; // in this iteration's tiles and those after them
   const int room = capacity / max(heads, 1);
   int used = 0, slots = 0, tiles_split = 0;
@@ -43,7 +43,7 @@ ATTN_INLINE void split_walks(int *list, int *counts, int *split, int tiles, int 
     int total;
     const long long rest = left - sum_before_thread<Group * 0>(n, total);
     left -= total;
-    const long long share = max(least, rest * Group * heads / multiprocessors), work = (long long)n * Group;
+    const long long share = max(least, rest * Group * heads / ctas), work = (long long)n * Group;
     int count = 2 * work > 3 * share ? int(min((work + share - 1) / share, (long long)n)) : 1;
     const int slot = slots + sum_before_thread<Group * 0>(count > 1 ? count : 0, total);
     if (slot + count > room) // so do the tiles behind it

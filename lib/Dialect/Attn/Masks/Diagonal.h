@@ -28,7 +28,7 @@ inline IntervalList around(IndexMath &math, Index x, Index shift, Bound before, 
   auto at = [&](int64_t offset) {
     // Sequences and offsets go up to 2^30, and the rows of the last tile a bit beyond.
     // Where a sum would not fit 32 bits, the largest number is behind all keys too.
-    constexpr int64_t largest = INT32_MAX, longest = (int64_t(1) << 30) + 512;
+    constexpr int64_t largest = INT32_MAX, longest = (int64_t(1) << 30) + 4096;
     Index position = math.add(x, shift);
     Index end = math.add(offset > largest - longest ? math.min(position, largest - offset) : position, offset);
     if (!clamps)

@@ -55,9 +55,37 @@ TileRanges StridedMaskAttr::queryRanges(IndexMath &math, const MaskScope &scope,
   return hullOf(math, x, math.sub(keys.hi, keys.lo), getStride(), scope.lenQ);
 }
 
+Index attn::residueOfKeys(StridedMaskAttr strided, IndexMath &math, const MaskScope &scope, Index row) {
+  return math.rem(math.add(row, phaseOf(strided, math, scope)), strided.getStride());
+}
+
+std::optional<ResidueMask> attn::findResidues(MaskInterface mask, int64_t most) {
+  auto divisorOf = [=](StridedMaskAttr strided) {
+    int64_t divisor = std::min(most, strided.getStride());
+    while (strided.getStride() % divisor)
+      --divisor;
+    return divisor;
+  };
+  StridedMaskAttr best;
+  for (MaskInterface conjunct : mask.conjuncts())
+    if (auto strided = dyn_cast<StridedMaskAttr>(conjunct); strided && (!best || divisorOf(strided) > divisorOf(best)))
+      best = strided;
+  int64_t stride = best ? divisorOf(best) : 1;
+  if (stride == 1)
+    return std::nullopt;
+  SmallVector<MaskInterface> rest;
+  for (MaskInterface conjunct : mask.conjuncts())
+    if (conjunct != best || stride != best.getStride())
+      rest.push_back(conjunct);
+  MLIRContext *context = mask.getContext();
+  return ResidueMask{StridedMaskAttr::get(context, stride, best.getOffset() % stride, best.getDiagonal()),
+                     rest.empty()       ? MaskInterface(FullMaskAttr::get(context))
+                     : rest.size() == 1 ? rest.front()
+                                        : AndMaskAttr::get(context, rest)};
+}
+
 Cond StridedMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Index k) const {
-  Index ofRow = math.rem(math.add(q, phaseOf(*this, math, scope)), getStride());
-  return math.eq(math.rem(k, getStride()), ofRow);
+  return math.eq(math.rem(k, getStride()), residueOfKeys(*this, math, scope, q));
 }
 
 // D - k takes every value between those at two corners.

@@ -42,7 +42,7 @@ static rt::Program::Argument toArgument(ArgumentAttr argument, int tensor, Type 
   if (argument.getExtent())
     to.extent = argument.getExtent().getExtent();
   if (auto map = dyn_cast<tile::TensorMapType>(parameter))
-    to.boxRows = map.getRows(), to.boxCols = columnsOfBox, to.boxHeads = map.getHeads();
+    to.boxRows = map.getRows(), to.boxCols = columnsOfBox, to.boxHeads = map.getHeads(), to.rowStep = map.getStride();
   return to;
 }
 

@@ -44,6 +44,11 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
       return failure();
     result.addAttribute(getLongerAttrName(result.name), builder.getDenseI64ArrayAttr({queries, keys}));
   }
+  if (int64_t residues = 0; !rows && succeeded(parser.parseOptionalKeyword("residues"))) {
+    if (parser.parseInteger(residues))
+      return failure();
+    result.addAttribute(getResiduesAttrName(result.name), builder.getI64IntegerAttr(residues));
+  }
   if (parser.parseRParen())
     return failure();
   if (rows)
@@ -84,6 +89,8 @@ void KernelOp::print(OpAsmPrinter &printer) {
     printer << " tiles " << *getTiles();
   if (auto longer = getLonger())
     printer << " longer " << (*longer)[0] << ", " << (*longer)[1];
+  if (getResidues())
+    printer << " residues " << int64_t(*getResidues());
   printer << ") schedule(" << getSchedule() << ") ";
   if (getSharedBytes())
     printer << "shared " << *getSharedBytes() << " ";
@@ -117,6 +124,12 @@ LogicalResult KernelOp::verify() {
       return emitOpError(
                  "expected `longer` of two numbers that are not negative, in a grid of sequences without tiles, got: ")
              << llvm::ArrayRef(*longer);
+  if (auto residues = getResidues()) // C7
+    if (int64_t(*residues) < 2 || int64_t(*residues) > 8 || getHeads() % *residues || hasRows() || getTiles() ||
+        getLonger())
+      return emitOpError("expected 2 to 8 residues, which divide the heads, without `tiles`, `longer` and clusters, "
+                         "got: ")
+             << int64_t(*residues) << " of " << int64_t(getHeads()) << " heads";
   return success();
 }
 

@@ -139,16 +139,17 @@ static LogicalResult verifyBox(Operation *op, Type place, TensorMapType map, Val
   if (!tile) // C1
     return op->emitOpError("expected a tile, got: ") << place;
   int64_t rows = map.getRows() * map.getHeads();
-  bool fills =
-      rows <= tile.getRows() && (tile.getRows() - rows < map.getHeads() || (boxes && tile.getRows() % rows == 0));
+  bool mayRepeat = boxes || map.getStride() != 1,
+       fills = rows <= tile.getRows() &&
+               (tile.getRows() - rows < map.getHeads() || (mayRepeat && tile.getRows() % rows == 0));
   if (!tile.isSwizzled() || !fills || tile.getElement() != map.getElement()) // C1
     return op->emitOpError("expected a swizzled tile of the map's rows and element type, got: ")
            << tile << " and " << map;
-  if (boxes &&
-      (!map.isPacked() || map.getHeads() != 1 || int64_t(*boxes) < 1 || int64_t(*boxes) * rows > tile.getRows())) // C3
+  if (boxes && (!map.isPacked() || map.getHeads() != 1 || map.getStride() != 1 || int64_t(*boxes) < 1 ||
+                int64_t(*boxes) * rows > tile.getRows())) // C3
     return op->emitOpError("expected from 1 to ")
-           << tile.getRows() / rows << " boxes, of a packed map without heads, got: " << int64_t(*boxes) << " of "
-           << map;
+           << tile.getRows() / rows << " boxes, of a packed map without heads and stride, got: " << int64_t(*boxes)
+           << " of " << map;
   return success();
 }
 

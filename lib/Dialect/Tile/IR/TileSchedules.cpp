@@ -215,8 +215,19 @@ static bool isPerSequence(Attribute schedule) {
   return kernel && kernel.isPerSequence();
 }
 
+LogicalResult ByResidueAttr::verify(EmitError emitError, int64_t stride, Attribute of) {
+  if (stride < 2 || stride > 8) // C1
+    return emitError() << "expected a stride from 2 to 8, got: " << stride;
+  auto backward = llvm::dyn_cast<BackwardKernelsAttr>(of);
+  if (backward ? backward.getSplitQ() != 0 : !llvm::isa<TiledAttr, WarpSpecializedAttr>(of)) // C2
+    return emitError()
+           << "expected #tile.tiled, #tile.warp_specialized or #tile.backward_kernels without split_q, got: " << of;
+  return success();
+}
+
 LogicalResult ByLengthAttr::verify(EmitError emitError, ScheduleInterface shortSequences, Attribute longSequences) {
-  if (!shortSequences.isPerSequence() || llvm::isa<ByLengthAttr>(longSequences) || isPerSequence(longSequences)) // C1
+  if (!shortSequences.isPerSequence() || llvm::isa<ByLengthAttr, ByResidueAttr>(longSequences) ||
+      isPerSequence(longSequences)) // C1
     return emitError() << "expected a CTA or a warp for each short sequence and tiles of a grid for long ones, got: "
                        << shortSequences << " and " << longSequences;
   return success();

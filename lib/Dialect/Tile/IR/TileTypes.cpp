@@ -67,28 +67,48 @@ Type TensorMapType::parse(AsmParser &parser) {
   if (parser.parseLess() || parser.parseDimensionList(rows, /*allowDynamic=*/false, /*withTrailingX=*/true) ||
       parser.parseType(element))
     return {};
-  bool packed = succeeded(parser.parseOptionalComma());
-  if ((packed && parser.parseKeyword("packed")) || parser.parseGreater())
+  bool packed = false;
+  std::optional<int64_t> stride;
+  while (succeeded(parser.parseOptionalComma())) {
+    SMLoc at = parser.getCurrentLocation();
+    if (!packed && !stride && succeeded(parser.parseOptionalKeyword("packed"))) {
+      packed = true;
+    } else if (!stride && succeeded(parser.parseOptionalKeyword("stride"))) {
+      if (parser.parseInteger(stride.emplace()))
+        return {};
+    } else {
+      parser.emitError(at, "expected `packed` or `stride N` at most once each, in this order");
+      return {};
+    }
+  }
+  if (parser.parseGreater())
     return {};
   if (rows.size() != 1 && rows.size() != 2) {
     parser.emitError(loc, "expected the rows of a box, or its rows and heads, got: ") << rows.size() << " extents";
     return {};
   }
   return parser.getChecked<TensorMapType>(loc, parser.getContext(), rows[0], rows.size() == 2 ? rows[1] : 1, element,
-                                          packed);
+                                          packed, stride.value_or(1));
 }
 
 void TensorMapType::print(AsmPrinter &printer) const {
   printer << "<" << getRows() << "x";
   if (getHeads() != 1)
     printer << getHeads() << "x";
-  printer << getElement() << (isPacked() ? ", packed>" : ">");
+  printer << getElement() << (isPacked() ? ", packed" : "");
+  if (getStride() != 1)
+    printer << ", stride " << getStride();
+  printer << ">";
 }
 
 LogicalResult TensorMapType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t heads,
-                                    Type element, bool /*packed*/) {
+                                    Type element, bool /*packed*/, int64_t stride) {
   if (rows < 1 || heads < 1 || rows * heads < 16 || rows * heads > 256 || !(element.isBF16() || element.isF16())) // C1
     return emitError() << "expected boxes of 16 to 256 rows of bf16 or f16, got: " << rows * heads << " of " << element;
+  if (stride < 1 || stride > 8 || rows * stride > 256 || (stride != 1 && heads != 1)) // C2
+    return emitError() << "expected a stride from 1 to 8 of boxes that span 256 rows at most, and 1 with several "
+                          "heads, got: stride "
+                       << stride << " of " << rows << " rows and " << heads << " heads";
   return success();
 }
 

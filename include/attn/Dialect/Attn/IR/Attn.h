@@ -119,6 +119,18 @@ double partInVisibleTiles(MaskInterface mask, int64_t rows, int64_t keys);
 /// Is a part of it a predicate?
 bool hasPredicate(MaskInterface mask);
 
+/// A mask under which rows and keys fall into classes by their residues: the pairs of `rest` that `strided` shows.
+struct ResidueMask {
+  StridedMaskAttr strided; ///< of a stride from 2 to `largestResidueStride`
+  MaskInterface rest;
+};
+constexpr int64_t largestResidueStride = 8;
+/// The classes for the largest stride up to `most` that divides the stride of a conjunct `#attn.strided`. If it is less
+/// than the conjunct's own stride, the rest keeps the conjunct. None if there is no such stride above 1.
+std::optional<ResidueMask> findResidues(MaskInterface mask, int64_t most = largestResidueStride);
+/// The residue modulo the stride of the keys that a row sees.
+Index residueOfKeys(StridedMaskAttr strided, IndexMath &math, const MaskScope &scope, Index row);
+
 /// The least number of query heads, up to 65536, that the numbers of masks in each `#attn.heads` divide.
 int64_t headsOf(MaskInterface mask);
 

@@ -116,8 +116,11 @@ def Attn_StridedMask : Attn_Mask<"StridedMask", "strided",
     With D = q (`top_left`, the default) or D = q + lenK - lenQ
     (`bottom_right`), the pair (q, k) is visible iff (D - k) mod stride ==
     offset, where mod has results within [0, stride): keys on either side of the
-    diagonal. The offset is 0 if it is not given. Tiles with any visible key are
-    computed with the element test. A strided mask therefore saves no time.
+    diagonal. The offset is 0 if it is not given. As a conjunct of a problem's
+    mask, with a stride that has a divisor from 2 to 8, it lets tiles have rows and
+    keys of one residue (`#tile.by_residue`): their time is proportional to the
+    visible pairs. Elsewhere tiles with any visible key are computed with the element test,
+    which saves no time.
 
     Constraints:
     - C1: the stride is given, within [1, 2^29].
@@ -354,8 +357,9 @@ def Attn_AncestorsMask
 }
 
 def Attn_PredicateMask
-    : Attn_Mask<"PredicateMask",
-                "predicate", ["keyRanges", "queryRanges", "emitKeep", "operands", "tileTruth", "asksForHead"]> {
+    : Attn_Mask<
+          "PredicateMask",
+          "predicate", ["keyRanges", "queryRanges", "emitKeep", "operands", "tileTruth", "asksForHead", "simplified"]> {
   let summary = "a row sees the keys for which a condition holds";
   let description = [{
     The pair (q, k) is visible iff the condition holds, an expression over

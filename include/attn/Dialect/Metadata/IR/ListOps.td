@@ -225,7 +225,7 @@ def Metadata_SplitWalksOp
     - C1: the region has one argument, an i32, and yields an i32.
 
     ```mlir
-    metadata.split_walks %q_splits, %q_split_counts, %split_tiles of(%tiles, %heads) group 4 share(%multiprocessors)
+    metadata.split_walks %q_splits, %q_split_counts, %split_tiles of(%tiles, %heads) group 4 share(%ctas)
         least 16 capacity(%slots) {
     ^bb0(%tile: i32):
       %n = arith.subi %query_tiles, %tile : i32
@@ -234,11 +234,11 @@ def Metadata_SplitWalksOp
     ```
   }];
   let arguments = (ins Out<Tile_IntPtr>:$list, Out<Tile_IntPtr>:$counts, Out<Tile_IntPtr>:$split, I32:$tiles,
-      I32:$heads, I64Attr:$group, I32:$multiprocessors, I64Attr:$least, I32:$capacity);
+      I32:$heads, I64Attr:$group, I32:$ctas, I64Attr:$least, I32:$capacity);
   let hasVerifier = 1;
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $list `,` $counts `,` $split `of` `(` $tiles `,` $heads `)` `group` $group `share` `(` $multiprocessors `)`
+    $list `,` $counts `,` $split `of` `(` $tiles `,` $heads `)` `group` $group `share` `(` $ctas `)`
     `least` $least `capacity` `(` $capacity `)` $body attr-dict
   }];
 }

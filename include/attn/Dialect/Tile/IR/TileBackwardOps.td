@@ -29,7 +29,9 @@ def Tile_PreprocessOp : Tile_ComputeOp<"preprocess", [AllTypesMatch<["o", "grad_
     store of dV divide by 2^e again.
 
     `clears`: the tile's rows of the dQ accumulator, of so many columns, become 0. `semaphore`: so do its semaphores,
-    one for 64 rows.
+    one for 64 rows. `stride`: the distance of the rows' LSE, and of their dLSE, in elements; 1 if it is not given. A
+    tile of one residue may have fewer rows than those of others, or none, and is visited all the same. So with `stride`
+    the row statistics of tiles without rows are written, too, and `cleared`, the most rows of any residue, are cleared.
 
     Constraints:
     - C1: dim is a multiple of 8 from 8 to 256, o has elements of bf16 or f16 (of the target `cpu` also f32).
@@ -40,14 +42,14 @@ def Tile_PreprocessOp : Tile_ComputeOp<"preprocess", [AllTypesMatch<["o", "grad_
     ```
   }];
   let arguments = (ins Out<Tile_FloatPtr>:$statistics, I64:$pitch, Tile_Ptr:$o, I64:$o_row, Tile_Ptr:$grad_o,
-      I64:$grad_o_row, Tile_FloatPtr:$lse, Optional<Tile_FloatPtr>:$grad_lse, I32:$rows, I64Attr:$dim,
-      Out<Optional<Tile_FloatPtr>>:$sum, OptionalAttr<I64Attr>:$sum_cols, Out<Optional<Tile_IntPtr>>:$semaphore,
-      OptionalAttr<I64Attr>:$exponent);
+      I64:$grad_o_row, Tile_FloatPtr:$lse, Optional<Tile_FloatPtr>:$grad_lse, OptionalAttr<I64Attr>:$stride, I32:$rows,
+      Optional<I32>:$cleared, I64Attr:$dim, Out<Optional<Tile_FloatPtr>>:$sum, OptionalAttr<I64Attr>:$sum_cols,
+      Out<Optional<Tile_IntPtr>>:$semaphore, OptionalAttr<I64Attr>:$exponent);
   let assemblyFormat = [{
     $statistics `pitch` `(` $pitch `)` `from` `(` $o `,` $o_row `,` $grad_o `,` $grad_o_row `)` `lse` `(` $lse `)`
-    (`dlse` `(` $grad_lse^ `)`)? `rows` `(` $rows `)` `dim` $dim (`exponent` $exponent^)? (`clears` `(` $sum^ `)`
-        `columns` $sum_cols)?
-    (`semaphore` `(` $semaphore^ `)`)? attr-dict `:` qualified(type($o))
+    (`dlse` `(` $grad_lse^ `)`)? (`stride` $stride^)?
+    `rows` `(` $rows (`cleared` $cleared^)? `)` `dim` $dim (`exponent` $exponent^)?
+    (`clears` `(` $sum^ `)` `columns` $sum_cols)? (`semaphore` `(` $semaphore^ `)`)? attr-dict `:` qualified(type($o))
   }];
   let hasVerifier = 1;
 }

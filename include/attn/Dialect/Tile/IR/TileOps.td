@@ -50,6 +50,10 @@ def Tile_KernelOp
     lists name the work tiles of these sequences (`metadata.list_work_tiles`). In a dense grid either all sequences are
     that long, or nothing is launched.
 
+    With `residues N`, the rows of a tile are N positions apart: a tile of M rows spans M * N positions of a sequence,
+    and has those of one residue modulo N. Each head has CTAs for each residue, and `heads` counts them all
+    (`#tile.by_residue`).
+
     Constraints:
     - C1: as many argument names as arguments.
     - C2: target is "cpu", "sm_80" or "sm_90a".
@@ -59,6 +63,7 @@ def Tile_KernelOp
     - C5: a kernel has `tiles` if its schedule has a CTA or a warp for each sequence; other kernels may have `tiles`
       in a packed grid of query tiles, or with a single-pass schedule. They are positive.
     - C6: `longer` only in grids of sequences without `tiles`; it is two numbers that are not negative.
+    - C7: `residues` is from 2 to 8 and divides the heads, in grids without `tiles`, `longer` and clusters.
 
     ```mlir
     tile.kernel @copy(%q: !tile.ptr<bf16>, %batch: i32) target("cpu") grid(dense heads 4)
@@ -69,11 +74,14 @@ def Tile_KernelOp
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$arg_names, StrAttr:$target, UnitAttr:$packed,
       UnitAttr:$keys, I64Attr:$heads, OptionalAttr<I64Attr>:$tiles, OptionalAttr<I64Attr>:$cluster,
-      OptionalAttr<DenseI64ArrayAttr>:$longer, Tile_ScheduleInterface:$schedule, OptionalAttr<I64Attr>:$shared_bytes);
+      OptionalAttr<DenseI64ArrayAttr>:$longer, OptionalAttr<I64Attr>:$residues, Tile_ScheduleInterface:$schedule,
+      OptionalAttr<I64Attr>:$shared_bytes);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let declarations = [{
+    /// The distance of a tile's rows in positions: the number of residues, or 1.
+    int64_t getRowStride() { return getResidues().value_or(1); }
     /// The argument of this name, or null.
     ::mlir::Value getArg(::llvm::StringRef name);
     /// Is the kernel persistent, with warp roles?
@@ -357,12 +365,16 @@ def Tile_CopyTmaOp : Tile_ComputeOp<"copy_tma", [AttrSizedOperandSegments]> {
     count through all sequences; `rows` says how many are left of the sequence (none, if less than 0), and rows beyond
     them become 0. A place may have room for several boxes: `boxes` says how many are copied, of consecutive rows.
 
+    With a map of `stride` s, the copied rows are `row`, `row` + s, ..., and the place may have the rows of several
+    boxes, which are all copied. `rows` counts all rows of the sequence that are left, not those of one residue.
+
     Constraints:
-    - C1: the place is swizzled and has the map's element type and rows, or, with `boxes`, the rows of several boxes.
+    - C1: the place is swizzled and has the map's element type and rows, or the rows of several boxes with `boxes` or
+      a map with a stride.
       (With a map of several heads, the last rows of the place, fewer than one query has heads, may be missing in the
       box. They belong to no query.)
     - C2: a packed map has `rows`, another one a batch.
-    - C3: `boxes`, of a packed map without heads, are positive, and no more than the place has room for.
+    - C3: `boxes`, of a packed map without heads and stride, are positive, and no more than the place has room for.
 
     ```mlir
     %t = tile.copy_tma %K, %k_map at(%row, %head, %b) : !tile.shared<128x128xbf16, swizzled>, !tile.tensor_map<128xbf16>

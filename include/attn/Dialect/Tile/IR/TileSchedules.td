@@ -365,6 +365,29 @@ def Tile_BackwardKernels : AttrDef<Tile_Dialect, "BackwardKernels"> {
   }];
 }
 
+def Tile_ByResidue : AttrDef<Tile_Dialect, "ByResidue"> {
+  let mnemonic = "by_residue";
+  let summary = "tiles of every n-th row, for masks under which a row sees every n-th key";
+  let description = [{
+    Where a mask has the conjunct `#attn.strided<stride = n, ...>`, a row sees keys of one residue modulo n only, so
+    that attention falls apart into n problems on every n-th row and key. A tile has rows, and keys, of one residue:
+    the stride hides none of its scores. TMA reads such rows with element strides, other copies with a longer row
+    stride. `stride` is n or a divisor of it. `of` computes the rest of the mask. Both passes
+    (docs/Schedules/by_residue.md).
+
+    Constraints:
+    - C1: `stride` is from 2 to 8, the element strides of TMA.
+    - C2: `of` is `#tile.tiled`, `#tile.warp_specialized`, or `#tile.backward_kernels` without `split_q`.
+
+    ```mlir
+    #tile.by_residue<stride = 4, of = #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>>
+    ```
+  }];
+  let parameters = (ins "int64_t":$stride, "::mlir::Attribute":$of);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def Tile_ByLength : AttrDef<Tile_Dialect, "ByLength"> {
   let mnemonic = "by_length";
   let summary = "one schedule for short sequences of a batch, another for long ones";
@@ -372,7 +395,7 @@ def Tile_ByLength : AttrDef<Tile_Dialect, "ByLength"> {
     The lengths, which are on the device, decide which sequences are short. Both passes (docs/Schedules/by_length.md).
 
     Constraints:
-    - C1: `short_sequences` has a CTA or a warp for each sequence, `long_sequences` tiles of a grid.
+    - C1: `short_sequences` has a CTA or a warp for each sequence, `long_sequences` tiles of a grid, not `by_residue`.
 
     ```mlir
     #tile.by_length<short_sequences = #tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, ctas_per_sm = 10>,

@@ -71,15 +71,18 @@ def Tile_TensorMap : Tile_Type<"TensorMap", "tensor_map"> {
     The tensor has the dimensions (column, row, head, batch). The launcher makes the map from its address and strides.
     One copy loads a box of `rows` rows and 64 columns of one head, or of `heads` heads whose rows alternate
     (`!tile.pairs`). Elements out of bounds read as 0. A `packed` tensor has no batch; each copy says how many rows of
-    a sequence are left, and rows beyond them read as 0, too. Only kernel arguments have this type. (CUDA driver API,
-    `cuTensorMapEncodeTiled`; attn-rt/TensorMap.h)
+    a sequence are left, and rows beyond them read as 0, too. With `stride` s, a box has every s-th row of the tensor
+    from its first one on, and spans rows * s of them. Only kernel arguments have this type. (CUDA driver API,
+    `cuTensorMapEncodeTiled`, where it is an element stride; attn-rt/TensorMap.h)
 
     Constraints:
     - C1: rows, or rows * heads, is from 16 to 256, elements are bf16 or f16.
+    - C2: the stride is from 1 to 8, rows * stride is at most 256, and a map of several heads has stride 1.
 
-    Example: `!tile.tensor_map<128xbf16>`, `!tile.tensor_map<16x4xbf16, packed>`.
+    Example: `!tile.tensor_map<128xbf16>`, `!tile.tensor_map<16x4xbf16, packed>`, `!tile.tensor_map<64xbf16, stride 4>`.
   }];
-  let parameters = (ins "int64_t":$rows, "int64_t":$heads, "::mlir::Type":$element, "bool":$packed);
+  let parameters = (ins "int64_t":$rows, "int64_t":$heads, "::mlir::Type":$element, "bool":$packed,
+      DefaultValuedParameter<"int64_t", "1">:$stride);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{ bool isPacked() const { return getPacked(); } }];
