@@ -107,6 +107,9 @@ public:
 
   std::string describe(Computation of, mlir::Attribute schedule) const override {
     auto residues = llvm::cast<ByResidueAttr>(schedule);
+    std::optional<RestOfMask> rest;
+    if (std::optional<ResidueMask> mask = maskOf(of, residues)) // else it is refused
+      rest.emplace(of.problem, *mask);
     return inner(of, residues)->describe(of, residues.getOf()) + ", of every " + ordinal(residues.getStride()) + " row";
   }
 

@@ -15,7 +15,7 @@
 // RUN: attn-opt %t/none.mlir -attn-choose-schedule="target=cpu" | FileCheck %t/none.mlir
 // RUN: attn-opt --explain %t/causal.mlir --batch=1 --seqlen-q=2048 --target=cpu | FileCheck %t/causal.mlir --check-prefix=EXPLAIN
 // RUN: attn-opt --explain %t/refused.mlir --batch=1 --seqlen-q=512 --target=cpu | FileCheck %t/refused.mlir
-// RUN: attn-opt --explain %t/bounded.mlir --lengths-q=600,100 --target=sm_90a | FileCheck %t/bounded.mlir
+// RUN: attn-opt --explain %t/bounded.mlir --lengths-q=200,100 --target=sm_90a | FileCheck %t/bounded.mlir
 // RUN: attn-opt %t/errors.mlir -attn-choose-schedule="target=sm_90a" -split-input-file -verify-diagnostics
 // RUN: attn-run %t/run.mlir --problem=tall --target=cpu --seqlen-q=513 --seqlen-kv=700 --batch=2 --check | FileCheck %t/run.mlir
 // RUN: attn-run %t/run.mlir --problem=wide --target=cpu --seqlen-q=700 --seqlen-kv=5 --check | FileCheck %t/run.mlir
@@ -112,7 +112,8 @@ attn.problem @p mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) s
 //--- bounded.mlir
 // No sequence has tiles of its own, however short it is.
 // CHECK: forward   warp-specialized tiles of packed rows, of every 8th row;
-attn.problem @p mask(#attn.strided<stride = 8>) layout(thd) heads(16) dims(128) dtype(bf16) max_seqlen(600)
+#tiles = #tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1>
+attn.problem @p mask(#attn.strided<stride = 8>) layout(thd) heads(16) dims(128) dtype(bf16) max_seqlen(200) schedule(#tile.by_residue<stride = 8, of = #tiles>)
 
 //--- errors.mlir
 #tiles = #tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1>
