@@ -43,7 +43,7 @@ Result<TensorMap> attn::rt::encodeTensorMap(const TensorMapSpec &spec) {
     std::swap(strides[0], strides[1]);
   }
   uint32_t steps[5] = {1, 1, 1, 1, 1};
-  if (spec.rowStep != 1) // the driver counts the rows that a box reaches over
+  if (spec.rowStep != 1) // the driver counts the rows that a box spans
     steps[1] = static_cast<uint32_t>(spec.rowStep), box[1] *= steps[1];
   TensorMap map;
   if (int code =

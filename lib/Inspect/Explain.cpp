@@ -127,8 +127,7 @@ rt::Result<Explanation> attn::explain(Compilation &compilation, mlir::ModuleOp m
     result.config = printed(kernel);
   MaskInterface walked = form;
   if (auto byResidue = llvm::dyn_cast<tile::ByResidueAttr>(chosen.schedule); byResidue && !request.tile)
-    if (auto residues = findResidues(form, byResidue.getStride()); // another one, if the schedule is refused
-        residues && residues->strided.getStride() == byResidue.getStride())
+    if (auto residues = residuesOf(form, byResidue)) // else the schedule is refused
       result.rowStride = byResidue.getStride(), walked = residues->rest;
   result.describesLongSequences = llvm::isa<tile::ByLengthAttr>(chosen.schedule);
   reference::Sequences sequences(problem, arrays->first, sizes);

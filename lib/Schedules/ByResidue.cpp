@@ -41,6 +41,11 @@ private:
 };
 } // namespace
 
+std::optional<ResidueMask> attn::residuesOf(MaskInterface mask, ByResidueAttr schedule) {
+  std::optional<ResidueMask> residues = findResidues(mask, schedule.getStride());
+  return residues && residues->strided.getStride() == schedule.getStride() ? residues : std::nullopt;
+}
+
 /// `2nd`, `3rd`, `4th`.
 static std::string ordinal(int64_t number) {
   return std::to_string(number) + (number == 2 ? "nd" : number == 3 ? "rd" : "th");
@@ -75,7 +80,7 @@ public:
 
   mlir::Attribute complete(Computation of, const TargetInfo &target, mlir::Attribute schedule) const override {
     auto residues = llvm::cast<ByResidueAttr>(schedule);
-    std::optional<ResidueMask> mask = maskOf(of, residues);
+    std::optional<ResidueMask> mask = residuesOf(of.problem.getMask(), residues);
     if (!mask)
       return schedule; // refused
     RestOfMask rest(of.problem, *mask);
@@ -85,7 +90,7 @@ public:
   std::optional<std::string> refusal(Computation of, const TargetInfo &target,
                                      mlir::Attribute schedule) const override {
     auto residues = llvm::cast<ByResidueAttr>(schedule);
-    std::optional<ResidueMask> mask = maskOf(of, residues);
+    std::optional<ResidueMask> mask = residuesOf(of.problem.getMask(), residues);
     if (!mask)
       return withSchedule(llvm::formatv("expected a mask with a conjunct #attn.strided of a stride that {0} divides, "
                                         "for tiles of every {1} row, got: ",
@@ -108,14 +113,14 @@ public:
   std::string describe(Computation of, mlir::Attribute schedule) const override {
     auto residues = llvm::cast<ByResidueAttr>(schedule);
     std::optional<RestOfMask> rest;
-    if (std::optional<ResidueMask> mask = maskOf(of, residues)) // else it is refused
+    if (std::optional<ResidueMask> mask = residuesOf(of.problem.getMask(), residues)) // else it is refused
       rest.emplace(of.problem, *mask);
     return inner(of, residues)->describe(of, residues.getOf()) + ", of every " + ordinal(residues.getStride()) + " row";
   }
 
   void lower(Computation of, mlir::Attribute schedule, Lowering &lowering) const override {
     auto residues = llvm::cast<ByResidueAttr>(schedule);
-    std::optional<ResidueMask> mask = maskOf(of, residues);
+    std::optional<ResidueMask> mask = residuesOf(of.problem.getMask(), residues);
     RestOfMask rest(of.problem, *mask);
     lowering.residues = mask->strided;
     inner(of, residues)->lower(of, residues.getOf(), lowering);
@@ -129,12 +134,12 @@ protected:
     return ByResidueAttr::get(of.getContext(), stride, of);
   }
 
-  /// The classes of the problem's mask for the largest stride, if a pass has tiles of one residue.
-  static std::optional<ResidueMask> masksToChoose(Computation of) {
+  /// The residues of the problem's mask for the largest stride, if a pass has tiles of one residue.
+  static std::optional<ResidueMask> residuesToChoose(Computation of) {
     std::optional<ResidueMask> mask = findResidues(of.problem.getMask());
     if (!mask || whyNotByResidue(of, *mask) || mayBeLonger(of.problem) || hasFewQueries(of.problem))
       return std::nullopt;
-    // Shorter sequences have as few tiles without classes.
+    // Shorter sequences have as few tiles of all rows.
     constexpr int64_t least = 256;
     if (expectedKeysOf(of.problem) <= least || int64_t(of.problem.getMaxSeqlenQ().value_or(least + 1)) <= least)
       return std::nullopt;
@@ -146,10 +151,6 @@ protected:
   }
 
 private:
-  static std::optional<ResidueMask> maskOf(Computation of, ByResidueAttr residues) {
-    std::optional<ResidueMask> mask = findResidues(of.problem.getMask(), residues.getStride());
-    return mask && mask->strided.getStride() == residues.getStride() ? mask : std::nullopt;
-  }
   static const Schedule *inner(Computation of, ByResidueAttr residues) { return scheduleOf(of, residues.getOf()); }
 
   bool ofBackward;
@@ -160,7 +161,7 @@ public:
   ByResidueForward() : ByResidueSchedule(/*ofBackward=*/false) {}
 
   mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &why) const override {
-    std::optional<ResidueMask> mask = masksToChoose(of);
+    std::optional<ResidueMask> mask = residuesToChoose(of);
     if (!mask)
       return {};
     RestOfMask rest(of.problem, *mask, /*dividesLengths=*/true);
@@ -193,7 +194,7 @@ public:
   ByResidueBackward() : ByResidueSchedule(/*ofBackward=*/true) {}
 
   std::vector<ChosenSchedule> alternatives(Computation of, const TargetInfo &target, std::string &why) const override {
-    std::optional<ResidueMask> mask = masksToChoose(of);
+    std::optional<ResidueMask> mask = residuesToChoose(of);
     if (!mask)
       return {};
     RestOfMask rest(of.problem, *mask);

@@ -69,6 +69,8 @@ std::optional<std::string> refusalOfSchedule(Computation computation, const Targ
 /// The schedule of the main kernel: the forward kernel, or that of dK; of long sequences if short ones have another
 /// schedule.
 tile::ScheduleInterface mainKernelOf(mlir::Attribute schedule);
+/// The residues of the schedule's stride under a mask; none if the schedule is refused for it.
+std::optional<ResidueMask> residuesOf(MaskInterface mask, tile::ByResidueAttr schedule);
 /// The `describe` text of a schedule.
 std::string describeSchedule(Computation computation, mlir::Attribute schedule);
 

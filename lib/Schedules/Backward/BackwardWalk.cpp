@@ -13,12 +13,6 @@ BackwardWalk::BackwardWalk(ProblemOp problem, KernelOp kernel, GradientResults r
   residues = strided;
 }
 
-Interval BackwardWalk::positionsOfQueries(Index q0) {
-  if (rowStride == 1)
-    return {q0, math.min(math.add(q0, schedule.getQTile()), lenQ)};
-  return positionsOf(q0, schedule.getQTile(), lenQ);
-}
-
 bool BackwardWalk::onlyModifierHasSmall() {
   SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
   return modifiers.size() == 1 && modifiers.front().smallBelow(scaleOfProducts(), errorOfScores()) > 0;
@@ -117,9 +111,7 @@ void BackwardWalk::testAll(MutableArrayRef<KeyRun> runs, Cond cond) {
 }
 
 Cond BackwardWalk::adds(Index other, Index tile) {
-  int64_t positions = schedule.getKvTile() * rowStride;
-  Index first = math.mul(other, positions);
-  Interval keys = {first, math.min(math.add(first, positions), scope.lenK)};
+  Interval keys = positionsOf(math.mul(other, schedule.getKvTile()), schedule.getKvTile(), scope.lenK);
   IntervalList tiles =
       llvm::map_to_vector(walk->queryRuns(math, keys, schedule.getQTile() * rowStride),
                           [](const KeyRun &run) { return Interval{run.bounds.front(), run.bounds.back()}; });
@@ -127,12 +119,14 @@ Cond BackwardWalk::adds(Index other, Index tile) {
 }
 
 Index BackwardWalk::firstVisibleKvTile(Index q0) {
-  SmallVector<KeyRun> runs = walk->runs(math, positionsOfQueries(q0), schedule.getKvTile() * rowStride);
+  SmallVector<KeyRun> runs =
+      walk->runs(math, positionsOf(q0, schedule.getQTile(), lenQ), schedule.getKvTile() * rowStride);
   return runs.empty() ? Index(0) : runs.front().bounds.front();
 }
 
 Cond BackwardWalk::seesFirstKeyTileOnly(Index tile, Index q0) {
-  SmallVector<KeyRun> runs = walk->runs(math, positionsOfQueries(q0), schedule.getKvTile() * rowStride);
+  SmallVector<KeyRun> runs =
+      walk->runs(math, positionsOf(q0, schedule.getQTile(), lenQ), schedule.getKvTile() * rowStride);
   Cond isOnlyTile = adds(0, tile);
   for (const KeyRun &run : runs)
     isOnlyTile = math.logicalAnd(math.le(run.bounds.back(), 1), isOnlyTile);

@@ -49,8 +49,6 @@ protected:
   std::optional<KeyWalk> walk;
 
 private:
-  /// The positions of a query tile's rows, of all residues.
-  Interval positionsOfQueries(Index q0);
   /// Runs for `rows` rows from `first` on, of a tile of `most` rows. Sets `tileAt`, which is the same for all rows of a
   /// work tile.
   llvm::SmallVector<KeyRun> findRuns(Index first, Index rows, int64_t most);

@@ -31,8 +31,6 @@ public:
     workTile = ofKeys
                    ? findWorkTile(/*keys=*/true, schedule.getKvTile(), ofTiles)
                    : findWorkTile(/*keys=*/false, schedule.getQTile(), grows ? Order::LptDescending : Order::EqualCost);
-    if (rowStride == 1)
-      workTile.first = math.named(workTile.first, ofKeys ? "k0" : "q0");
     int64_t group = problem.getHeads() / problem.getKvHeads();
     if (ofKeys) {
       kvHead = math.named(workTile.head, "kv_head");
@@ -43,11 +41,9 @@ public:
     if (!problem.getQLayout().isPacked())
       lenQ = arg("seqlen_q");
     findLengths();
-    if (rowStride != 1) {
-      findKeyResidue();
-      takeRowsOf(ofKeys ? keyResidue : queryResidue, workTile);
-      workTile.first = math.named(workTile.first, ofKeys ? "k0" : "q0");
-    }
+    findKeyResidue();
+    takeRowsOf(ofKeys ? keyResidue : queryResidue, workTile);
+    workTile.first = math.named(workTile.first, ofKeys ? "k0" : "q0");
     firstQuery = math.named(findFirstQuery(), "first_query");
     if (results.clearsAccumulator) { // while the first tiles are loaded
       Value count = mul(mul(wide(int64_t(problem.getHeads()) * rowStride), wide(rowsOfAccumulator())),

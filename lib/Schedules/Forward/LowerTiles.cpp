@@ -18,7 +18,7 @@ KernelOp attn::lowerTiles(ProblemOp problem, ScheduleInterface schedule, Lowerin
   bool listsTiles = hasTileLists(problem, schedule);
   llvm::SmallVector<MaskOperand> mapsAsLists;
   if (!lowering.limit) { // otherwise the kernel of short sequences reads the derived arrays, too
-    if (listsTiles && !lowering.residues)
+    if (listsTiles)
       mapsAsLists = mapsReadAsLists(problem, schedule);
     writeDerivedArrays(problem, lowering, mapsAsLists);
   }

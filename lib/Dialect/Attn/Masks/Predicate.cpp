@@ -54,7 +54,7 @@ struct Remainder {
 };
 } // namespace
 
-/// Both numbers, and their sums and products, are small.
+/// So small that sums of two of them do not overflow.
 static bool areSmall(std::initializer_list<int64_t> numbers) {
   return llvm::all_of(numbers, [](int64_t number) { return std::abs(number) <= int64_t(1) << 30; });
 }
@@ -74,6 +74,8 @@ static std::optional<Remainder> multipleOf(ArrayRef<int64_t> code) {
     int64_t op = code[i], constant = hasConstant(op) ? code[i + 1] : 0;
     switch (op) {
     case Number:
+      if (!areSmall({constant}))
+        return std::nullopt;
       stack.push_back({.constant = constant});
       break;
     case Q:
@@ -119,8 +121,6 @@ static std::optional<Remainder> multipleOf(ArrayRef<int64_t> code) {
     default:
       return std::nullopt;
     }
-    if (!areSmall({stack.back().constant}))
-      return std::nullopt;
   }
   return std::nullopt;
 }
