@@ -34,7 +34,8 @@ std::optional<rt::Artifact> attn::toArtifact(KernelOp kernel) {
   artifact.smemBytes = kernel.getSharedBytes().value_or(0);
   artifact.minBlocks = schedule.getCtasPerSm();
   artifact.clusters = kernel.getCluster().value_or(1);
-  artifact.follows = kernel.isPersistent(); // `begin_roles` waits
+  // `begin_roles` waits, too.
+  artifact.follows = kernel.isPersistent() || !kernel.getBody().getOps<GridDependencySyncOp>().empty();
   artifact.persistent = kernel.isPersistent();
   artifact.clusterPerBlock = kernel.hasRows();
   std::string text;

@@ -65,6 +65,7 @@ private:
   void print(tile::AllocOp op);
   void print(tile::ClearOp op);
   void print(tile::BarrierOp op);
+  void print(tile::GridDependencySyncOp op);
   void print(tile::SinglePassGradsOp op);
   void print(tile::SubtractDeltaOp op);
   void print(tile::StoreSumsOp op);

@@ -118,6 +118,8 @@ void Printer::print(ClearOp op) {
 
 void Printer::print(BarrierOp op) { line() << (op.getWarp() ? "attn::sync_warp();\n" : "attn::barrier();\n"); }
 
+void Printer::print(GridDependencySyncOp) { line() << "attn::grid_dependency_sync();\n"; }
+
 void Printer::print(SinglePassGradsOp op) {
   line() << "attn::single_pass_grads"
          << (op.getKnown()    ? op.getFactor() ? "<true, true>(" : "<false, true>("

@@ -45,7 +45,7 @@ static_assert(tensorMapFloat16 == CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
 static_assert(tensorMapBfloat16 == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
 static_assert(tensorMapInterleaveNone == CU_TENSOR_MAP_INTERLEAVE_NONE);
 static_assert(tensorMapSwizzle128B == CU_TENSOR_MAP_SWIZZLE_128B);
-static_assert(tensorMapPromotion256B == CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+static_assert(tensorMapPromotionNone == CU_TENSOR_MAP_L2_PROMOTION_NONE);
 static_assert(tensorMapFillZeros == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 #endif
 static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) &&

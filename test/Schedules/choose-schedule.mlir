@@ -44,10 +44,16 @@ attn.problem @one_row mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf1
 // BOTH-SAME: schedule_reason("max_seqlen(17, 17) and heads(4, 4): short sequences, and enough query rows for tiles of each sequence")
 attn.problem @rows mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(17)
 
-// HOPPER: attn.problem @few {{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, pack_heads = 2>>)
+// HOPPER: attn.problem @few {{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, stages = 3, pack_heads = 2>>)
 // AMPERE: attn.problem @few {{.*}} schedule(#tile.split_kv<of = #tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2, single_loop = true, pack_heads = 2>>)
 // BOTH-SAME: schedule_reason("expected_seqlen(1, 32768) and heads(4, 2): with few queries and many keys, query tiles alone leave most multiprocessors idle")
 attn.problem @few mask(#attn.full) layout(bshd) heads(4, 2) dims(128) dtype(bf16) expected_seqlen(1, 32768)
+
+// HOPPER: attn.problem @narrow_v {{.*}} schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1>)
+attn.problem @narrow_v mask(#attn.causal) layout(bshd) heads(4) dims(192, 128) dtype(bf16)
+
+// HOPPER: attn.problem @wide_v {{.*}} schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 96, warps = 8, ctas_per_sm = 1>)
+attn.problem @wide_v mask(#attn.causal) layout(bshd) heads(4) dims(192) dtype(bf16)
 
 // HOPPER: attn.problem @plain {{.*}} schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1, q_stages = 2>)
 // AMPERE: attn.problem @plain {{.*}} schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>)

@@ -70,7 +70,7 @@ attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(128) dtype(bf16
 
 //--- chosen.mlir
 // What needs the fewest tiles, each of which reads all keys.
-// CHECK: tile.kernel @one({{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, pack_heads = 4>>)
+// CHECK: tile.kernel @one({{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, stages = 3, pack_heads = 4>>)
 attn.problem @one mask(#attn.full) layout(bshd) heads(8, 2) dims(128) dtype(bf16) expected_seqlen(1, 32768)
 
 //--- errors.mlir

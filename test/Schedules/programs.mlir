@@ -19,8 +19,8 @@ attn.problem @dense mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype
 // CHECK-NEXT: %partial_o = program.buffer "partial_o" : f32 [splits, 16, batch, seqlen_q, 128] place 0
 // CHECK-NEXT: %partial_max = program.buffer "partial_max" : f32 [splits, 16, batch, seqlen_q] place 1
 // CHECK-NEXT: %partial_sum = program.buffer "partial_sum" : f32 [splits, 16, batch, seqlen_q] place 2
-// CHECK-NEXT: program.launch @decode grid(query_tiles, 2 * (batch * ceil_div(seqlen_q, 8)) * splits) (read %q, read %k, read %v, write %partial_o or zero,
-// CHECK-NEXT: program.launch @decode_combine grid(query_tiles, 16 * (batch * ceil_div(seqlen_q, 4))) (write %o or zero, write %lse or zero, read %partial_o, read %partial_max, read %partial_sum, size batch, size seqlen_q, size splits,
+// CHECK-NEXT: program.launch @decode grid(query_tiles, 2 * (batch * ceil_div(seqlen_q, 8)) * splits) (read %q, read %k, read %v, write %o rows(0 of 2) or zero, write %lse rows(0 of 2) or zero, write %partial_o or zero,
+// CHECK-NEXT: program.launch @decode_combine grid(query_tiles, 16 * (batch * ceil_div(seqlen_q, 4)) * min(splits - 1, 1)) (write %o rows(1 of 2), write %lse rows(1 of 2), read %partial_o, read %partial_max, read %partial_sum, size batch, size seqlen_q, size splits,
 attn.problem @decode mask(#attn.full) layout(bshd) heads(16, 2) dims(128) dtype(bf16) expected_seqlen(1, 32768)
 
 // Lists of tiles: room for them follows from the length of the caller's lists.

@@ -18,6 +18,8 @@
 // RUN: attn-run %t/runs.mlir --target=cpu --check --batch=1 --seqlen-q=33 --seqlen-kv=700 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/on_cpu.mlir --target=cpu --check --lengths-q=1,0,70 --lengths-kv=200,30,0 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/chosen.mlir --target=cpu --check --batch=1 --seqlen-q=1 --seqlen-kv=3000 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/chosen.mlir --target=cpu --check --batch=3 --seqlen-q=2 --seqlen-kv=200 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/one_on_cpu.mlir --target=cpu --check --lengths-q=1,0,70 --lengths-kv=200,30,0 | FileCheck %s --check-prefix=SAME
 // SAME-COUNT-2: {{^}}ok
 // SAME-NOT: FAILED
 
@@ -67,33 +69,55 @@ attn.problem @p mask(#attn.or<#attn.prefix<40>, #attn.band<left = 200, right = 0
   schedule(#tile.split_kv<splits = 5, of = #tile.tiled<q_tile = 16, kv_tile = 16, warps = 1, ctas_per_sm = 1>>)
 
 //--- packed.mlir
-// Padding has an lse of -inf in every part; its o is not written.
+// A single split writes the problem's results. Padding has an lse of -inf in every split of several; its o is not written.
 // CHECK: scf.if
+// CHECK-NEXT: %[[WHOLE:.*]] = arith.cmpi eq, %splits, %c1_i32
+// CHECK-NEXT: scf.if %[[WHOLE]]
+// CHECK: tile.store_padding %o_rows stride(%o_row) rows(%write_rows) dim 64 : !tile.ptr<bf16>
+// CHECK-NEXT: tile.store_padding %{{.*}} stride(%c1_i64) rows(%write_rows) dim 1 : !tile.ptr<f32>
+// CHECK: %[[PARTIAL:.*]] = arith.cmpi ne, %splits, %c1_i32
+// CHECK-NEXT: scf.if %[[PARTIAL]]
 // CHECK-NOT: dim 64
-// CHECK: tile.store_padding %{{.*}} stride(%c1_i64) rows(%write_rows) dim 1 : !tile.ptr<f32>
+// CHECK: tile.store_padding %partial_max_rows stride(%c1_i64) rows(%write_rows) dim 1 : !tile.ptr<f32>
 // CHECK-NOT: tile.store_padding
+// CHECK: tile.store %o_rows stride(%o_row), %acc rows(%rows, %write_rows) dim 64 : !tile.ptr<bf16>
+// CHECK: tile.store %partial_o_rows stride(%c64_i64), %acc rows(%rows, %rows) dim 64 : !tile.ptr<f32>
 // A part repairs its own rows, from its own keys.
 // CHECK: tile.kernel @p_combine({{.*}} target("sm_80") grid(packed heads 4)
+// CHECK: tile.grid_dependency_sync
 // CHECK: %[[SLOTS:.*]] = arith.divui %total_q, %c4_i32
 // CHECK: tile.combine
+// With one split it is not launched.
+// CHECK: program.launch @p grid({{.*}} * splits) ({{.*}}write %o rows(0 of 2) or zero, write %lse rows(0 of 2) or zero, {{.*}}write %partial_o or zero
+// CHECK: program.launch @p_combine grid({{.*}} * min(splits - 1, 1)) (write %o rows(1 of 2), write %lse rows(1 of 2), read %partial_o,
 attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
   schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>>)
 // ROLES: tile.kernel @p(
 // ROLES: tile.persistent_loop %blocks, %queue
+// ROLES: tile.recompute_rows %acc at(%q0) rows(%rows) keys(%{{.*}} from %{{.*}}) from({{.*}}) into(%o_rows, %o_row) lse(
 // ROLES: tile.recompute_rows %acc at(%q0) rows(%rows) keys(%{{.*}} from %{{.*}}) from({{.*}}) into(%partial_o_rows, %c64_i64) lse(%partial_max_rows) sum(%partial_sum_rows) dims(64, 64)
 // ROLES-SAME: !tile.ptr<bf16>, !tile.ptr<f32>
 // The other kernel is an ordinary one.
 // ROLES: tile.kernel @p_combine
 // ROLES-NOT: tile.persistent_loop
 // ROLES: tile.combine
+// TEXT: if (splits == 1) {
+// TEXT: attn::store<64>(o_rows, o_row, acc, rows, write_rows);
+// TEXT: if (splits != 1) {
 // TEXT: attn::store<64>(partial_o_rows, 64, acc, rows, rows);
 // TEXT: attn::recompute_rows<64, 64>(acc, q0, rows, {{.*}}, partial_o_rows, 64, attn::PartialState{partial_max_rows, partial_sum_rows},
 // TEXT: ATTN_KERNEL(p_combine, /*threads=*/128
+// TEXT: attn::grid_dependency_sync();
 // TEXT: attn::combine<64, 4, 128>(o_rows, o_row, lse + {{.*}}, partial_o_rows, partial_max_rows, partial_sum_rows, {{.*}}, splits, (long long)total_q * 4, rows);
 
 //--- on_cpu.mlir
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
   schedule(#tile.split_kv<splits = 4, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>>)
+
+//--- one_on_cpu.mlir
+// The launch finds too few keys for two splits.
+attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
+  schedule(#tile.split_kv<of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1, pack_heads = 2>>)
 
 //--- names.mlir
 // CHECK: tile.kernel @p(
@@ -105,7 +129,7 @@ attn.problem @p_combine mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf
 
 //--- chosen.mlir
 // Few queries of many keys: into how many parts, the launch says.
-// HOPPER: tile.kernel @few({{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, pack_heads = 2>>)
+// HOPPER: tile.kernel @few({{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1, stages = 3, pack_heads = 2>>)
 // CPU: tile.kernel @few({{.*}} schedule(#tile.split_kv<of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1, pack_heads = 2>>)
 attn.problem @few mask(#attn.full) layout(bshd) heads(4, 2) dims(128) dtype(bf16) expected_seqlen(1, 32768)
 

@@ -22,6 +22,7 @@
 #include "attn/mma/mma.cuh"
 #include "attn/mma/mma_ab_guarded.cuh"
 #include "attn/scheduler/find_sequence.cuh"
+#include "attn/scheduler/grid_dependency.cuh"
 #include "attn/softmax/mask.cuh"
 #include "attn/softmax/modify.cuh"
 #include "attn/softmax/softmax.cuh"

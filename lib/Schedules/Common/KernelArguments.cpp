@@ -14,7 +14,7 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ScheduleInte
   KernelArguments arguments(problem.getContext());
   std::vector<ProblemTensor> tensors = tensorsOf(problem);
   bool isSplit = schedule.splitsKv(), splitsLoops = schedule.getLeastKvTiles() > 0;
-  if (isSplit)
+  if (isSplit && !mayBeUnsplit(schedule))
     llvm::erase_if(tensors, [](const ProblemTensor &tensor) { return tensor.role == ProblemTensor::Result; });
 
   arguments.addPointers(problem, tensors);

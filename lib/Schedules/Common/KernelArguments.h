@@ -28,6 +28,12 @@ struct TensorUse {
   program::Effect effect = program::Effect::read;
 };
 
+/// Does a launch decide how many splits there are? With a single one, the kernel of splits stores the problem's
+/// results, and the combine kernel is not launched.
+inline bool mayBeUnsplit(tile::ScheduleInterface schedule) {
+  return schedule.splitsKv() && !schedule.getKvSplits().value_or(0);
+}
+
 /// The grid of a kernel's launch, as in `tile.kernel`.
 struct KernelGrid {
   bool packed = false;
@@ -44,6 +50,7 @@ struct KernelGrid {
   /// The same for dq, and for dk and dv, if it differs.
   std::optional<std::pair<int64_t, int64_t>> partOfDq, partOfDkDv;
   bool splitsLoops = false; ///< several CTAs may share the loop of a tile
+  bool ifSplit = false;     ///< there are CTAs only in launches with several splits
   int64_t residues = 1;     ///< rows of a tile are so many positions apart, and `heads` counts residues as well
 };
 
@@ -58,8 +65,8 @@ struct KernelGrid {
 /// that the grid would have, and the `queue`.
 ///
 /// With split-KV, the attention kernel has `partial_o`, `partial_max` and `partial_sum` (pointers to float32 in the
-/// workspace) instead of the problem's results, and the number of `splits` (i32); the combine kernel has these, the
-/// problem's results and q's sizes.
+/// workspace), and the number of `splits` (i32). It has the problem's results as well if a launch may have one split
+/// (`mayBeUnsplit`). The combine kernel has these, the problem's results and q's sizes.
 struct KernelArguments {
   /// `usesTma`: with tensor maps, of every `rowStride`-th row. `hasTileLists`: with KV-tile lists, and `total_kv` of
   /// packed keys. `mapsAsLists`: block maps that are passed as lists instead of bits.

@@ -99,6 +99,8 @@ Extent ProgramBuilder::ctasOf(tile::KernelOp kernel, const KernelGrid &grid, int
   Extent ctas = Extent(grid.heads) * tilesOfRows(grid.packed, batch, extents.rows(grid.keys), tile);
   if (kernel.getSchedule().splitsKv())
     ctas = ctas * sizeNamed("splits");
+  if (grid.ifSplit)
+    ctas = ctas * min(sizeNamed("splits") - 1, 1);
   if (grid.splitsLoops)
     ctas = ctas + splitSlots();
   return most ? min(ctas, most) : ctas;

@@ -332,10 +332,7 @@ private:
       if (problem.getSinkAttr())
         writeSink(recompute.getSink());
     };
-    if (!part)
-      return finish(results());
-    onlyIf(part->isWhole, [&] { finish(results()); });
-    onlyIf(math.logicalNot(part->isWhole), [&] { finish(slotResults()); });
+    storeResults(finish);
   }
 
   /// Restricts the runs to this CTA's split. Splits differ by one KV tile at most.
@@ -349,25 +346,27 @@ private:
     cutTiles(math, runs, firstOf(split), firstOf(math.add(split, 1)));
   }
 
-  /// Where this CTA's results are stored: in the problem's tensors, or with split-KV in partial ones.
+  /// Where this CTA's results are stored: in the problem's tensors, or as those of a part of the keys.
   struct Results {
     Value o, stride, lse, lseStride; ///< `lseStride`: null where rows are contiguous
-    Value sum = {};                  ///< row sums of a split; `lse` is then the row maximum
+    Value sum = {};                  ///< row sums of a part; `lse` is then the row maximum
   };
   Results results() {
-    bool packs = schedule.getPackHeads() != 1, isStrided = packs || rowStride != 1;
-    if (isSplit) {
-      int64_t dim = problem.getDimV();
-      Value o = partialPointer("partial_o", dim, split, first, batch, h), head = wide(rowsInAll());
-      return {o, perRow(wide(dim), mul(head, wide(dim))), partialPointer("partial_max", 1, split, first, batch, h),
-              packs ? perRow(wide(int64_t(1)), head) : Value(),
-              partialPointer("partial_sum", 1, split, first, batch, h)};
-    }
+    bool isStrided = schedule.getPackHeads() != 1 || rowStride != 1;
     Value o = rowPointer("o", first, batch, h);
     if (!problem.hasLse())
       return {o, strideOf("o"), Value(), Value()};
     return {o, strideOf("o"), lsePointer(first, batch, h),
             isStrided ? perRow(wide(rowStride), args["lse_head"]) : Value()};
+  }
+
+  /// Those of a split.
+  Results partialResults() {
+    int64_t dim = problem.getDimV();
+    Value o = partialPointer("partial_o", dim, split, first, batch, h), head = wide(rowsInAll());
+    return {o, perRow(wide(dim), mul(head, wide(dim))), partialPointer("partial_max", 1, split, first, batch, h),
+            schedule.getPackHeads() != 1 ? perRow(wide(int64_t(1)), head) : Value(),
+            partialPointer("partial_sum", 1, split, first, batch, h)};
   }
 
   /// The slot of a CTA that shares its query tile with others.
@@ -378,6 +377,18 @@ private:
       return AdvanceOp::create(b, loc, args[name], mul(from, wide(width)));
     };
     return {slots("slots_o", dim), wide(dim), slots("slots_max", 1), Value(), slots("slots_sum", 1)};
+  }
+
+  /// Calls `store` with the place of the results. Where only a launch knows whether this CTA has all keys of its rows,
+  /// it is called once for each of the two places.
+  void storeResults(function_ref<void(const Results &)> store) {
+    if (!part && !isSplit)
+      return store(results());
+    if (isSplit && !args.contains("o"))
+      return store(partialResults());
+    Cond isWhole = part ? part->isWhole : math.eq(arg("splits"), 1);
+    onlyIf(isWhole, [&] { store(results()); });
+    onlyIf(math.logicalNot(isWhole), [&] { store(part ? slotResults() : partialResults()); });
   }
 
   /// With modifiers whose scores are largest near the last key of a row, the loop runs backward.
@@ -483,11 +494,13 @@ private:
   }
 
   void storePadding() {
-    auto [o, stride, lse, lseStride, sum] = results(); // a split without keys needs no sum
-    if (!isSplit)
-      StorePaddingOp::create(b, loc, o, stride, rowsOf(writeRows), problem.getDimV());
-    if (lse)
-      StorePaddingOp::create(b, loc, lse, lseStride ? lseStride : wide(int64_t(1)), rowsOf(writeRows), 1);
+    storeResults([&](const Results &results) {
+      auto [o, stride, lse, lseStride, sum] = results;
+      if (!sum) // the combine kernel reads neither O nor the sum of a split without keys
+        StorePaddingOp::create(b, loc, o, stride, rowsOf(writeRows), problem.getDimV());
+      if (lse)
+        StorePaddingOp::create(b, loc, lse, lseStride ? lseStride : wide(int64_t(1)), rowsOf(writeRows), 1);
+    });
   }
 
   bool usesTma;                            ///< tiles are copied by TMA

@@ -35,8 +35,9 @@ KernelOp attn::lowerTiles(ProblemOp problem, ScheduleInterface schedule, Lowerin
   }
   if (std::optional<int64_t> tiles = tilesOfEachSequence(problem, schedule))
     grid.tiles = b.getI64IntegerAttr(*tiles);
-  if (schedule.getLeastKvTiles()) // the combine kernel writes tiles that several CTAs share
-    grid.splitsLoops = true, grid.part = 0, grid.parts = 2;
+  grid.splitsLoops = schedule.getLeastKvTiles() > 0;
+  if (grid.splitsLoops || mayBeUnsplit(schedule)) // the combine kernel writes tiles that several CTAs share
+    grid.part = 0, grid.parts = 2;
   bool usesTma = bool(warpSpecializationOf(schedule));
   KernelOp kernel =
       KernelArguments::ofForward(problem, schedule, usesTma, listsTiles, /*hasWorkTileList=*/lowering.limit.has_value(),

@@ -138,16 +138,16 @@ bool attn::fillTilesOfGrid(ProblemOp problem, const TargetInfo &target, std::str
 }
 
 /// For few query rows of a kv head, whose keys are split among CTAs. A single warpgroup waits for memory, which is read
-/// fastest with 64 KB in flight on a multiprocessor: two stages of K and V tiles of 16 KB, or, of head dims to 64, two
-/// CTAs with tiles of 8 KB (docs/Schedules/trials/split_kv.md).
+/// fastest with three stages of K and V tiles of 16 KB on a multiprocessor (docs/Schedules/trials/split_kv.md).
 static WarpSpecializedAttr chooseForFewQueries(ProblemOp problem) {
   int64_t dim = widthOf(problem), rows = int64_t(*problem.getExpectedSeqlenQ()) * groupOf(problem);
   if (rows <= 64)
     return sizes(problem, /*warps=*/4,
-                 dim <= 128   ? 64
+                 dim <= 64    ? 128
+                 : dim <= 128 ? 64
                  : dim <= 192 ? 48
-                              : 32,
-                 /*ctas_per_sm=*/dim <= 64 ? 2 : 1)
+                              : 32)
+        .withStages(3)
         .withSingleLoop(isCostly(problem));
   return sizes(problem, /*warps=*/8, dim <= 128 ? 128 : dim <= 192 ? 96 : 80).withSingleLoop(isCostly(problem));
 }
@@ -204,8 +204,10 @@ static ScheduleInterface chooseForHopper(ProblemOp problem) {
   // to 2 % faster.
   bool single = !modified && (dim > 192 || walk.hasLowerTest());
   bool oneQ = walk.hidesKeys() && (packed || peaked || keys < 1024);
+  // A narrow V leaves registers and shared memory for more keys.
+  bool narrowV = problem.getDimV() <= 128 && !modified && !drops;
   return config(8, dim <= 128       ? 128
-                   : dim <= 192     ? 96
+                   : dim <= 192     ? (narrowV ? 128 : 96)
                    : walk.isLocal() ? 64
                                     : 80)
       .withQStages(dim > 128 || oneQ ? 1 : 2)

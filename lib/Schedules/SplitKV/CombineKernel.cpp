@@ -24,7 +24,9 @@ public:
       : ProblemBody(problem, kernel), packed(kernel.getPacked()), rowsInTile(kernel.getSchedule().getQTile()),
         scale(scale) {}
 
-  void build() {
+  void build(bool launchesEarly) {
+    if (launchesEarly)
+      GridDependencySyncOp::create(b, loc);
     Index cta = Value(IndexOp::block(b, loc));
     Index extent = extentOf(/*keys=*/false);
     // Work tiles beyond the last row of a packed grid find no row.
@@ -52,6 +54,6 @@ private:
 };
 } // namespace
 
-void attn::writeCombine(ProblemOp problem, KernelOp kernel, double scale) {
-  CombineKernel(problem, kernel, scale).build();
+void attn::writeCombine(ProblemOp problem, KernelOp kernel, double scale, const TargetInfo &target) {
+  CombineKernel(problem, kernel, scale).build(/*launchesEarly=*/target.specializesWarps);
 }

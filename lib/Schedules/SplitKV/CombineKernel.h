@@ -10,7 +10,7 @@
 namespace attn {
 
 /// Writes the body of the kernel that combines the splits of each row.
-void writeCombine(ProblemOp problem, tile::KernelOp kernel, double scale);
+void writeCombine(ProblemOp problem, tile::KernelOp kernel, double scale, const TargetInfo &target);
 
 /// The sizes of that kernel.
 tile::ScheduleInterface combineSchedule(mlir::MLIRContext *context);

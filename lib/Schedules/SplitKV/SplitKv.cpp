@@ -85,10 +85,12 @@ public:
     mlir::OpBuilder b(problem);
     std::string name = freeSymbol(lowering.module, problem.getSymName() + "_combine");
     KernelGrid grid = {problem.getQLayout().isPacked(), int64_t(problem.getHeads())};
+    if (mayBeUnsplit(kernel.getSchedule()))
+      grid.ifSplit = true, grid.part = 1, grid.parts = 2;
     KernelOp combine = KernelArguments::ofCombine(problem).makeKernel(lowering.program, b, problem.getLoc(), name,
                                                                       lowering.target.generic(), grid,
                                                                       combineSchedule(problem.getContext()));
-    writeCombine(problem, combine, kernel.getSoftmaxScale());
+    writeCombine(problem, combine, kernel.getSoftmaxScale(), lowering.target);
   }
 
 private:

@@ -73,6 +73,8 @@ tile.kernel @gradients(%q: !tile.ptr<bf16>, %row_statistics: !tile.ptr<f32>, %pi
   tile.scale %dp by 0.5 : !tile.frag<64x16, 4>
   // CHECK: tile.barrier
   tile.barrier
+  // CHECK: tile.grid_dependency_sync
+  tile.grid_dependency_sync
 }
 
 // dQ added up in global memory, by key tiles.

@@ -5,6 +5,7 @@
 // operands while consumers are in the epilogue of the tile before.
 #pragma once
 #include "attn/copy/ring.cuh"
+#include "attn/scheduler/grid_dependency.cuh"
 #include "attn/scheduler/roles.cuh"
 
 namespace attn {
@@ -81,14 +82,6 @@ template <int N> ATTN_INLINE int reload_work(const Mailbox<N> &mailbox, int word
   int x;
   asm volatile("ld.shared.b32 %0, [%1];" : "=r"(x) : "r"(mailbox.words() + word * 4));
   return x;
-}
-
-// Programmatic dependent launch: a kernel may start while the preceding kernel in its stream still runs. This waits
-// until the preceding kernel is complete and its writes are visible, and allows the next kernel to start. (Kernels of
-// short duration lose more by this than they gain.)
-ATTN_INLINE void grid_dependency_sync() {
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-  asm volatile("griddepcontrol.launch_dependents;");
 }
 
 // Before roles diverge: initializes the mbarriers and makes them visible to all threads and to TMA. Others: the number

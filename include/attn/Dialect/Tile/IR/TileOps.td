@@ -482,6 +482,21 @@ def Tile_BarrierOp : Tile_ComputeOp<"barrier"> {
   let assemblyFormat = "(`warp` $warp^)? attr-dict";
 }
 
+def Tile_GridDependencySyncOp : Tile_ComputeOp<"grid_dependency_sync"> {
+  let summary = "waits until the preceding kernel is complete";
+  let description = [{
+    Makes a kernel that launches early (programmatic dependent launch, `griddepcontrol`): its CTAs may start while the
+    preceding kernel of the stream still runs, and wait here until that kernel is complete and its writes are visible.
+    It comes before all reads and writes of memory, and lets the next kernel launch early. Kernels with warp roles do
+    the same where their roles begin. From sm_90 on.
+
+    ```mlir
+    tile.grid_dependency_sync
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def Tile_IsFiniteOp : Tile_ComputeOp<"is_finite"> {
   let summary = "whether a fragment has neither NaN nor Inf";
   let description = [{
