@@ -38,6 +38,11 @@ trap 'rm -f "$scratch"' EXIT
 } > "$out/Metadata.md"
 {
   echo "$banner"
+  generate dialect-doc Dialect/Plan/IR/PlanOps.td -dialect=plan
+  generate attr-interface-docs Dialect/Plan/IR/PlanInterfaces.td | sed 's/^# AttributeInterface definitions/## Attribute interfaces/; s/^## \(ShardingI\)/### \1/'
+} > "$out/Plan.md"
+{
+  echo "$banner"
   generate dialect-doc Dialect/Program/IR/ProgramOps.td -dialect=program
 } > "$out/Program.md"
 {

@@ -2,6 +2,7 @@
 #include "attn/API/Pipeline.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Metadata/IR/Metadata.h"
+#include "attn/Dialect/Plan/IR/Plan.h"
 #include "attn/Dialect/Program/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Schedules/Passes.h"
@@ -11,7 +12,7 @@
 using namespace mlir;
 
 void attn::registerDialects(DialectRegistry &registry) {
-  registry.insert<AttnDialect, tile::TileDialect, metadata::MetadataDialect, program::ProgramDialect,
+  registry.insert<AttnDialect, tile::TileDialect, metadata::MetadataDialect, plan::PlanDialect, program::ProgramDialect,
                   arith::ArithDialect, math::MathDialect, scf::SCFDialect>();
 }
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef PLAN_DIALECT
+#define PLAN_DIALECT
+
+include "mlir/IR/OpBase.td"
+
+def Plan_Dialect : Dialect {
+  let name = "plan";
+  let cppNamespace = "::attn::plan";
+  let summary = "how several ranks share an attention problem (context parallelism)";
+  let description = [{
+    The `plan` dialect says which rank has which tokens. A *sharding* is a rule for all ranks. A *shard* is what one
+    rank has by it: rows, some of which hold tokens, in *runs* of consecutive positions of one sequence.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+#endif // PLAN_DIALECT
