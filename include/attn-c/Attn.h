@@ -85,7 +85,7 @@ ATTN_API int attnDescribe(const char *mlir, const char *name, const char **json)
  *     and lists, which are not the caller's
  *   tile: "128x64", rows and keys, instead of the kernel's
  *   sequence, head: which the map shows (0, 0)
- *   tflops, gbps: throughput of matrix products in 10^12 FLOP/s and of memory in 10^9 B/s (786, 4269)
+ *   tflops, gbps: throughput of matrix products in 10^12 FLOP/s and of memory in 10^9 B/s (786, 4584)
  *   svg: is a drawing wanted (false)?
  * Sizes are from 0 to 2^24; there is at least one sequence, and problems with `segments` are refused. The time goes
  * by the tiles that the mask's arrays leave open: seconds from some 10^5 tokens with documents on. Another key,

@@ -99,7 +99,7 @@ static bool isRefused(Computation of, ProblemOp problem, const Target &target, m
 }
 
 static std::string forFewQueries(ProblemOp problem, const Target &target, uint64_t kernelSeed) {
-  constexpr int64_t counts[] = {2, 1, 3, 4, 5, 7, 1, 16, 33, 200};
+  constexpr int64_t counts[] = {2, 0, 1, 3, 4, 0, 5, 7, 1, 16, 0, 33, 200}; // 0: launches decide
   int64_t group = problem.getHeads() / problem.getKvHeads(), packed = kernelSeed % 3 ? group : 1;
   if (dependsOnHead(problem.getMask())) // heads cannot share a tile
     packed = group = 1;

@@ -49,6 +49,14 @@ attn.problem @rows mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) 
 // BOTH-SAME: schedule_reason("expected_seqlen(1, 32768) and heads(4, 2): with few queries and many keys, query tiles alone leave most multiprocessors idle")
 attn.problem @few mask(#attn.full) layout(bshd) heads(4, 2) dims(128) dtype(bf16) expected_seqlen(1, 32768)
 
+// Entries of keys take registers, and two CTAs of a narrow head hide each other's waits.
+// HOPPER: attn.problem @narrow_few {{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 128, warps = 4, ctas_per_sm = 1, stages = 3, pack_heads = 2>>)
+attn.problem @narrow_few mask(#attn.full) layout(bshd) heads(4, 2) dims(64) dtype(bf16) expected_seqlen(1, 32768)
+// HOPPER: attn.problem @narrow_bias {{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 2, stages = 3, single_loop = true, pack_heads = 2>>)
+attn.problem @narrow_bias mask(#attn.full) layout(bshd) heads(4, 2) dims(64) dtype(bf16) score([#attn.bias<"bias", bhqk>]) expected_seqlen(1, 32768)
+// HOPPER: attn.problem @wide_rows {{.*}} schedule(#tile.split_kv<of = #tile.warp_specialized<q_tile = 128, kv_tile = 64, warps = 8, ctas_per_sm = 1, pack_heads = 2>>)
+attn.problem @wide_rows mask(#attn.full) layout(bshd) heads(4, 2) dims(256) dtype(bf16) expected_seqlen(64, 32768)
+
 // HOPPER: attn.problem @narrow_v {{.*}} schedule(#tile.warp_specialized<q_tile = 128, kv_tile = 128, warps = 8, ctas_per_sm = 1>)
 attn.problem @narrow_v mask(#attn.causal) layout(bshd) heads(4) dims(192, 128) dtype(bf16)
 

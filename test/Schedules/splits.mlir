@@ -17,7 +17,7 @@
 // RUN: attn-run %t/one.mlir --target=cpu --check --batch=2 --seqlen-q=70 --seqlen-kv=90 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/runs.mlir --target=cpu --check --batch=1 --seqlen-q=33 --seqlen-kv=700 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/on_cpu.mlir --target=cpu --check --lengths-q=1,0,70 --lengths-kv=200,30,0 | FileCheck %s --check-prefix=SAME
-// RUN: attn-run %t/chosen.mlir --target=cpu --check --batch=1 --seqlen-q=1 --seqlen-kv=3000 | FileCheck %s --check-prefix=SAME
+// RUN: env ATTN_NUM_THREADS=16 attn-run %t/chosen.mlir --target=cpu --check --batch=1 --seqlen-q=1 --seqlen-kv=3000 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/chosen.mlir --target=cpu --check --batch=3 --seqlen-q=2 --seqlen-kv=200 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/one_on_cpu.mlir --target=cpu --check --lengths-q=1,0,70 --lengths-kv=200,30,0 | FileCheck %s --check-prefix=SAME
 // SAME-COUNT-2: {{^}}ok

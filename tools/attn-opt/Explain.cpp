@@ -20,7 +20,7 @@ struct Options {
   cl::opt<int64_t> head{"head", cl::desc("as which query head"), cl::init(0)};
   cl::opt<std::string> svg{"svg", cl::desc("a file for the drawing")};
   cl::opt<double> tflops{"tflops", cl::desc("what products reach, in 10^12 operations a second"), cl::init(786)};
-  cl::opt<double> gbps{"gbps", cl::desc("what memory reaches, in 10^9 bytes a second"), cl::init(4269)};
+  cl::opt<double> gbps{"gbps", cl::desc("what memory reaches, in 10^9 bytes a second"), cl::init(4584)};
   InputOptions inputs;
 };
 } // namespace

@@ -22,8 +22,8 @@ struct ExplainRequest {
   reference::InputRequest inputs; ///< arrays that the mask reads are made up where they are not given
   std::optional<Tile> tile;       ///< instead of the kernel's
   int64_t sequence = 0, head = 0; ///< which the map shows
-  /// What products and memory reach, in 10^12 operations and 10^9 bytes a second; as measured on an H200.
-  double tflops = 786, gbps = 4269;
+  /// What products and reading memory reach, in 10^12 operations and 10^9 bytes a second; as measured on an H200.
+  double tflops = 786, gbps = 4584;
   bool svg = false; ///< is a drawing wanted?
 };
 

@@ -29,7 +29,7 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
   let description = [{
     Each `attn.problem` becomes the kernels of its schedule, which `attn-choose-schedule` wrote: the program of one
     CTA for one query tile, written plainly (copy, wait, multiply), with one `tile.kv_loop` over the KV tiles that the
-    mask needs. With `split_kv`, a second kernel, `<name>_combine`, follows.
+    mask needs. With `split_kv`, a second kernel, `<name>_combine`, follows, for launches with several splits.
 
     Each `attn.backward` becomes the kernels of its schedule, such as `<name>_preprocess`, `<name>` (dK and dV, and dQ
     where it is accumulated) and `<name>_postprocess` or, where dQ has a kernel of its own, `<name>_dq`. A `private`

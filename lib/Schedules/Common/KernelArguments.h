@@ -50,8 +50,10 @@ struct KernelGrid {
   /// The same for dq, and for dk and dv, if it differs.
   std::optional<std::pair<int64_t, int64_t>> partOfDq, partOfDkDv;
   bool splitsLoops = false; ///< several CTAs may share the loop of a tile
-  bool ifSplit = false;     ///< there are CTAs only in launches with several splits
-  int64_t residues = 1;     ///< rows of a tile are so many positions apart, and `heads` counts residues as well
+  /// There are CTAs only in launches with several splits. Each of the two kernels, parts 0 and 1 of 2, then writes all
+  /// rows or none.
+  bool ifSplit = false;
+  int64_t residues = 1; ///< rows of a tile are so many positions apart, and `heads` counts residues as well
 };
 
 /// Names and types, in order. Tensors: `q`, `k`, `v`, `o` (pointers to the

@@ -36,7 +36,7 @@ KernelOp attn::lowerTiles(ProblemOp problem, ScheduleInterface schedule, Lowerin
   if (std::optional<int64_t> tiles = tilesOfEachSequence(problem, schedule))
     grid.tiles = b.getI64IntegerAttr(*tiles);
   grid.splitsLoops = schedule.getLeastKvTiles() > 0;
-  if (grid.splitsLoops || mayBeUnsplit(schedule)) // the combine kernel writes tiles that several CTAs share
+  if (grid.splitsLoops || mayBeUnsplit(schedule)) // the combine kernel writes tiles that several CTAs share, or all
     grid.part = 0, grid.parts = 2;
   bool usesTma = bool(warpSpecializationOf(schedule));
   KernelOp kernel =

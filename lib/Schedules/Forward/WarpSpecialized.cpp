@@ -138,18 +138,25 @@ bool attn::fillTilesOfGrid(ProblemOp problem, const TargetInfo &target, std::str
 }
 
 /// For few query rows of a kv head, whose keys are split among CTAs. A single warpgroup waits for memory, which is read
-/// fastest with three stages of K and V tiles of 16 KB on a multiprocessor (docs/Schedules/trials/split_kv.md).
+/// fastest with three stages of K and V tiles of 16 KB on a multiprocessor (docs/Schedules/trials/split_kv.md). Tests
+/// and modifiers that read several entries of a key lack registers for 128 keys, and the two stores of results for 80
+/// at head dims beyond 192.
 static WarpSpecializedAttr chooseForFewQueries(ProblemOp problem) {
   int64_t dim = widthOf(problem), rows = int64_t(*problem.getExpectedSeqlenQ()) * groupOf(problem);
-  if (rows <= 64)
-    return sizes(problem, /*warps=*/4,
-                 dim <= 64    ? 128
-                 : dim <= 128 ? 64
-                 : dim <= 192 ? 48
-                              : 32)
-        .withStages(3)
-        .withSingleLoop(isCostly(problem));
-  return sizes(problem, /*warps=*/8, dim <= 128 ? 128 : dim <= 192 ? 96 : 80).withSingleLoop(isCostly(problem));
+  MaskInterface mask = problem.getMask();
+  bool costly = isCostly(problem);
+  if (rows > 64)
+    return sizes(problem, /*warps=*/8, dim <= 128 ? 128 : dim <= 192 ? 96 : 64).withSingleLoop(costly);
+  bool manyKeys = !costly && !hasPredicate(mask) && !boundingLists(mask) && distinctOperands(mask).size() <= 2;
+  if (dim <= 64 && !manyKeys)
+    return sizes(problem, /*warps=*/4, /*kv_tile=*/64, /*ctas_per_sm=*/2).withStages(3).withSingleLoop(costly);
+  return sizes(problem, /*warps=*/4,
+               dim <= 64    ? 128
+               : dim <= 128 ? 64
+               : dim <= 192 ? 48
+                            : 32)
+      .withStages(3)
+      .withSingleLoop(costly);
 }
 
 // Measured on an H200 (docs/Schedules/trials/forward.md). At head dims from 65 to 128 three warpgroups have registers

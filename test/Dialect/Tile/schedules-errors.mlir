@@ -387,6 +387,14 @@ module attributes {tile.schedule = #tile.by_length<short_sequences = #rows, long
 
 // -----
 
+// The kernel that combines splits knows nothing of short sequences.
+#rows = #tile.simt_rows<rows = 2, keys = 4, lanes = 16, warps = 4, ctas_per_sm = 4>
+#tiles = #tile.split_kv<of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>>
+// expected-error @below {{expected a CTA or a warp for each short sequence and tiles of a grid for long ones, got: #tile.simt_rows<}}
+module attributes {tile.schedule = #tile.by_length<short_sequences = #rows, long_sequences = #tiles>} {}
+
+// -----
+
 // #tile.split_kv C1
 // expected-error @below {{expected splits from 0 (chosen at launch) to 256, got: -1}}
 module attributes {tile.schedule = #tile.split_kv<splits = -1, of = #tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>>} {}

@@ -226,7 +226,7 @@ LogicalResult ByResidueAttr::verify(EmitError emitError, int64_t stride, Attribu
 }
 
 LogicalResult ByLengthAttr::verify(EmitError emitError, ScheduleInterface shortSequences, Attribute longSequences) {
-  if (!shortSequences.isPerSequence() || llvm::isa<ByLengthAttr, ByResidueAttr>(longSequences) ||
+  if (!shortSequences.isPerSequence() || llvm::isa<ByLengthAttr, ByResidueAttr, SplitKvAttr>(longSequences) ||
       isPerSequence(longSequences)) // C1
     return emitError() << "expected a CTA or a warp for each short sequence and tiles of a grid for long ones, got: "
                        << shortSequences << " and " << longSequences;

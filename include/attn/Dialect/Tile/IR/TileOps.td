@@ -488,7 +488,8 @@ def Tile_GridDependencySyncOp : Tile_ComputeOp<"grid_dependency_sync"> {
     Makes a kernel that launches early (programmatic dependent launch, `griddepcontrol`): its CTAs may start while the
     preceding kernel of the stream still runs, and wait here until that kernel is complete and its writes are visible.
     It comes before all reads and writes of memory, and lets the next kernel launch early. Kernels with warp roles do
-    the same where their roles begin. From sm_90 on.
+    the same where their roles begin. From sm_90 on: programs for `sm_90a` have it, in kernels of the target `sm_80`,
+    too, which are compiled for the program's chip.
 
     ```mlir
     tile.grid_dependency_sync

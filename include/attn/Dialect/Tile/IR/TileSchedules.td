@@ -191,7 +191,8 @@ def Tile_SplitKv : AttrDef<Tile_Dialect, "SplitKv", [Tile_ScheduleInterface]> {
   let description = [{
     Each of `splits` CTAs computes a part of the KV tiles, as `of` says, and a second kernel combines the results
     (`tile.combine`). With few query tiles, as in decoding, most multiprocessors would otherwise have no work. With
-    `splits` 0, the launch takes as many as fill the chip (docs/Schedules/split_kv.md).
+    `splits` 0, the launch takes as many as fill the chip (docs/Schedules/split_kv.md), and has no second kernel if that
+    is one.
 
     With `least`, only query tiles whose loop is longer than a CTA's share of all loops have several CTAs
     (`metadata.split_walks`). A share is at least `least` KV tiles. This is for masks under which few rows see all keys
@@ -395,7 +396,8 @@ def Tile_ByLength : AttrDef<Tile_Dialect, "ByLength"> {
     The lengths, which are on the device, decide which sequences are short. Both passes (docs/Schedules/by_length.md).
 
     Constraints:
-    - C1: `short_sequences` has a CTA or a warp for each sequence, `long_sequences` tiles of a grid, not `by_residue`.
+    - C1: `short_sequences` has a CTA or a warp for each sequence, `long_sequences` tiles of a grid, not `by_residue`
+      or `split_kv`.
 
     ```mlir
     #tile.by_length<short_sequences = #tile.simt_rows<rows = 1, keys = 4, lanes = 16, warps = 4, ctas_per_sm = 10>,
