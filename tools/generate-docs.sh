@@ -47,7 +47,7 @@ trap 'rm -f "$scratch"' EXIT
 } > "$out/Program.md"
 {
   printf '%s\n\n# Passes\n' "$banner"
-  for file in Dialect/Attn/Transforms Schedules Dialect/Program/Transforms Dialect/Tile/Transforms; do
+  for file in Dialect/Attn/Transforms Schedules Dialect/Plan/Transforms Dialect/Program/Transforms Dialect/Tile/Transforms; do
     generate pass-doc "$file/Passes.td"
   done
 } > "$out/Passes.md"

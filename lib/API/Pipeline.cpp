@@ -2,7 +2,7 @@
 #include "attn/API/Pipeline.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Metadata/IR/Metadata.h"
-#include "attn/Dialect/Plan/IR/Plan.h"
+#include "attn/Dialect/Plan/Transforms/Passes.h"
 #include "attn/Dialect/Program/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Schedules/Passes.h"
@@ -21,6 +21,7 @@ void attn::registerPasses() {
   registerSchedulesPasses();
   tile::registerTilePasses();
   program::registerProgramPasses();
+  plan::registerPlanPasses();
   PassPipelineRegistration<PipelineOptions>("attn-pipeline", "from problems to kernels that can be printed",
                                             buildPipeline);
 }

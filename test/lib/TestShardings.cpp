@@ -9,6 +9,7 @@
 // shards `mine` of a caller. `--test-sharding-laws` holds the attributes in a module's `test.shardings` against the
 // laws of shardings on all small shapes.
 //
+#include "SequencesOfTest.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Plan/IR/Plan.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -20,16 +21,9 @@
 using namespace mlir;
 using namespace attn;
 using plan::Run, plan::Shard, plan::Sequences, plan::ShardingInterface;
+using test::numbersOf;
 
 namespace {
-std::vector<int64_t> numbersOf(Attribute attribute) {
-  std::vector<int64_t> numbers;
-  if (auto array = dyn_cast_or_null<ArrayAttr>(attribute))
-    for (auto number : array.getAsRange<IntegerAttr>())
-      numbers.push_back(number.getInt());
-  return numbers;
-}
-
 /// Visible pairs by the mask's definition.
 int64_t countPairs(MaskInterface mask, int64_t lenQ, int64_t lenK, int64_t begin, int64_t end) {
   int64_t count = 0;
@@ -60,16 +54,7 @@ private:
                          keys = numbersOf(of.get("keys"));
     if (keys.empty())
       keys = lengths;
-    std::vector<Shard> given, shards;
-    if (auto list = of.getAs<ArrayAttr>("given"))
-      for (auto rank : list.getAsRange<ArrayAttr>()) {
-        Shard &shard = given.emplace_back();
-        shard.rows = cast<IntegerAttr>(rank[0]).getInt();
-        for (Attribute run : rank.getValue().drop_front()) {
-          std::vector<int64_t> n = numbersOf(run);
-          shard.runs.push_back({n[0], n[1], n[2], n[3]});
-        }
-      }
+    std::vector<Shard> given = test::shardsOf(of.getAs<ArrayAttr>("given")), shards;
     auto mask = of.getAs<MaskInterface>("mask");
     auto pairs = [&](int64_t sequence, int64_t begin, int64_t end) {
       return countPairs(mask, lengths[sequence], keys[sequence], begin, end);

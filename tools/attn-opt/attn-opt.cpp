@@ -17,6 +17,7 @@ namespace attn::test {
 void registerTestMaskLaws();
 void registerTestAddKernel();
 void registerTestDqWaits();
+void registerTestPlans();
 void registerTestShardings();
 void registerTestTileOps(mlir::DialectRegistry &registry);
 } // namespace attn::test
@@ -84,6 +85,7 @@ int main(int argc, char **argv) {
   attn::test::registerTestMaskLaws();
   attn::test::registerTestAddKernel();
   attn::test::registerTestDqWaits();
+  attn::test::registerTestPlans();
   attn::test::registerTestShardings();
   attn::test::registerTestTileOps(registry);
   // Dumps say `%full_end`, as the printed kernel does, and not `%37`. Errors do not show an operation in generic form.

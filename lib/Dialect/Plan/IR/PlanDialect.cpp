@@ -7,15 +7,33 @@ using namespace mlir;
 using namespace attn::plan;
 
 #include "attn/Dialect/Plan/IR/PlanDialect.cpp.inc"
+#include "attn/Dialect/Plan/IR/PlanEnums.cpp.inc"
 #include "attn/Dialect/Plan/IR/PlanInterfaces.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "attn/Dialect/Plan/IR/PlanTypes.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "attn/Dialect/Plan/IR/PlanAttrs.cpp.inc"
+#define GET_OP_CLASSES
+#include "attn/Dialect/Plan/IR/PlanOps.cpp.inc"
 
 void PlanDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "attn/Dialect/Plan/IR/PlanTypes.cpp.inc"
+      >();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "attn/Dialect/Plan/IR/PlanAttrs.cpp.inc"
       >();
+  addOperations<
+#define GET_OP_LIST
+#include "attn/Dialect/Plan/IR/PlanOps.cpp.inc"
+      >();
+}
+
+bool attn::plan::isRows(Type type, Kind kind) {
+  auto rows = dyn_cast<RowsType>(type);
+  return rows && rows.getKind() == kind;
 }
 
 std::optional<std::string> attn::plan::distribute(ShardingInterface sharding, const Sequences &sequences,
@@ -25,4 +43,68 @@ std::optional<std::string> attn::plan::distribute(ShardingInterface sharding, co
   if (std::optional<std::string> refused = sharding.distribute(sequences, shards))
     return refused;
   return checkShards(sequences, shards);
+}
+
+/// C3: what arrives is waited for once, partial results and dq go on once, and no rows are for nothing.
+static LogicalResult verifyUses(Operation &op, Value value) {
+  if (isa<ArrivalType>(value.getType()))
+    return llvm::count_if(value.getUsers(), [](Operation *user) { return isa<WaitOp>(user); }) == 1
+               ? success()
+               : op.emitOpError("expected one `plan.wait` for what arrives");
+  if ((isRows(value.getType(), Kind::partial) || isRows(value.getType(), Kind::dq)) && !value.hasOneUse())
+    return op.emitOpError("expected one use of a partial result");
+  return value.use_empty() ? op.emitOpError("expected a use of these rows") : success();
+}
+
+LogicalResult DefOp::verifyRegions() {
+  constexpr int64_t most = int64_t(1) << 16;
+  if (int64_t(getRanks()) < 1 || int64_t(getRanks()) > most) // C1
+    return emitOpError() << "expected from 1 to " << most << " ranks, got: " << int64_t(getRanks());
+  Block &body = getBody().front();
+  if (body.empty()) // to be filled by `plan-make-steps`
+    return success();
+  auto store = dyn_cast<StoreOp>(body.back());
+  SmallVector<Kind> expected =
+                        getBackward() ? SmallVector<Kind>{Kind::dq, Kind::dkv} : SmallVector<Kind>{Kind::partial},
+                    found;
+  if (store)
+    for (Value rows : store.getRows())
+      found.push_back(cast<RowsType>(rows.getType()).getKind());
+  if (found != expected) // C2
+    return emitOpError() << "expected a `plan.store` of " << (getBackward() ? "dq and dkv" : "partial")
+                         << " rows as the last step";
+  for (Operation &op : body) {
+    if (isa<StoreOp>(op) && &op != &body.back())
+      return op.emitOpError("expected one `plan.store`, as the last step");
+    for (Value value : op.getResults())
+      if (failed(verifyUses(op, value)))
+        return failure();
+  }
+  return success();
+}
+
+LogicalResult LocalOp::verify() {
+  Kind kind = cast<RowsType>(getRows().getType()).getKind();
+  return kind == Kind::q || kind == Kind::kv // C1
+             ? success()
+             : emitOpError() << "expected rows of q or kv, got: " << stringifyKind(kind);
+}
+
+LogicalResult ExchangeOp::verify() {
+  int64_t ranks = (*this)->getParentOfType<DefOp>().getRanks(), group = getWithin().value_or(ranks);
+  if (group < 1 || ranks % group) // C1
+    return emitOpError() << "expected groups whose size divides " << ranks << " ranks, got: within(" << group << ")";
+  if (int64_t(getOffset()) % group == 0) // C2
+    return emitOpError() << "expected an offset to another rank, got: " << int64_t(getOffset()) << " of " << group;
+  bool onward = getWhich() == Which::onward;
+  if (onward != getHops().has_value() || (onward && int64_t(*getHops()) < 1)) // C3
+    return emitOpError("expected `hops` of 1 or more with rows onward, and no others");
+  return success();
+}
+
+LogicalResult GradsOp::verify() {
+  return getDkv().size() == getKeys().size() // C1
+             ? success()
+             : emitOpError() << "expected as many results of dkv as keys (" << getKeys().size()
+                             << "), got: " << getDkv().size();
 }

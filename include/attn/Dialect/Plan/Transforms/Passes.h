@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ATTN_DIALECT_PLAN_TRANSFORMS_PASSES_H
+#define ATTN_DIALECT_PLAN_TRANSFORMS_PASSES_H
+
+#include "attn/Dialect/Plan/IR/Plan.h"
+#include "mlir/Pass/Pass.h"
+
+namespace attn::plan {
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "attn/Dialect/Plan/Transforms/Passes.h.inc"
+} // namespace attn::plan
+
+#endif // ATTN_DIALECT_PLAN_TRANSFORMS_PASSES_H
