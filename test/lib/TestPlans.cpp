@@ -131,6 +131,15 @@ struct TestPlanLaws : PassWrapper<TestPlanLaws, OperationPass<plan::DefOp>> {
   }
 
 private:
+  /// In some head.
+  static bool isVisible(MaskInterface mask, MaskPoint p) {
+    p.heads = headsOf(mask);
+    for (p.head = 0; p.head < p.heads; ++p.head)
+      if (mask.keeps(p))
+        return true;
+    return false;
+  }
+
   static std::optional<std::string> miscounted(plan::DefOp plan, const plan::Tables &tables,
                                                const plan::CallSequences &sequences) {
     MaskInterface mask = SymbolTable::lookupNearestSymbolFrom<ProblemOp>(plan, plan.getOfAttr()).getMask();
@@ -152,7 +161,7 @@ private:
       p.lenQ = length, p.lenK = sequences.lengths[1][sequence];
       for (p.q = 0; p.q < p.lenQ; ++p.q)
         for (p.k = 0; p.k < p.lenK; ++p.k)
-          if (int times = counts[{sequence, p.q, p.k}]; times > 1 || (mask.keeps(p) && times != 1))
+          if (int times = counts[{sequence, p.q, p.k}]; times > 1 || (isVisible(mask, p) && times != 1))
             return "a visible pair is attended to " + std::to_string(times) + " times: query " + std::to_string(p.q) +
                    ", key " + std::to_string(p.k) + " of sequence " + std::to_string(sequence);
     }

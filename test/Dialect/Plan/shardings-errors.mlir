@@ -77,6 +77,11 @@ module attributes {test.shards = {of = #plan.runs<"mine">, ranks = 1, lengths = 
 
 // -----
 
+// expected-error @below {{expected from 0 to 1099511627776 rows, got: -5 of rank 0}}
+module attributes {test.shards = {of = #plan.runs<"mine">, ranks = 1, lengths = [0], given = [[-5]]}} {}
+
+// -----
+
 // expected-error @below {{expected stripes of 1 to 1048576 rows, got: 0}}
 module attributes {test.shards = {of = #plan.striped<0>}} {}
 

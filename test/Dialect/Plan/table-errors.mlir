@@ -130,3 +130,9 @@ plan.def @p of(@problem) ranks(1) sharding(#plan.contiguous) attributes {test.se
   %o = plan.attend %q, [%kv]
   plan.store %o : !plan.rows<partial>
 }
+
+// -----
+
+attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
+// expected-error @below {{expected steps in the plan, got none (`plan-make-steps` writes some)}}
+plan.def @p of(@problem) ranks(1) sharding(#plan.contiguous) attributes {test.sequences = {lengths = [6]}} {}

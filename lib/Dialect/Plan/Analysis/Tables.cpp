@@ -3,6 +3,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <fmt/format.h>
+#include <map>
 #include <numeric>
 
 using namespace mlir;
@@ -53,6 +54,57 @@ bool Tables::sees(int64_t rank, const Shard &keys) const {
   });
 }
 
+namespace {
+/// Visible pairs of query rows, by sums over the rows before. In long sequences, 4096 rows stand for those that follow
+/// them.
+class PairCounts {
+public:
+  explicit PairCounts(MaskInterface mask) : mask(mask), heads(headsOf(mask)), readsArrays(!mask.operands().empty()) {}
+
+  int64_t count(int64_t lenQ, int64_t lenK, int64_t begin, int64_t end) {
+    if (readsArrays)
+      return (end - begin) * lenK;
+    const std::vector<int64_t> &sums = sumsOf(lenQ, lenK);
+    auto before = [&](int64_t row) {
+      int64_t samples = int64_t(sums.size()) - 1, sample = row * samples / lenQ;
+      if (sample < samples && (sample + 1) * lenQ / samples <= row) // sample k begins at row floor(k lenQ / samples)
+        ++sample;
+      if (sample == samples)
+        return sums[samples];
+      int64_t first = sample * lenQ / samples;
+      int64_t rows = (sample + 1) * lenQ / samples - first;
+      return sums[sample] + (sums[sample + 1] - sums[sample]) / rows * (row - first);
+    };
+    return before(end) - before(begin);
+  }
+
+private:
+  const std::vector<int64_t> &sumsOf(int64_t lenQ, int64_t lenK) {
+    std::vector<int64_t> &sums = known[{lenQ, lenK}];
+    if (!sums.empty())
+      return sums;
+    int64_t samples = std::min<int64_t>(lenQ, 4096);
+    MaskScope scope;
+    scope.lenQ = Index::position(lenQ), scope.lenK = Index::position(lenK), scope.heads = heads;
+    sums.push_back(0);
+    for (int64_t sample = 0; sample < samples; ++sample) {
+      int64_t row = sample * lenQ / samples, rows = (sample + 1) * lenQ / samples - row, keys = 0;
+      for (int64_t head = 0; head < heads; ++head) {
+        scope.head = Index::position(head);
+        keys += lenK ? countKeys(mask, scope, row) : 0;
+      }
+      sums.push_back(sums.back() + keys * rows);
+    }
+    return sums;
+  }
+
+  MaskInterface mask;
+  int64_t heads;
+  bool readsArrays;
+  std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> known;
+};
+} // namespace
+
 std::optional<std::string> Tables::findSeen(MaskInterface mask, const CallSequences &sequences) {
   size_t count = sequences.lengths[0].size();
   if (count != sequences.lengths[1].size())
@@ -60,18 +112,26 @@ std::optional<std::string> Tables::findSeen(MaskInterface mask, const CallSequen
                        sequences.lengths[1].size());
   seen.assign(shards[0].size(), std::vector<Positions>(count));
   IndexMath math;
+  bool readsArrays = !mask.operands().empty();
+  int64_t maskHeads = headsOf(mask);
   for (auto [rank, shard] : llvm::enumerate(shards[0])) {
     for (const Run &run : shard.runs) {
-      MaskScope scope;
-      scope.lenQ = Index::position(sequences.lengths[0][run.sequence]);
-      scope.lenK = Index::position(sequences.lengths[1][run.sequence]);
-      if (sequences.lengths[1][run.sequence] == 0)
+      int64_t keys = sequences.lengths[1][run.sequence];
+      if (readsArrays || keys == 0) {
+        seen[rank][run.sequence].emplace_back(0, keys);
         continue;
-      TileRanges ranges =
-          mask.keyRanges(math, scope, {Index::position(run.position), Index::position(run.position + run.length)});
-      for (const Interval &interval : ranges.some)
-        seen[rank][run.sequence].emplace_back(std::max<int64_t>(interval.lo.getNumber(), 0),
-                                              std::min(interval.hi.getNumber(), sequences.lengths[1][run.sequence]));
+      }
+      MaskScope scope;
+      scope.lenQ = Index::position(sequences.lengths[0][run.sequence]), scope.lenK = Index::position(keys);
+      scope.heads = maskHeads;
+      for (int64_t head = 0; head < maskHeads; ++head) {
+        scope.head = Index::position(head);
+        TileRanges ranges =
+            mask.keyRanges(math, scope, {Index::position(run.position), Index::position(run.position + run.length)});
+        for (const Interval &interval : ranges.some)
+          seen[rank][run.sequence].emplace_back(std::max<int64_t>(interval.lo.getNumber(), 0),
+                                                std::min(interval.hi.getNumber(), keys));
+      }
     }
     for (Positions &positions : seen[rank])
       joinOverlapping(positions);
@@ -273,18 +333,16 @@ std::optional<std::string> Tables::checkStored(StoreOp store) const {
 }
 
 std::optional<std::string> Tables::compute(DefOp plan, ProblemOp problem, const CallSequences &sequences) {
+  if (plan.getBody().front().empty())
+    return "expected steps in the plan, got none (`plan-make-steps` writes some)";
+  values.clear(), contributions.clear();
   MaskInterface mask = problem.getMask();
+  PairCounts counts(mask);
   heads[0] = problem.getHeads(), heads[1] = problem.getKvHeads();
   for (bool ofKeys : {false, true}) {
     // Keys are distributed as queries of their lengths would be, so that both are on one rank in self-attention.
     auto pairs = [&](int64_t sequence, int64_t begin, int64_t end) {
-      MaskScope scope;
-      scope.lenQ = Index::position(sequences.lengths[ofKeys][sequence]);
-      scope.lenK = Index::position(sequences.lengths[1][sequence]);
-      int64_t count = 0;
-      for (int64_t row = begin; row < end; ++row)
-        count += countKeys(mask, scope, row);
-      return count;
+      return counts.count(sequences.lengths[ofKeys][sequence], sequences.lengths[1][sequence], begin, end);
     };
     Sequences of = {sequences.lengths[ofKeys], sequences.slots[ofKeys], int64_t(plan.getRanks())};
     of.pairs = pairs;

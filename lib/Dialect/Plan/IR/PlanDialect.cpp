@@ -2,6 +2,7 @@
 #include "attn/Dialect/Plan/IR/Plan.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace attn::plan;
@@ -52,8 +53,15 @@ static LogicalResult verifyUses(Operation &op, Value value) {
                ? success()
                : op.emitOpError("expected one `plan.wait` for what arrives");
   if ((isRows(value.getType(), Kind::partial) || isRows(value.getType(), Kind::dq)) && !value.hasOneUse())
-    return op.emitOpError("expected one use of a partial result");
+    return op.emitOpError("expected one use of ") << value.getType();
   return value.use_empty() ? op.emitOpError("expected a use of these rows") : success();
+}
+
+LogicalResult DefOp::verifySymbolUses(SymbolTableCollection &symbols) { // C4
+  Operation *problem = symbols.lookupNearestSymbolFrom(*this, getOfAttr());
+  return problem && problem->getName().getStringRef() == "attn.problem"
+             ? success()
+             : emitOpError("expected the name of an `attn.problem` of the module, got: ") << getOfAttr();
 }
 
 LogicalResult DefOp::verifyRegions() {
@@ -63,6 +71,9 @@ LogicalResult DefOp::verifyRegions() {
   Block &body = getBody().front();
   if (body.empty()) // to be filled by `plan-make-steps`
     return success();
+  for (Operation &op : body)
+    if (!isa_and_nonnull<PlanDialect>(op.getDialect())) // C4
+      return op.emitOpError("expected steps of the `plan` dialect in a plan");
   auto store = dyn_cast<StoreOp>(body.back());
   SmallVector<Kind> expected =
                         getBackward() ? SmallVector<Kind>{Kind::dq, Kind::dkv} : SmallVector<Kind>{Kind::partial},
@@ -94,11 +105,19 @@ LogicalResult ExchangeOp::verify() {
   int64_t ranks = (*this)->getParentOfType<DefOp>().getRanks(), group = getWithin().value_or(ranks);
   if (group < 1 || ranks % group) // C1
     return emitOpError() << "expected groups whose size divides " << ranks << " ranks, got: within(" << group << ")";
-  if (int64_t(getOffset()) % group == 0) // C2
-    return emitOpError() << "expected an offset to another rank, got: " << int64_t(getOffset()) << " of " << group;
+  int64_t offset = getOffset();
+  if (offset == 0 || offset <= -group || offset >= group) // C2
+    return emitOpError() << "expected an offset to another of " << group << " ranks, got: " << offset;
   bool onward = getWhich() == Which::onward;
-  if (onward != getHops().has_value() || (onward && int64_t(*getHops()) < 1)) // C3
-    return emitOpError("expected `hops` of 1 or more with rows onward, and no others");
+  int64_t hops = getHops().value_or(0), back = group / std::gcd(group, offset);
+  if (onward != getHops().has_value() || (onward && (hops < 1 || hops >= back))) // C3
+    return emitOpError() << "expected `hops` from 1 to " << back - 1 << " with rows onward, and no others";
+  Kind kind = cast<RowsType>(getRows().getType()).getKind();
+  if (kind != Kind::kv && (kind != Kind::dkv || getWhich() == Which::needed)) // C4
+    return emitOpError() << "expected rows of kv" << (getWhich() == Which::needed ? "" : " or dkv")
+                         << ", got: " << stringifyKind(kind);
+  if (getUnless() && !getUnless().getDefiningOp<ExchangeOp>())
+    return emitOpError("expected `unless` of what arrives in a `plan.exchange`");
   return success();
 }
 

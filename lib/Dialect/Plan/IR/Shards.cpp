@@ -60,6 +60,9 @@ std::optional<std::string> attn::plan::checkSequences(const Sequences &sequences
 
 /// The runs of a rank: in its rows, apart, and of tokens that exist.
 static std::optional<std::string> checkRuns(const Sequences &sequences, const Shard &shard, size_t rank) {
+  constexpr int64_t most = int64_t(1) << 40;
+  if (shard.rows < 0 || shard.rows > most)
+    return fmt::format("expected from 0 to {} rows, got: {} of rank {}", most, shard.rows, rank);
   int64_t free = 0;
   for (const Run &run : shard.runs) {
     auto wrong = [&](std::string_view expected) {

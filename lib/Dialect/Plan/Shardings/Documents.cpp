@@ -82,8 +82,8 @@ private:
     return parts[0].second - parts[0].first + parts[1].second - parts[1].first;
   }
 
-  int64_t work(int64_t sequence, int64_t begin, int64_t end) const {
-    return begin >= end ? 0 : sequences.pairs ? sequences.pairs(sequence, begin, end) : end - begin;
+  double work(int64_t sequence, int64_t begin, int64_t end) const {
+    return begin >= end ? 0 : double(sequences.pairs ? sequences.pairs(sequence, begin, end) : end - begin);
   }
 
   std::vector<int64_t> byLoad() const {
@@ -103,7 +103,8 @@ private:
 
   const Sequences &sequences;
   double balanced = 0; ///< work of a rank up to which a sequence is not cut further
-  std::vector<int64_t> load, room;
+  std::vector<double> load;
+  std::vector<int64_t> room;
   std::vector<std::vector<std::tuple<int64_t, int64_t, int64_t>>> own;
 };
 } // namespace

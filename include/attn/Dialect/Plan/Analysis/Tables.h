@@ -29,7 +29,8 @@ struct CallSequences {
   llvm::function_ref<llvm::ArrayRef<Shard>(llvm::StringRef name)> given;
 };
 
-/// All ranks compute the tables of all ranks. Time and memory grow with ranks, steps and runs, not with lengths.
+/// All ranks compute the tables of all ranks. Time and memory grow with ranks, steps and runs, and do not with lengths
+/// beyond 4096.
 class Tables {
 public:
   /// Otherwise what is wrong: sequences that the shardings refuse, or a plan that is wrong for them. A plan is right if
@@ -43,7 +44,8 @@ public:
   int64_t receiver(ExchangeOp exchange, int64_t rank) const;
   /// Rows times heads that a rank sends.
   int64_t sent(ExchangeOp exchange, int64_t rank) const;
-  /// The keys of a sequence that local queries of a rank see; never too few, and exact where the mask's intervals are.
+  /// The keys of a sequence that local queries of a rank see in some head; never too few, and exact where the mask's
+  /// intervals are. All keys where a mask reads arrays.
   const Positions &seenBy(int64_t rank, int64_t sequence) const { return seen[rank][sequence]; }
   /// Do local queries of a rank see some of these tokens?
   bool sees(int64_t rank, const Shard &keys) const;

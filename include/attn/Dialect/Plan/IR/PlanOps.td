@@ -75,7 +75,8 @@ def Plan_WhichAttr : EnumAttr<Plan_Dialect, Plan_Which, "which">;
 // Ops
 //===----------------------------------------------------------------------===//
 
-def Plan_DefOp : Plan_Op<"def", [Symbol, SingleBlock, NoTerminator, NoRegionArguments, IsolatedFromAbove]> {
+def Plan_DefOp : Plan_Op<"def", [Symbol, SingleBlock, NoTerminator, NoRegionArguments, IsolatedFromAbove,
+                                 DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the steps of all ranks for a problem";
   let description = [{
     All ranks run the same steps on other rows. Rows are values: what a rank sends cannot change, and what it receives
@@ -106,6 +107,11 @@ def Plan_DefOp : Plan_Op<"def", [Symbol, SingleBlock, NoTerminator, NoRegionArgu
     - C1: there are 1 to 65536 ranks.
     - C2: the last step is a `plan.store`, of `partial` rows, or with `backward` of `dq` and `dkv` rows.
     - C3: there is one `plan.wait` for what arrives, one use of a partial result and of dq, and a use of other rows.
+    - C4: all steps are ops of this dialect, and `of` names an `attn.problem`.
+
+    What depends on lengths is checked for the sequences of a call (`Tables::compute`): each rank attends to each key
+    that its queries see exactly once, each gradient of a key comes home exactly once, and sums have no other tokens
+    than the keys they are of.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$of, I64Attr:$ranks, Plan_ShardingAttr:$sharding,
       OptionalAttr<Plan_ShardingAttr>:$kv_sharding, UnitAttr:$backward);
@@ -147,18 +153,20 @@ def Plan_ExchangeOp
 
     `rows`:
     - `all` (if nothing is said);
-    - `needed`: of tokens that some local query row of the receiver sees, without padding;
+    - `needed`: of keys that some local query row of the receiver sees, without padding;
     - `onward`, with `hops(h)`: all if a local query row of one of the next h ranks in this direction sees some of them,
       the receiver being the first, otherwise none.
 
-    `unless`: a rank sends nothing if it sent rows in that exchange. So what has no rank farther on to go to goes home.
+    `unless`: a rank sends nothing if it sent rows in that exchange. In a ring, gradients go home from the last rank
+    that has their keys.
 
     An example is that of `plan.def`.
 
     Constraints:
     - C1: n is a multiple of g.
-    - C2: the offset is no multiple of the ranks, or with `within(g)` of g.
-    - C3: `hops`, 1 or more, go with `onward`.
+    - C2: the offset is not 0, and between -n and n, or with `within(g)` between -g and g.
+    - C3: `hops` go with `onward`. They are 1 or more, and fewer than lead back to the sender.
+    - C4: rows are of kv or dkv; with `needed` of kv. `unless` is what arrives in another `plan.exchange`.
   }];
   let arguments = (ins Plan_AnyRows:$rows, I64Attr:$offset, OptionalAttr<I64Attr>:$within,
       DefaultValuedAttr<Plan_WhichAttr, "Which::all">:$which, OptionalAttr<I64Attr>:$hops,
@@ -184,8 +192,8 @@ def Plan_WaitOp
 def Plan_AttendOp : Plan_Step<"attend", [AttrSizedOperandSegments]> {
   let summary = "attention of query rows over some keys";
   let description = [{
-    O and LSE over the keys in the list. `into`: and over those of a partial result, in float32, which is the same as
-    attention over all of them. A rank whose queries see no pair of these keys does nothing.
+    O and LSE over the keys in the list; 0 and -inf for a query that sees none of them. `into`: and over those of a
+    partial result, in float32, which is the same as attention over all of them.
 
     An example is that of `plan.def`.
   }];
@@ -197,8 +205,8 @@ def Plan_AttendOp : Plan_Step<"attend", [AttrSizedOperandSegments]> {
 def Plan_GradsOp : Plan_Step<"grads", [AttrSizedOperandSegments]> {
   let summary = "gradients of query rows and of some keys";
   let description = [{
-    dQ of the query rows over the keys in the list, and for each of these keys their dK and dV over the query rows.
-    `into`: dQ is added to that of other keys.
+    dQ of the query rows over the keys in the list, and for each of these keys their dK and dV over the query rows; 0
+    where a query does not see a key. `into`: dQ is added to that of other keys.
 
     ```mlir
     attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)

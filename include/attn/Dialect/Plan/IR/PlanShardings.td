@@ -67,9 +67,10 @@ def Plan_Documents : Plan_Sharding<"Documents", "documents"> {
   let summary = "whole sequences where work stays balanced, else two chunks on as few ranks as possible";
   let description = [{
     For packed sequences. The longest sequence comes first. A sequence goes to the k ranks with the least work, in 2 k
-    chunks as `#plan.dual_chunk` has them, with the least k for which no rank has more than 1.05 times the mean work; if
-    there is none, with the k that adds the least to the largest work. A rank has at most 1 + `slack` times the mean
-    number of tokens, and two more. A sequence that fits nowhere is cut into contiguous parts that do.
+    chunks as `#plan.dual_chunk` has them. k is the least for which none of these ranks has more than 1.05 times the
+    mean work; if there is none, the one for which the largest work of these ranks is least. A rank has at most
+    1 + `slack` times the mean number of tokens, and two more. A sequence that fits nowhere is cut into contiguous parts
+    that do.
 
     Constraints:
     - C1: the slack is from 0 to 100; 0.1 if it is not given.

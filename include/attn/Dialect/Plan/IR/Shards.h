@@ -22,8 +22,7 @@ struct Run {
   bool operator==(const Run &) const = default;
 };
 
-/// What one rank has: `rows` rows of each buffer, padding included, and the tokens in them. Runs ascend by rows, and no
-/// two of them could be one.
+/// What one rank has: `rows` rows of each buffer, padding included, and the tokens in them. Runs ascend by rows.
 struct Shard {
   int64_t rows = 0;
   std::vector<Run> runs;
