@@ -69,8 +69,7 @@ struct TestPlanTables : PassWrapper<TestPlanTables, OperationPass<plan::DefOp>> 
         } else if (isa<plan::AttendOp, plan::GradsOp>(step)) {
           Value q = step->getOperand(0);
           int64_t count = 0;
-          for (Value keys :
-               isa<plan::AttendOp>(step) ? cast<plan::AttendOp>(step).getKeys() : cast<plan::GradsOp>(step).getKeys())
+          for (Value keys : plan::keysOf(step))
             count +=
                 countPairs(problem.getMask(), sequences, tables.held(q, rank).shard, tables.held(keys, rank).shard);
           pairs[rank].push_back(count);
@@ -148,8 +147,7 @@ private:
       if (!isa<plan::AttendOp, plan::GradsOp>(step))
         return;
       for (int64_t rank = 0; rank < tables.ranks(); ++rank)
-        for (Value keys :
-             isa<plan::AttendOp>(step) ? cast<plan::AttendOp>(step).getKeys() : cast<plan::GradsOp>(step).getKeys())
+        for (Value keys : plan::keysOf(step))
           for (const plan::Run &q : tables.held(step->getOperand(0), rank).shard.runs)
             for (const plan::Run &k : tables.held(keys, rank).shard.runs)
               for (int64_t i = 0; q.sequence == k.sequence && i < q.length; ++i)

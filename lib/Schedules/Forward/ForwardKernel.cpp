@@ -384,7 +384,7 @@ private:
   void storeResults(function_ref<void(const Results &)> store) {
     if (!part && !isSplit)
       return store(results());
-    if (isSplit && !args.contains("o"))
+    if (isSplit && !mayBeUnsplit(schedule))
       return store(partialResults());
     Cond isWhole = part ? part->isWhole : math.eq(arg("splits"), 1);
     onlyIf(isWhole, [&] { store(results()); });

@@ -136,3 +136,15 @@ plan.def @p of(@problem) ranks(1) sharding(#plan.contiguous) attributes {test.se
 attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
 // expected-error @below {{expected steps in the plan, got none (`plan-make-steps` writes some)}}
 plan.def @p of(@problem) ranks(1) sharding(#plan.contiguous) attributes {test.sequences = {lengths = [6]}} {}
+
+// -----
+
+// The work of sequences without keys is not asked for.
+attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
+// expected-error @below {{expected as many sequences of keys as of queries (3), got: 1}}
+plan.def @p of(@problem) ranks(2) sharding(#plan.documents) attributes {test.sequences = {lengths = [6, 5, 4], keys = [3]}} {
+  %q = plan.local : !plan.rows<q>
+  %kv = plan.local : !plan.rows<kv>
+  %o = plan.attend %q, [%kv]
+  plan.store %o : !plan.rows<partial>
+}

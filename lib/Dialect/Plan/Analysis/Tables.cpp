@@ -46,6 +46,26 @@ static void visitCommon(const Run &run, const Positions &positions, llvm::functi
     visit(std::max(first->first, run.position), std::min(first->second, end));
 }
 
+/// The first position of [begin, end) that is in no interval.
+static std::optional<int64_t> firstMissing(const Positions &positions, int64_t begin, int64_t end) {
+  visitCommon({0, 0, begin, end - begin}, positions, [&](int64_t from, int64_t to) {
+    if (from == begin)
+      begin = to;
+  });
+  return begin < end ? std::optional(begin) : std::nullopt;
+}
+
+/// Joins intervals that should be apart. Returns the first position that is in two of them.
+static std::optional<int64_t> joinDisjoint(Positions &positions) {
+  llvm::sort(positions);
+  std::optional<int64_t> twice;
+  for (size_t i = 1; i < positions.size() && !twice; ++i)
+    if (positions[i].first < positions[i - 1].second)
+      twice = positions[i].first;
+  joinOverlapping(positions);
+  return twice;
+}
+
 bool Tables::sees(int64_t rank, const Shard &keys) const {
   return llvm::any_of(keys.runs, [&](const Run &run) {
     bool any = false;
@@ -105,12 +125,8 @@ private:
 };
 } // namespace
 
-std::optional<std::string> Tables::findSeen(MaskInterface mask, const CallSequences &sequences) {
-  size_t count = sequences.lengths[0].size();
-  if (count != sequences.lengths[1].size())
-    return fmt::format("expected as many sequences of keys as of queries ({}), got: {}", count,
-                       sequences.lengths[1].size());
-  seen.assign(shards[0].size(), std::vector<Positions>(count));
+void Tables::findSeen(MaskInterface mask, const CallSequences &sequences) {
+  seen.assign(shards[0].size(), std::vector<Positions>(sequences.lengths[0].size()));
   IndexMath math;
   bool readsArrays = !mask.operands().empty();
   int64_t maskHeads = headsOf(mask);
@@ -136,7 +152,6 @@ std::optional<std::string> Tables::findSeen(MaskInterface mask, const CallSequen
     for (Positions &positions : seen[rank])
       joinOverlapping(positions);
   }
-  return std::nullopt;
 }
 
 Held Tables::filtered(ExchangeOp exchange, const Held &from, int64_t source, int64_t rank) const {
@@ -170,13 +185,8 @@ static std::optional<std::pair<int64_t, int64_t>> tokenBeyond(const Shard &part,
       if (own.sequence == run.sequence)
         present.emplace_back(own.position, own.position + own.length);
     joinOverlapping(present);
-    int64_t covered = run.position;
-    visitCommon(run, present, [&](int64_t begin, int64_t end) {
-      if (begin == covered)
-        covered = end;
-    });
-    if (covered < run.position + run.length)
-      return std::pair(run.sequence, covered);
+    if (std::optional<int64_t> missing = firstMissing(present, run.position, run.position + run.length))
+      return std::pair(run.sequence, *missing);
   }
   return std::nullopt;
 }
@@ -225,7 +235,7 @@ std::optional<std::string> Tables::evaluate(Operation &step) {
         for (auto [dkv, keys] : llvm::zip_equal(op.getDkv(), op.getKeys())) {
           same(dkv, keys);
           for (int64_t rank = 0; rank < ranks(); ++rank)
-            origins(dkv)[rank] = {{held(keys, rank).shard, {rank}}};
+            origins(dkv)[rank] = {{held(keys, rank).shard, rank}};
         }
       })
       .Case([&](SumOp op) {
@@ -243,41 +253,22 @@ std::optional<std::string> Tables::evaluate(Operation &step) {
   return wrong;
 }
 
-/// What rank r attends to, each once: tokens of keys by sequence.
-std::optional<std::string> Tables::checkAttends(DefOp plan, const CallSequences &sequences) const {
+std::optional<std::string> Tables::checkAttends(DefOp plan) const {
   for (int64_t rank = 0; rank < ranks(); ++rank) {
-    std::vector<std::vector<std::pair<int64_t, int64_t>>> attended(sequences.lengths[1].size());
-    auto add = [&](ValueRange keys) {
-      for (Value value : keys)
-        for (const Run &run : held(value, rank).shard.runs)
+    std::vector<Positions> attended(seen[rank].size());
+    for (Operation &step : plan.getBody().front())
+      for (Value keys : keysOf(&step))
+        for (const Run &run : held(keys, rank).shard.runs)
           attended[run.sequence].emplace_back(run.position, run.position + run.length);
-    };
-    plan.walk([&](Operation *step) {
-      if (auto attend = dyn_cast<AttendOp>(step))
-        add(attend.getKeys());
-      else if (auto grads = dyn_cast<GradsOp>(step))
-        add(grads.getKeys());
-    });
-    for (auto [sequence, intervals] : llvm::enumerate(attended)) {
-      llvm::sort(intervals);
-      for (size_t i = 1; i < intervals.size(); ++i)
-        if (intervals[i].first < intervals[i - 1].second)
-          return fmt::format("expected rank {} to attend to each key once, got: position {} of sequence {} twice", rank,
-                             intervals[i].first, sequence);
-      Positions present = intervals;
-      joinOverlapping(present);
-      for (auto [begin, end] : seenBy(rank, sequence)) {
-        int64_t covered = begin;
-        visitCommon({0, int64_t(sequence), begin, end - begin}, present, [&](int64_t from, int64_t to) {
-          if (from == covered)
-            covered = to;
-        });
-        if (covered < end)
-          return fmt::format(
-              "expected rank {} to attend to all keys that its queries see, got: never to position {} of "
-              "sequence {}",
-              rank, covered, sequence);
-      }
+    for (auto [sequence, positions] : llvm::enumerate(attended)) {
+      if (std::optional<int64_t> twice = joinDisjoint(positions))
+        return fmt::format("expected rank {} to attend to each key once, got: position {} of sequence {} twice", rank,
+                           *twice, sequence);
+      for (auto [begin, end] : seenBy(rank, sequence))
+        if (std::optional<int64_t> missing = firstMissing(positions, begin, end))
+          return fmt::format("expected rank {} to attend to all keys that its queries see, got: never to position {} "
+                             "of sequence {}",
+                             rank, *missing, sequence);
     }
   }
   return std::nullopt;
@@ -294,34 +285,23 @@ std::optional<std::string> Tables::checkStored(StoreOp store) const {
         continue;
       // Each rank that sees a key contributed once to its gradient.
       for (int64_t from = 0; from < ranks(); ++from) {
-        std::vector<std::vector<std::pair<int64_t, int64_t>>> given(seen[from].size());
+        std::vector<Positions> given(seen[from].size());
         for (const Contribution &part : contributions.find(value)->second[rank])
-          for (int64_t origin : part.origins)
-            if (origin == from)
-              for (const Run &run : part.shard.runs)
-                given[run.sequence].emplace_back(run.position, run.position + run.length);
-        for (Positions &positions : given) {
-          llvm::sort(positions);
-          for (size_t i = 1; i < positions.size(); ++i)
-            if (positions[i].first < positions[i - 1].second)
-              return fmt::format(
-                  "expected gradients of rank {}'s queries once, got: position {} of a sequence twice on "
-                  "rank {}",
-                  from, positions[i].first, rank);
-          joinOverlapping(positions);
-        }
+          if (part.origin == from)
+            for (const Run &run : part.shard.runs)
+              given[run.sequence].emplace_back(run.position, run.position + run.length);
+        for (Positions &positions : given)
+          if (std::optional<int64_t> twice = joinDisjoint(positions))
+            return fmt::format("expected gradients of rank {}'s queries once, got: position {} of a sequence twice on "
+                               "rank {}",
+                               from, *twice, rank);
         for (const Run &run : shards[1][rank].runs) {
           std::optional<std::string> missing;
           visitCommon(run, seenBy(from, run.sequence), [&](int64_t begin, int64_t end) {
-            int64_t covered = begin;
-            visitCommon({0, run.sequence, begin, end - begin}, given[run.sequence], [&](int64_t a, int64_t b) {
-              if (a == covered)
-                covered = b;
-            });
-            if (covered < end && !missing)
+            if (std::optional<int64_t> position = firstMissing(given[run.sequence], begin, end); position && !missing)
               missing = fmt::format("expected the gradient of each key that a query sees to come home, got: that of "
                                     "position {} of sequence {} from rank {} not on rank {}",
-                                    covered, run.sequence, from, rank);
+                                    *position, run.sequence, from, rank);
           });
           if (missing)
             return missing;
@@ -335,6 +315,9 @@ std::optional<std::string> Tables::checkStored(StoreOp store) const {
 std::optional<std::string> Tables::compute(DefOp plan, ProblemOp problem, const CallSequences &sequences) {
   if (plan.getBody().front().empty())
     return "expected steps in the plan, got none (`plan-make-steps` writes some)";
+  if (sequences.lengths[0].size() != sequences.lengths[1].size())
+    return fmt::format("expected as many sequences of keys as of queries ({}), got: {}", sequences.lengths[0].size(),
+                       sequences.lengths[1].size());
   values.clear(), contributions.clear();
   MaskInterface mask = problem.getMask();
   PairCounts counts(mask);
@@ -350,12 +333,11 @@ std::optional<std::string> Tables::compute(DefOp plan, ProblemOp problem, const 
     if (std::optional<std::string> wrong = distribute(plan.shardingOf(ofKeys), of, shards[ofKeys]))
       return wrong;
   }
-  if (std::optional<std::string> wrong = findSeen(mask, sequences))
-    return wrong;
+  findSeen(mask, sequences);
   for (Operation &step : plan.getBody().front())
     if (std::optional<std::string> wrong = evaluate(step))
       return wrong;
-  if (std::optional<std::string> wrong = checkAttends(plan, sequences))
+  if (std::optional<std::string> wrong = checkAttends(plan))
     return wrong;
   return checkStored(cast<StoreOp>(plan.getBody().front().back()));
 }

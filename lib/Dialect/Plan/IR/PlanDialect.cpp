@@ -37,6 +37,14 @@ bool attn::plan::isRows(Type type, Kind kind) {
   return rows && rows.getKind() == kind;
 }
 
+ValueRange attn::plan::keysOf(Operation *step) {
+  if (auto attend = dyn_cast<AttendOp>(step))
+    return attend.getKeys();
+  if (auto grads = dyn_cast<GradsOp>(step))
+    return grads.getKeys();
+  return {};
+}
+
 std::optional<std::string> attn::plan::distribute(ShardingInterface sharding, const Sequences &sequences,
                                                   std::vector<Shard> &shards) {
   if (std::optional<std::string> wrong = checkSequences(sequences))

@@ -19,6 +19,11 @@ void Shard::addTokens(int64_t sequence, int64_t begin, int64_t end) {
   rows += end - begin;
 }
 
+void Shard::addRows(int64_t sequence, int64_t length, int64_t begin, int64_t end) {
+  addTokens(sequence, std::min(begin, length), std::min(end, length));
+  rows += std::max(end, length) - std::max(begin, length);
+}
+
 int64_t Shard::tokens() const {
   int64_t count = 0;
   for (const Run &run : runs)
@@ -38,6 +43,23 @@ int64_t Sequences::allTokens() const {
   for (int64_t length : lengths)
     count += length;
   return count;
+}
+
+std::vector<Shard> attn::plan::distributeRows(const Sequences &sequences,
+                                              llvm::function_ref<std::pair<int64_t, int64_t>(int64_t row)> owner) {
+  std::vector<Shard> shards(sequences.ranks);
+  int64_t begin = 0; // of the slot
+  for (auto [sequence, length] : llvm::enumerate(sequences.lengths)) {
+    int64_t end = begin + sequences.slot(sequence);
+    for (int64_t row = begin; row < end;) {
+      auto [rank, next] = owner(row);
+      next = std::min(next, end);
+      shards[rank].addRows(sequence, length, row - begin, next - begin);
+      row = next;
+    }
+    begin = end;
+  }
+  return shards;
 }
 
 std::optional<std::string> attn::plan::checkSequences(const Sequences &sequences) {

@@ -5,7 +5,6 @@
 #include "attn/Dialect/Plan/IR/Plan.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/STLExtras.h"
-#include <cmath>
 #include <numeric>
 
 using namespace mlir;
@@ -41,8 +40,8 @@ public:
         continue;
       double top = 0;
       for (const auto &[rank, parts] : tried)
-        top = std::max(top, double(load[rank] + work(sequence, parts[0].first, parts[0].second) +
-                                   work(sequence, parts[1].first, parts[1].second)));
+        top = std::max(top, load[rank] + work(sequence, parts[0].first, parts[0].second) +
+                                work(sequence, parts[1].first, parts[1].second));
       if (!best || top < *best)
         best = top, chosen = std::move(tried);
     }

@@ -16,11 +16,8 @@ std::optional<std::string> DualChunkAttr::distribute(const Sequences &sequences,
                          "sequence {}; `#plan.dual_chunk` without `padded` takes any length",
                          chunks, sequences.ranks, rows, sequence);
     for (int64_t rank = 0; rank < sequences.ranks; ++rank)
-      for (int64_t chunk : {rank, chunks - 1 - rank}) {
-        int64_t begin = chunk * rows / chunks, end = (chunk + 1) * rows / chunks;
-        shards[rank].addTokens(sequence, std::min(begin, length), std::min(end, length));
-        shards[rank].addPadding(std::max(end, length) - std::max(begin, length));
-      }
+      for (int64_t chunk : {rank, chunks - 1 - rank})
+        shards[rank].addRows(sequence, length, chunk * rows / chunks, (chunk + 1) * rows / chunks);
   }
   return std::nullopt;
 }

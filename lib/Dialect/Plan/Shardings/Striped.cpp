@@ -6,20 +6,10 @@ using namespace mlir;
 using namespace attn::plan;
 
 std::optional<std::string> StripedAttr::distribute(const Sequences &sequences, std::vector<Shard> &shards) const {
-  shards.assign(sequences.ranks, {});
-  int64_t slotBegin = 0;
-  for (size_t sequence = 0; sequence < sequences.lengths.size(); ++sequence) {
-    int64_t length = sequences.lengths[sequence], slotEnd = slotBegin + sequences.slot(sequence);
-    for (int64_t row = slotBegin; row < slotEnd;) {
-      int64_t stripe = row / getRows(), begin = row - slotBegin,
-              end = std::min(slotEnd, (stripe + 1) * getRows()) - slotBegin;
-      Shard &shard = shards[stripe % sequences.ranks];
-      shard.addTokens(sequence, std::min(begin, length), std::min(end, length));
-      shard.addPadding(std::max(end, length) - std::max(begin, length));
-      row = slotBegin + end;
-    }
-    slotBegin = slotEnd;
-  }
+  shards = distributeRows(sequences, [&](int64_t row) {
+    int64_t stripe = row / getRows();
+    return std::pair(stripe % sequences.ranks, (stripe + 1) * getRows());
+  });
   return std::nullopt;
 }
 

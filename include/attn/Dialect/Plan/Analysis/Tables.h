@@ -51,20 +51,20 @@ public:
   bool sees(int64_t rank, const Shard &keys) const;
 
 private:
-  std::optional<std::string> findSeen(MaskInterface mask, const CallSequences &sequences);
+  void findSeen(MaskInterface mask, const CallSequences &sequences);
   std::optional<std::string> evaluate(mlir::Operation &step);
   Held filtered(ExchangeOp exchange, const Held &from, int64_t source, int64_t rank) const;
-  std::optional<std::string> checkAttends(DefOp plan, const CallSequences &sequences) const;
+  std::optional<std::string> checkAttends(DefOp plan) const;
   std::optional<std::string> checkStored(StoreOp store) const;
 
   std::vector<std::vector<Positions>> seen; ///< [rank][sequence]
   std::vector<Shard> shards[2];
   int64_t heads[2] = {};
   llvm::DenseMap<mlir::Value, std::vector<Held>> values;
-  /// Of dq and dkv: the ranks whose queries contributed to a rank's rows, as often as they did, for each part of a sum.
+  /// Gradients of a rank's keys from the queries of one rank, the origin. Sums have those of all parts.
   struct Contribution {
     Shard shard;
-    std::vector<int64_t> origins;
+    int64_t origin;
   };
   llvm::DenseMap<mlir::Value, std::vector<std::vector<Contribution>>> contributions;
 };

@@ -35,4 +35,9 @@ std::optional<std::string> distribute(ShardingInterface sharding, const Sequence
 #define GET_OP_CLASSES
 #include "attn/Dialect/Plan/IR/PlanOps.h.inc"
 
+namespace attn::plan {
+/// The keys that a step attends to, forward or backward; none for other steps.
+mlir::ValueRange keysOf(mlir::Operation *step);
+} // namespace attn::plan
+
 #endif // ATTN_DIALECT_PLAN_IR_PLAN_H

@@ -14,8 +14,9 @@ class Plan_Sharding<string name, string keyword>
 def Plan_Contiguous : Plan_Sharding<"Contiguous", "contiguous"> {
   let summary = "the rows of the whole buffer in equal parts";
   let description = [{
-    Of T rows, padding included, rank r of n has rows [floor(r T / n), floor((r + 1) T / n)). Neighbours in a sequence
-    are on one rank or on adjacent ones, which suits windows. Under a causal mask the last rank has the most work.
+    Rank r of n has rows [floor(r T / n), floor((r + 1) T / n)) of the T rows, padding included. Neighbours in a
+    sequence are on one rank or on adjacent ones, which suits windows. Under a causal mask the last rank has the most
+    work.
 
     ```mlir
     #plan.contiguous
@@ -48,7 +49,7 @@ def Plan_DualChunk : Plan_Sharding<"DualChunk", "dual_chunk"> {
 def Plan_Striped : Plan_Sharding<"Striped", "striped"> {
   let summary = "stripes of the whole buffer's rows, dealt out in turn";
   let description = [{
-    Of n ranks, rank r has row i of the whole buffer, padding included, iff floor(i / rows) mod n == r.
+    Rank r of n has row i of the whole buffer, padding included, iff floor(i / rows) mod n == r.
 
     Constraints:
     - C1: a stripe has 1 to 2^20 rows; 1 if it is not given.

@@ -29,7 +29,8 @@ struct Shard {
 
   /// Appends rows for positions [begin, end) of a sequence.
   void addTokens(int64_t sequence, int64_t begin, int64_t end);
-  void addPadding(int64_t count) { rows += count; }
+  /// Appends rows [begin, end) of a sequence's slot; those from its length on are padding.
+  void addRows(int64_t sequence, int64_t length, int64_t begin, int64_t end);
   int64_t tokens() const;
 
   bool operator==(const Shard &) const = default;
@@ -50,6 +51,10 @@ struct Sequences {
   int64_t allRows() const;
   int64_t allTokens() const;
 };
+
+/// Distributes the rows of the whole buffer. `owner` returns the rank of a row, and where its rows end.
+std::vector<Shard> distributeRows(const Sequences &sequences,
+                                  llvm::function_ref<std::pair<int64_t, int64_t>(int64_t row)> owner);
 
 /// What is wrong with lengths, slots or ranks, if anything is.
 std::optional<std::string> checkSequences(const Sequences &sequences);
