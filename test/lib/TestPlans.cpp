@@ -67,11 +67,17 @@ struct TestPlanTables : PassWrapper<TestPlanTables, OperationPass<plan::DefOp>> 
           if (int64_t count = tables.sent(exchange, rank))
             sent[{rank, tables.receiver(exchange, rank)}] += count;
         } else if (isa<plan::AttendOp, plan::GradsOp>(step)) {
-          Value q = step->getOperand(0);
           int64_t count = 0;
-          for (Value keys : plan::keysOf(step))
-            count +=
-                countPairs(problem.getMask(), sequences, tables.held(q, rank).shard, tables.held(keys, rank).shard);
+          bool attends = false;
+          for (Value queries : plan::queriesOf(step)) {
+            const plan::Held &of = tables.held(queries, rank);
+            attends |= of.heads.size() != 0;
+            for (Value keys : plan::keysOf(step))
+              if (of.heads.size())
+                count += countPairs(problem.getMask(), sequences, *of.rows, *tables.held(keys, rank).rows);
+          }
+          if (!attends)
+            continue;
           pairs[rank].push_back(count);
         }
       }
@@ -141,27 +147,34 @@ private:
 
   static std::optional<std::string> miscounted(plan::DefOp plan, const plan::Tables &tables,
                                                const plan::CallSequences &sequences) {
-    MaskInterface mask = SymbolTable::lookupNearestSymbolFrom<ProblemOp>(plan, plan.getOfAttr()).getMask();
-    std::map<std::tuple<int64_t, int64_t, int64_t>, int> counts; // of sequence, query, key
+    auto problem = SymbolTable::lookupNearestSymbolFrom<ProblemOp>(plan, plan.getOfAttr());
+    std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, int> counts; // of sequence, query, key, head
     plan.walk([&](Operation *step) {
-      if (!isa<plan::AttendOp, plan::GradsOp>(step))
-        return;
       for (int64_t rank = 0; rank < tables.ranks(); ++rank)
-        for (Value keys : plan::keysOf(step))
-          for (const plan::Run &q : tables.held(step->getOperand(0), rank).shard.runs)
-            for (const plan::Run &k : tables.held(keys, rank).shard.runs)
-              for (int64_t i = 0; q.sequence == k.sequence && i < q.length; ++i)
-                for (int64_t j = 0; j < k.length; ++j)
-                  ++counts[{q.sequence, q.position + i, k.position + j}];
+        for (Value queries : plan::queriesOf(step))
+          for (Value keys : plan::keysOf(step))
+            for (const plan::Run &q : tables.held(queries, rank).rows->runs)
+              for (const plan::Run &k : tables.held(keys, rank).rows->runs)
+                for (int64_t i = 0; q.sequence == k.sequence && i < q.length; ++i)
+                  for (int64_t j = 0; j < k.length; ++j) {
+                    plan::Heads heads = tables.held(queries, rank).heads;
+                    for (int64_t head = heads.begin; head < heads.end; ++head)
+                      ++counts[{q.sequence, q.position + i, k.position + j, head}];
+                  }
     });
+    int64_t heads = problem.getHeads();
     for (auto [sequence, length] : llvm::enumerate(sequences.lengths[0])) {
       MaskPoint p;
       p.lenQ = length, p.lenK = sequences.lengths[1][sequence];
       for (p.q = 0; p.q < p.lenQ; ++p.q)
-        for (p.k = 0; p.k < p.lenK; ++p.k)
-          if (int times = counts[{sequence, p.q, p.k}]; times > 1 || (isVisible(mask, p) && times != 1))
-            return "a visible pair is attended to " + std::to_string(times) + " times: query " + std::to_string(p.q) +
-                   ", key " + std::to_string(p.k) + " of sequence " + std::to_string(sequence);
+        for (p.k = 0; p.k < p.lenK; ++p.k) {
+          bool visible = isVisible(problem.getMask(), p);
+          for (int64_t head = 0; head < heads; ++head)
+            if (int times = counts[{sequence, p.q, p.k, head}]; times > 1 || (visible && times != 1))
+              return "a visible pair is attended to " + std::to_string(times) + " times: query " + std::to_string(p.q) +
+                     ", key " + std::to_string(p.k) + " of sequence " + std::to_string(sequence) + ", head " +
+                     std::to_string(head);
+        }
     }
     return std::nullopt;
   }

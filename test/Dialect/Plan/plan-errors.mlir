@@ -21,7 +21,7 @@ attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf
 plan.def @p of(@problem) ranks(1) sharding(#plan.contiguous) backward {
   %q = plan.local : !plan.rows<q>
   %kv = plan.local : !plan.rows<kv>
-  %dq, %dkv = plan.grads %q, [%kv] : !plan.rows<dkv>
+  %dq, %dkv = plan.grads [%q], [%kv]
   plan.store %dq : !plan.rows<dq>
 }
 
@@ -54,31 +54,13 @@ plan.def @p of(@problem) ranks(4) sharding(#plan.contiguous) {
 // -----
 
 attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
-plan.def @p of(@problem) ranks(4) sharding(#plan.contiguous) {
-  %kv = plan.local : !plan.rows<kv>
-  // expected-error @below {{expected `hops` from 1 to 3 with rows onward, and no others}}
-  %t = plan.exchange %kv offset(1) rows onward : !plan.rows<kv>
-}
-
-// -----
-
-attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
-plan.def @p of(@problem) ranks(4) sharding(#plan.contiguous) {
-  %kv = plan.local : !plan.rows<kv>
-  // expected-error @below {{expected `hops` from 1 to 3 with rows onward, and no others}}
-  %t = plan.exchange %kv offset(1) rows needed hops(1) : !plan.rows<kv>
-}
-
-// -----
-
-attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
 // What arrives and is never waited for.
 plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
   %q = plan.local : !plan.rows<q>
   %kv = plan.local : !plan.rows<kv>
   // expected-error @below {{expected one `plan.wait` for what arrives}}
   %t = plan.exchange %kv offset(1) : !plan.rows<kv>
-  %o = plan.attend %q, [%kv]
+  %o = plan.attend [%q], [%kv]
   plan.store %o : !plan.rows<partial>
 }
 
@@ -90,7 +72,7 @@ plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
   %q = plan.local : !plan.rows<q>
   %kv = plan.local : !plan.rows<kv>
   %t = plan.exchange %kv offset(1) : !plan.rows<kv>
-  %o = plan.attend %q, [%kv]
+  %o = plan.attend [%q], [%kv]
   // expected-error @below {{expected a use of these rows}}
   %kv1 = plan.wait %t : !plan.arrival<kv>
   plan.store %o : !plan.rows<partial>
@@ -105,22 +87,11 @@ plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
   %kv = plan.local : !plan.rows<kv>
   %t = plan.exchange %kv offset(1) : !plan.rows<kv>
   // expected-error @below {{expected one use of '!plan.rows<partial>'}}
-  %o = plan.attend %q, [%kv]
+  %o = plan.attend [%q], [%kv]
   %kv1 = plan.wait %t : !plan.arrival<kv>
-  %o1 = plan.attend %q, [%kv1] into(%o)
-  %o2 = plan.attend %q, [%kv1] into(%o)
+  %o1 = plan.attend [%q], [%kv1] into [%o]
+  %o2 = plan.attend [%q], [%kv1] into [%o]
   plan.store %o2 : !plan.rows<partial>
-}
-
-// -----
-
-attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
-plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) backward {
-  %q = plan.local : !plan.rows<q>
-  %kv = plan.local : !plan.rows<kv>
-  // expected-error @below {{expected as many results of dkv as keys (1), got: 2}}
-  %dq, %dkv:2 = plan.grads %q, [%kv] : !plan.rows<dkv>, !plan.rows<dkv>
-  plan.store %dq, %dkv#0 : !plan.rows<dq>, !plan.rows<dkv>
 }
 
 // -----
@@ -132,7 +103,7 @@ plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
   %kv = plan.local : !plan.rows<kv>
   %t = plan.exchange %kv offset(1) : !plan.rows<kv>
   // expected-error @below {{use of value '%t' expects different type than prior uses: '!plan.rows<kv>' vs '!plan.arrival<kv>'}}
-  %o = plan.attend %q, [%kv, %t]
+  %o = plan.attend [%q], [%kv, %t]
   // expected-note @-3 {{prior use here}}
   plan.store %o : !plan.rows<partial>
 }
@@ -149,18 +120,8 @@ plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
   %q = plan.local : !plan.rows<q>
   // expected-error @below {{expected steps of the `plan` dialect in a plan}}
   %kv = builtin.unrealized_conversion_cast to !plan.rows<kv>
-  %o = plan.attend %q, [%kv]
+  %o = plan.attend [%q], [%kv]
   plan.store %o : !plan.rows<partial>
-}
-
-// -----
-
-// Queries and partial results stay where they are.
-attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
-plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
-  %q = plan.local : !plan.rows<q>
-  // expected-error @below {{expected rows of kv or dkv, got: q}}
-  %t = plan.exchange %q offset(1) : !plan.rows<q>
 }
 
 // -----
@@ -170,17 +131,119 @@ attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf
 plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) backward {
   %q = plan.local : !plan.rows<q>
   %kv = plan.local : !plan.rows<kv>
-  %dq, %dkv = plan.grads %q, [%kv] : !plan.rows<dkv>
-  // expected-error @below {{expected rows of kv, got: dkv}}
+  %dq, %dkv = plan.grads [%q], [%kv]
+  // expected-error @below {{expected rows of kv where some are sent, got: dkv}}
   %t = plan.exchange %dkv offset(1) rows needed : !plan.rows<dkv>
 }
 
 // -----
 
-// The second hop would lead back to the sender.
+// Conditions are for gradients, which go along with keys.
+attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
+plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
+  %q = plan.local : !plan.rows<q>
+  %kv = plan.local : !plan.rows<kv>
+  %t = plan.exchange %kv offset(1) : !plan.rows<kv>
+  // expected-error @below {{expected rows of dkv where `if` or `unless` decides, got: q}}
+  %t1 = plan.exchange %q offset(1) if(%t : !plan.arrival<kv>) : !plan.rows<q>
+}
+
+// -----
+
+attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
+plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) backward {
+  %q = plan.local : !plan.rows<q>
+  %kv = plan.local : !plan.rows<kv>
+  %t = plan.exchange %kv offset(1) : !plan.rows<kv>
+  %dq, %dkv = plan.grads [%q], [%kv]
+  // expected-error @below {{expected one `if` or `unless` of what arrives in a `plan.exchange`}}
+  %t1 = plan.exchange %dkv offset(1) if(%t : !plan.arrival<kv>) unless(%t : !plan.arrival<kv>) : !plan.rows<dkv>
+}
+
+// -----
+
+// A part of a part is not what its name says.
+attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
+plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
+  %q = plan.local : !plan.rows<q>
+  %kv = plan.local : !plan.rows<kv>
+  %q0 = plan.heads %q within(2) : !plan.rows<q>
+  // expected-error @below {{expected parts of the heads of a `plan.local` only}}
+  %t = plan.exchange %q0 offset(1) within(2) heads : !plan.rows<q>
+}
+
+// -----
+
+attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
+plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
+  %q = plan.local : !plan.rows<q>
+  %kv = plan.local : !plan.rows<kv>
+  %q0 = plan.heads %q within(2) : !plan.rows<q>
+  // expected-error @below {{expected parts of the heads of a `plan.local` only}}
+  %q1 = plan.heads %q0 within(2) : !plan.rows<q>
+}
+
+// -----
+
 attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
 plan.def @p of(@problem) ranks(4) sharding(#plan.contiguous) {
+  %q = plan.local : !plan.rows<q>
   %kv = plan.local : !plan.rows<kv>
-  // expected-error @below {{expected `hops` from 1 to 1 with rows onward, and no others}}
-  %t = plan.exchange %kv offset(2) rows onward hops(2) : !plan.rows<kv>
+  // expected-error @below {{expected groups whose size divides 4 ranks, got: within(3)}}
+  %q0 = plan.heads %q within(3) : !plan.rows<q>
+}
+
+// -----
+
+attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
+plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
+  %q = plan.local : !plan.rows<q>
+  %kv = plan.local : !plan.rows<kv>
+  // expected-error @below {{expected queries and keys, got none}}
+  "plan.attend"(%q) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!plan.rows<q>) -> !plan.rows<partial>
+}
+
+// -----
+
+// One result before for two queries.
+attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
+plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
+  %q = plan.local : !plan.rows<q>
+  %kv = plan.local : !plan.rows<kv>
+  %o = plan.attend [%q], [%kv]
+  // expected-error @below {{expected a result before for each of 2 queries, got: 1}}
+  %o1:2 = plan.attend [%q, %q], [%kv] into [%o]
+}
+
+// -----
+
+attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
+plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) backward {
+  %q = plan.local : !plan.rows<q>
+  %kv = plan.local : !plan.rows<kv>
+  %dq, %dkv = plan.grads [%q], [%kv]
+  // expected-error @below {{expected a result before for each of 2 queries, got: 1}}
+  %dq1:3 = plan.grads [%q, %q], [%kv] into [%dq]
+}
+
+// -----
+
+// Keys have no results to join.
+attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
+plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
+  %q = plan.local : !plan.rows<q>
+  %kv = plan.local : !plan.rows<kv>
+  // expected-error @below {{expected rows of partial or dq, got: kv}}
+  %o = plan.join_heads like(%q) [%kv, %kv] : !plan.rows<kv>
+}
+
+// -----
+
+attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
+plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
+  %q = plan.local : !plan.rows<q>
+  %kv = plan.local : !plan.rows<kv>
+  %o = plan.attend [%q], [%kv]
+  // expected-error @below {{expected parts of '!plan.rows<partial>', got: '!plan.rows<q>'}}
+  %o1 = "plan.join_heads"(%q, %o, %q) : (!plan.rows<q>, !plan.rows<partial>, !plan.rows<q>) -> !plan.rows<partial>
 }

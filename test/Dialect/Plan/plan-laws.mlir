@@ -5,6 +5,7 @@
 // RUN: attn-opt %s --pass-pipeline="builtin.module(plan.def(plan-make-steps{strategy=gather},test-plan-laws))" --mlir-disable-threading -o /dev/null | FileCheck %s
 // RUN: attn-opt %s --pass-pipeline="builtin.module(plan.def(plan-make-steps{strategy=cast},test-plan-laws))" --mlir-disable-threading -o /dev/null | FileCheck %s
 // RUN: attn-opt %s --pass-pipeline="builtin.module(plan.def(plan-make-steps{strategy=ring},test-plan-laws))" --mlir-disable-threading -o /dev/null | FileCheck %s
+// RUN: attn-opt %s --pass-pipeline="builtin.module(plan.def(plan-make-steps{head-group=0},test-plan-laws))" --mlir-disable-threading -o /dev/null | FileCheck %s
 // CHECK-COUNT-24: 221 shapes
 // CHECK-NOT: shapes
 attn.problem @causal mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16)

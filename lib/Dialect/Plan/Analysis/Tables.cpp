@@ -10,18 +10,25 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::plan;
 
-static int64_t modulo(int64_t a, int64_t b) { return (a % b + b) % b; }
-
-/// The rank `steps` exchanges of this offset away.
-static int64_t rankAt(ExchangeOp exchange, int64_t ranks, int64_t rank, int64_t steps) {
-  int64_t group = exchange.getWithin().value_or(ranks);
-  return rank / group * group + modulo(rank % group + steps * int64_t(exchange.getOffset()), group);
+static bool isQueries(Type type) {
+  auto arrival = dyn_cast<ArrivalType>(type);
+  return isRows(type, Kind::q) || (arrival && arrival.getKind() == Kind::q);
 }
 
-int64_t Tables::receiver(ExchangeOp exchange, int64_t rank) const { return rankAt(exchange, ranks(), rank, 1); }
+static int64_t modulo(int64_t a, int64_t b) { return (a % b + b) % b; }
+
+int64_t Tables::receiver(ExchangeOp exchange, int64_t rank) const {
+  int64_t group = exchange.getWithin().value_or(ranks());
+  return rank / group * group + modulo(rank % group + int64_t(exchange.getOffset()), group);
+}
 
 int64_t Tables::sent(ExchangeOp exchange, int64_t rank) const {
   return held(exchange.getArrival(), receiver(exchange, rank)).rowHeads();
+}
+
+Heads Tables::keyHeads(Heads ofQueries) const {
+  int64_t shared = heads[0] / heads[1];
+  return ofQueries.size() ? Heads{ofQueries.begin / shared, (ofQueries.end - 1) / shared + 1} : Heads();
 }
 
 static void joinOverlapping(Positions &positions) {
@@ -131,7 +138,7 @@ void Tables::findSeen(MaskInterface mask, const CallSequences &sequences) {
   bool readsArrays = !mask.operands().empty();
   int64_t maskHeads = headsOf(mask);
   for (auto [rank, shard] : llvm::enumerate(shards[0])) {
-    for (const Run &run : shard.runs) {
+    for (const Run &run : shard->runs) {
       int64_t keys = sequences.lengths[1][run.sequence];
       if (readsArrays || keys == 0) {
         seen[rank][run.sequence].emplace_back(0, keys);
@@ -154,27 +161,60 @@ void Tables::findSeen(MaskInterface mask, const CallSequences &sequences) {
   }
 }
 
-Held Tables::filtered(ExchangeOp exchange, const Held &from, int64_t source, int64_t rank) const {
-  if (Value unless = exchange.getUnless())
-    if (sent(unless.getDefiningOp<ExchangeOp>(), source))
-      return {};
-  switch (exchange.getWhich()) {
-  case Which::all:
-    return from;
-  case Which::needed: {
-    Held needed = {{}, from.heads};
-    for (const Run &run : from.shard.runs)
-      visitCommon(run, seenBy(rank, run.sequence),
-                  [&](int64_t begin, int64_t end) { needed.shard.addTokens(run.sequence, begin, end); });
-    return needed;
-  }
-  case Which::onward:
-    for (int64_t hop = 1; hop <= int64_t(*exchange.getHops()); ++hop)
-      if (sees(rankAt(exchange, ranks(), source, hop), from.shard))
-        return from;
+void Tables::findAttending(DefOp plan) {
+  auto add = [&](Value keys, int64_t rank, ArrayRef<int64_t> owners) {
+    Owners &of = attending[keys][rank], joined;
+    std::set_union(of.begin(), of.end(), owners.begin(), owners.end(), std::back_inserter(joined));
+    of = std::move(joined);
+  };
+  for (Operation &step : plan.getBody().front())
+    for (Value result : step.getResults())
+      attending[result].resize(ranks());
+  for (Operation &step : llvm::reverse(plan.getBody().front()))
+    for (int64_t rank = 0; rank < ranks(); ++rank) {
+      for (Value keys : keysOf(&step))
+        for (Value queries : queriesOf(&step))
+          if (const Held &of = held(queries, rank); !of.empty())
+            add(keys, rank, of.owner);
+      auto passOn = [&](Value from, Value to, int64_t at) { add(from, rank, attending[to][at]); };
+      llvm::TypeSwitch<Operation *>(&step)
+          .Case([&](ExchangeOp op) { passOn(op.getRows(), op.getArrival(), receiver(op, rank)); })
+          .Case([&](WaitOp op) { passOn(op.getArrival(), op.getRows(), rank); })
+          .Case([&](HeadsOp op) { passOn(op.getRows(), op.getPart(), rank); });
+    }
+}
+
+Held Tables::partOf(const Held &local, bool ofKeys, int64_t group, int64_t rank) const {
+  int64_t place = rank % group;
+  Heads part = {place * heads[0] / group, (place + 1) * heads[0] / group};
+  return {local.rows, local.owner, ofKeys ? keyHeads(part) : part};
+}
+
+Held Tables::sentRows(ExchangeOp exchange, int64_t from, int64_t to) const {
+  const Held &rows = held(exchange.getRows(), from);
+  if (exchange.getByHeads())
+    return partOf(rows, isRows(exchange.getRows().getType(), Kind::kv), exchange.getWithin().value_or(ranks()), to);
+  auto wasSent = [&](Value arrival) { return sent(arrival.getDefiningOp<ExchangeOp>(), from) != 0; };
+  if ((exchange.getIfSent() && !wasSent(exchange.getIfSent())) ||
+      (exchange.getUnlessSent() && wasSent(exchange.getUnlessSent())))
     return {};
+  if (exchange.getWhich() == Which::all)
+    return rows;
+  ArrayRef<int64_t> owners = attending.find(exchange.getArrival())->second[to];
+  if (exchange.getWhich() == Which::all_if_needed)
+    return llvm::any_of(owners, [&](int64_t owner) { return sees(owner, *rows.rows); }) ? rows : Held();
+  auto needed = std::make_shared<Shard>();
+  for (const Run &run : rows.rows->runs) {
+    Positions positions;
+    for (int64_t owner : owners)
+      visitCommon(run, seenBy(owner, run.sequence),
+                  [&](int64_t begin, int64_t end) { positions.emplace_back(begin, end); });
+    if (owners.size() > 1)
+      joinOverlapping(positions);
+    for (auto [begin, end] : positions)
+      needed->addTokens(run.sequence, begin, end);
   }
-  llvm_unreachable("all cases return");
+  return {needed, rows.owner, rows.heads};
 }
 
 /// A token of `part` that `whole` does not have: sequence and position.
@@ -191,51 +231,74 @@ static std::optional<std::pair<int64_t, int64_t>> tokenBeyond(const Shard &part,
   return std::nullopt;
 }
 
+/// Heads from one bound of a range to the next, so that each range has all heads of a part or none.
+static std::vector<Heads> cutAtBounds(std::vector<int64_t> bounds) {
+  llvm::sort(bounds);
+  std::vector<Heads> parts;
+  for (size_t i = 1; i < bounds.size(); ++i)
+    if (bounds[i - 1] < bounds[i])
+      parts.push_back({bounds[i - 1], bounds[i]});
+  return parts;
+}
+
 std::optional<std::string> Tables::evaluate(Operation &step) {
   std::optional<std::string> wrong;
   auto same = [&](Value value, Value as) { values[value] = std::vector<Held>(values.find(as)->second); };
-  auto origins = [&](Value value) -> std::vector<std::vector<Contribution>> & {
+  auto contributionsTo = [&](Value value) -> std::vector<std::vector<Contribution>> & {
     auto &of = contributions[value];
     of.resize(ranks());
     return of;
   };
+  auto attends = [&](ValueRange results, ValueRange queries, ValueRange before) {
+    for (auto [index, query] : llvm::enumerate(queries)) {
+      same(results[index], query);
+      for (int64_t rank = 0; rank < ranks() && !before.empty(); ++rank)
+        if (!held(before[index], rank).sameAs(held(query, rank)) && !wrong)
+          wrong = fmt::format("expected `into` results of the queries that attend on rank {}, got: of others", rank);
+    }
+  };
   llvm::TypeSwitch<Operation *>(&step)
       .Case([&](LocalOp op) {
         bool ofKeys = isRows(op.getRows().getType(), Kind::kv);
-        std::vector<int64_t> all(heads[ofKeys]);
-        std::iota(all.begin(), all.end(), 0);
-        for (const Shard &shard : shards[ofKeys])
-          values[op.getRows()].push_back({shard, all});
+        for (auto [rank, shard] : llvm::enumerate(shards[ofKeys]))
+          values[op.getRows()].push_back({shard, int64_t(rank), {0, heads[ofKeys]}});
+      })
+      .Case([&](HeadsOp op) {
+        bool ofKeys = isRows(op.getRows().getType(), Kind::kv);
+        std::vector<Held> parts;
+        for (int64_t rank = 0; rank < ranks(); ++rank)
+          parts.push_back(partOf(held(op.getRows(), rank), ofKeys, op.getWithin(), rank));
+        values[op.getPart()] = std::move(parts);
       })
       .Case([&](ExchangeOp op) {
         std::vector<Held> arriving(ranks());
-        for (int64_t rank = 0; rank < ranks(); ++rank) {
-          int64_t to = receiver(op, rank);
-          arriving[to] = filtered(op, held(op.getRows(), rank), rank, to);
-        }
+        for (int64_t rank = 0; rank < ranks(); ++rank)
+          arriving[receiver(op, rank)] = sentRows(op, rank, receiver(op, rank));
         if (isRows(op.getRows().getType(), Kind::dkv)) {
-          auto from = contributions.find(op.getRows())->second; // a copy: the map may grow
+          auto from = contributionsTo(op.getRows()); // a copy: the map may grow
           for (int64_t rank = 0; rank < ranks(); ++rank)
             if (int64_t to = receiver(op, rank); !arriving[to].empty())
-              origins(op.getArrival())[to] = from[rank];
-          origins(op.getArrival());
+              contributionsTo(op.getArrival())[to] = from[rank];
+          contributionsTo(op.getArrival());
         }
         values[op.getArrival()] = std::move(arriving);
       })
       .Case([&](WaitOp op) {
         same(op.getRows(), op.getArrival());
         if (isRows(op.getRows().getType(), Kind::dkv)) {
-          auto from = contributions.find(op.getArrival())->second;
+          auto from = contributionsTo(op.getArrival());
           contributions[op.getRows()] = std::move(from);
         }
       })
-      .Case([&](AttendOp op) { same(op.getPartial(), op.getQ()); })
+      .Case([&](AttendOp op) { attends(op.getPartials(), op.getQueries(), op.getBefore()); })
       .Case([&](GradsOp op) {
-        same(op.getDq(), op.getQ());
+        attends(op.getDq(), op.getQueries(), op.getBefore());
         for (auto [dkv, keys] : llvm::zip_equal(op.getDkv(), op.getKeys())) {
           same(dkv, keys);
           for (int64_t rank = 0; rank < ranks(); ++rank)
-            origins(dkv)[rank] = {{held(keys, rank).shard, rank}};
+            for (Value queries : op.getQueries())
+              if (const Held &of = held(queries, rank); !of.empty())
+                contributionsTo(dkv)[rank].push_back({held(keys, rank).rows, of.owner, of.heads});
         }
       })
       .Case([&](SumOp op) {
@@ -243,65 +306,117 @@ std::optional<std::string> Tables::evaluate(Operation &step) {
         std::vector<std::vector<Contribution>> all(ranks());
         for (Value part : op.getParts())
           for (int64_t rank = 0; rank < ranks(); ++rank) {
-            llvm::append_range(all[rank], contributions.find(part)->second[rank]);
-            if (auto token = tokenBeyond(held(part, rank).shard, held(op.getLike(), rank).shard); token && !wrong)
-              wrong = fmt::format("expected gradients of rank {}'s keys only, got: that of position {} of sequence {}",
-                                  rank, token->second, token->first);
+            llvm::append_range(all[rank], contributionsTo(part)[rank]);
+            const Held &of = held(part, rank), &like = held(op.getLike(), rank);
+            if (wrong || of.empty())
+              continue;
+            if (of.rows != like.rows)
+              if (auto token = tokenBeyond(*of.rows, *like.rows))
+                wrong =
+                    fmt::format("expected gradients of rank {}'s keys only, got: that of position {} of sequence {}",
+                                rank, token->second, token->first);
+            if (!like.heads.contain(of.heads))
+              wrong = fmt::format("expected gradients of heads {} to {} of keys on rank {}, got: {} to {}",
+                                  like.heads.begin, like.heads.end - 1, rank, of.heads.begin, of.heads.end - 1);
           }
         contributions[op.getSum()] = std::move(all);
+      })
+      .Case([&](JoinHeadsOp op) {
+        same(op.getJoined(), op.getLike());
+        for (int64_t rank = 0; rank < ranks(); ++rank) {
+          const Held &like = held(op.getLike(), rank);
+          Positions parts;
+          for (Value part : op.getParts()) {
+            const Held &of = held(part, rank);
+            if (of.heads.size() == 0)
+              continue;
+            if (!Held{of.rows, of.owner, like.heads}.sameAs(like) && !wrong)
+              wrong = fmt::format("expected results of rank {}'s queries, got: of others", rank);
+            parts.emplace_back(of.heads.begin, of.heads.end);
+          }
+          if (std::optional<int64_t> twice = joinDisjoint(parts); twice && !wrong)
+            wrong = fmt::format("expected each head once on rank {}, got: head {} twice", rank, *twice);
+          if (auto missing = firstMissing(parts, like.heads.begin, like.heads.end); missing && !wrong)
+            wrong = fmt::format("expected each head once on rank {}, got: head {} never", rank, *missing);
+        }
       });
   return wrong;
 }
 
 std::optional<std::string> Tables::checkAttends(DefOp plan) const {
-  for (int64_t rank = 0; rank < ranks(); ++rank) {
-    std::vector<Positions> attended(seen[rank].size());
-    for (Operation &step : plan.getBody().front())
-      for (Value keys : keysOf(&step))
-        for (const Run &run : held(keys, rank).shard.runs)
-          attended[run.sequence].emplace_back(run.position, run.position + run.length);
-    for (auto [sequence, positions] : llvm::enumerate(attended)) {
-      if (std::optional<int64_t> twice = joinDisjoint(positions))
-        return fmt::format("expected rank {} to attend to each key once, got: position {} of sequence {} twice", rank,
-                           *twice, sequence);
-      for (auto [begin, end] : seenBy(rank, sequence))
-        if (std::optional<int64_t> missing = firstMissing(positions, begin, end))
-          return fmt::format("expected rank {} to attend to all keys that its queries see, got: never to position {} "
-                             "of sequence {}",
-                             rank, *missing, sequence);
+  struct Attended {
+    Heads heads;
+    const Shard *keys;
+  };
+  std::vector<std::vector<Attended>> byOwner(ranks());
+  for (Operation &step : plan.getBody().front())
+    for (Value queries : queriesOf(&step))
+      for (int64_t rank = 0; rank < ranks(); ++rank) {
+        const Held &of = held(queries, rank);
+        if (of.empty())
+          continue;
+        for (Value value : keysOf(&step)) {
+          const Held &keys = held(value, rank);
+          if (!keys.empty() && !keys.heads.contain(keyHeads(of.heads)))
+            return fmt::format("expected the heads of keys that query heads {} to {} use on rank {}, got others",
+                               of.heads.begin, of.heads.end - 1, rank);
+          byOwner[of.owner].push_back({of.heads, keys.rows.get()});
+        }
+      }
+  for (auto [owner, attended] : llvm::enumerate(byOwner)) {
+    std::vector<int64_t> bounds = {0, heads[0]};
+    for (const Attended &each : attended)
+      bounds.insert(bounds.end(), {each.heads.begin, each.heads.end});
+    for (Heads part : cutAtBounds(std::move(bounds))) {
+      std::vector<Positions> found(seen[owner].size());
+      for (const Attended &each : attended)
+        if (each.heads.contain(part))
+          for (const Run &run : each.keys->runs)
+            found[run.sequence].emplace_back(run.position, run.position + run.length);
+      for (auto [sequence, positions] : llvm::enumerate(found)) {
+        if (std::optional<int64_t> twice = joinDisjoint(positions))
+          return fmt::format("expected queries of rank {} to attend to each key once, got: head {} to position {} of "
+                             "sequence {} twice",
+                             owner, part.begin, *twice, sequence);
+        for (auto [begin, end] : seenBy(owner, sequence))
+          if (std::optional<int64_t> missing = firstMissing(positions, begin, end))
+            return fmt::format("expected queries of rank {} to attend to all keys that they see, got: head {} never to "
+                               "position {} of sequence {}",
+                               owner, part.begin, *missing, sequence);
+      }
     }
   }
   return std::nullopt;
 }
 
-std::optional<std::string> Tables::checkStored(StoreOp store) const {
-  for (Value value : store.getRows()) {
-    bool ofKeys = isRows(value.getType(), Kind::dkv);
-    for (int64_t rank = 0; rank < ranks(); ++rank) {
-      const Held &found = held(value, rank);
-      if (!(found.shard == shards[ofKeys][rank]) || int64_t(found.heads.size()) != heads[ofKeys])
-        return fmt::format("expected results of the rows and heads that rank {} has, got others", rank);
-      if (!ofKeys)
-        continue;
-      // Each rank that sees a key contributed once to its gradient.
-      for (int64_t from = 0; from < ranks(); ++from) {
-        std::vector<Positions> given(seen[from].size());
-        for (const Contribution &part : contributions.find(value)->second[rank])
-          if (part.origin == from)
-            for (const Run &run : part.shard.runs)
-              given[run.sequence].emplace_back(run.position, run.position + run.length);
-        for (Positions &positions : given)
+/// Each rank whose queries see a key contributed once to its gradient, with each head.
+std::optional<std::string> Tables::checkGradients(Value dkv) const {
+  for (int64_t rank = 0; rank < ranks(); ++rank) {
+    std::vector<std::vector<const Contribution *>> byOwner(ranks());
+    for (const Contribution &part : contributions.find(dkv)->second[rank])
+      byOwner[part.owner].push_back(&part);
+    for (auto [owner, given] : llvm::enumerate(byOwner)) {
+      std::vector<int64_t> bounds = {0, heads[0]};
+      for (const Contribution *part : given)
+        bounds.insert(bounds.end(), {part->queryHeads.begin, part->queryHeads.end});
+      for (Heads some : cutAtBounds(std::move(bounds))) {
+        std::vector<Positions> found(seen[owner].size());
+        for (const Contribution *part : given)
+          if (part->queryHeads.contain(some))
+            for (const Run &run : part->keys->runs)
+              found[run.sequence].emplace_back(run.position, run.position + run.length);
+        for (Positions &positions : found)
           if (std::optional<int64_t> twice = joinDisjoint(positions))
-            return fmt::format("expected gradients of rank {}'s queries once, got: position {} of a sequence twice on "
-                               "rank {}",
-                               from, *twice, rank);
-        for (const Run &run : shards[1][rank].runs) {
+            return fmt::format("expected gradients of rank {}'s queries once, got: of head {} and position {} of a "
+                               "sequence twice on rank {}",
+                               owner, some.begin, *twice, rank);
+        for (const Run &run : shards[1][rank]->runs) {
           std::optional<std::string> missing;
-          visitCommon(run, seenBy(from, run.sequence), [&](int64_t begin, int64_t end) {
-            if (std::optional<int64_t> position = firstMissing(given[run.sequence], begin, end); position && !missing)
+          visitCommon(run, seenBy(owner, run.sequence), [&](int64_t begin, int64_t end) {
+            if (std::optional<int64_t> position = firstMissing(found[run.sequence], begin, end); position && !missing)
               missing = fmt::format("expected the gradient of each key that a query sees to come home, got: that of "
-                                    "position {} of sequence {} from rank {} not on rank {}",
-                                    *position, run.sequence, from, rank);
+                                    "position {} of sequence {} from head {} of rank {} not on rank {}",
+                                    *position, run.sequence, some.begin, owner, rank);
           });
           if (missing)
             return missing;
@@ -312,13 +427,27 @@ std::optional<std::string> Tables::checkStored(StoreOp store) const {
   return std::nullopt;
 }
 
+std::optional<std::string> Tables::checkStored(StoreOp store) const {
+  for (Value value : store.getRows()) {
+    bool ofKeys = isRows(value.getType(), Kind::dkv);
+    for (int64_t rank = 0; rank < ranks(); ++rank)
+      if (!held(value, rank).sameAs({shards[ofKeys][rank], rank, {0, heads[ofKeys]}}))
+        return fmt::format("expected results of the rows and heads that rank {} has, got others", rank);
+    if (!ofKeys)
+      continue;
+    if (std::optional<std::string> wrong = checkGradients(value))
+      return wrong;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> Tables::compute(DefOp plan, ProblemOp problem, const CallSequences &sequences) {
   if (plan.getBody().front().empty())
     return "expected steps in the plan, got none (`plan-make-steps` writes some)";
   if (sequences.lengths[0].size() != sequences.lengths[1].size())
     return fmt::format("expected as many sequences of keys as of queries ({}), got: {}", sequences.lengths[0].size(),
                        sequences.lengths[1].size());
-  values.clear(), contributions.clear();
+  values.clear(), contributions.clear(), attending.clear();
   MaskInterface mask = problem.getMask();
   PairCounts counts(mask);
   heads[0] = problem.getHeads(), heads[1] = problem.getKvHeads();
@@ -330,13 +459,26 @@ std::optional<std::string> Tables::compute(DefOp plan, ProblemOp problem, const 
     Sequences of = {sequences.lengths[ofKeys], sequences.slots[ofKeys], int64_t(plan.getRanks())};
     of.pairs = pairs;
     of.given = sequences.given;
-    if (std::optional<std::string> wrong = distribute(plan.shardingOf(ofKeys), of, shards[ofKeys]))
+    std::vector<Shard> distributed;
+    if (std::optional<std::string> wrong = distribute(plan.shardingOf(ofKeys), of, distributed))
       return wrong;
+    shards[ofKeys].clear();
+    for (Shard &shard : distributed)
+      shards[ofKeys].push_back(std::make_shared<const Shard>(std::move(shard)));
   }
   findSeen(mask, sequences);
-  for (Operation &step : plan.getBody().front())
-    if (std::optional<std::string> wrong = evaluate(step))
-      return wrong;
+  // Which keys are needed depends on where queries are, so these are evaluated first.
+  auto movesQueries = [](Operation &step) {
+    return step.getNumResults() == 1 && isQueries(step.getResult(0).getType());
+  };
+  for (bool ofQueries : {true, false}) {
+    if (!ofQueries)
+      findAttending(plan);
+    for (Operation &step : plan.getBody().front())
+      if (movesQueries(step) == ofQueries)
+        if (std::optional<std::string> wrong = evaluate(step))
+          return wrong;
+  }
   if (std::optional<std::string> wrong = checkAttends(plan))
     return wrong;
   return checkStored(cast<StoreOp>(plan.getBody().front().back()));

@@ -2,7 +2,6 @@
 #include "attn/Dialect/Plan/IR/Plan.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace attn::plan;
@@ -14,6 +13,19 @@ using namespace attn::plan;
 #include "attn/Dialect/Plan/IR/PlanTypes.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "attn/Dialect/Plan/IR/PlanAttrs.cpp.inc"
+
+/// One type for all parts and what is made of them.
+static ParseResult parseCommonType(OpAsmParser &parser, SmallVectorImpl<Type> &parts, Type &joined,
+                                   const SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands) {
+  if (parser.parseType(joined))
+    return failure();
+  parts.assign(operands.size(), joined);
+  return success();
+}
+static void printCommonType(OpAsmPrinter &printer, Operation *, TypeRange, Type joined, OperandRange) {
+  printer << joined;
+}
+
 #define GET_OP_CLASSES
 #include "attn/Dialect/Plan/IR/PlanOps.cpp.inc"
 
@@ -35,6 +47,14 @@ void PlanDialect::initialize() {
 bool attn::plan::isRows(Type type, Kind kind) {
   auto rows = dyn_cast<RowsType>(type);
   return rows && rows.getKind() == kind;
+}
+
+ValueRange attn::plan::queriesOf(Operation *step) {
+  if (auto attend = dyn_cast<AttendOp>(step))
+    return attend.getQueries();
+  if (auto grads = dyn_cast<GradsOp>(step))
+    return grads.getQueries();
+  return {};
 }
 
 ValueRange attn::plan::keysOf(Operation *step) {
@@ -109,29 +129,78 @@ LogicalResult LocalOp::verify() {
              : emitOpError() << "expected rows of q or kv, got: " << stringifyKind(kind);
 }
 
-LogicalResult ExchangeOp::verify() {
-  int64_t ranks = (*this)->getParentOfType<DefOp>().getRanks(), group = getWithin().value_or(ranks);
-  if (group < 1 || ranks % group) // C1
-    return emitOpError() << "expected groups whose size divides " << ranks << " ranks, got: within(" << group << ")";
-  int64_t offset = getOffset();
-  if (offset == 0 || offset <= -group || offset >= group) // C2
-    return emitOpError() << "expected an offset to another of " << group << " ranks, got: " << offset;
-  bool onward = getWhich() == Which::onward;
-  int64_t hops = getHops().value_or(0), back = group / std::gcd(group, offset);
-  if (onward != getHops().has_value() || (onward && (hops < 1 || hops >= back))) // C3
-    return emitOpError() << "expected `hops` from 1 to " << back - 1 << " with rows onward, and no others";
-  Kind kind = cast<RowsType>(getRows().getType()).getKind();
-  if (kind != Kind::kv && (kind != Kind::dkv || getWhich() == Which::needed)) // C4
-    return emitOpError() << "expected rows of kv" << (getWhich() == Which::needed ? "" : " or dkv")
-                         << ", got: " << stringifyKind(kind);
-  if (getUnless() && !getUnless().getDefiningOp<ExchangeOp>())
-    return emitOpError("expected `unless` of what arrives in a `plan.exchange`");
+static LogicalResult verifyGroups(Operation *op, int64_t group) {
+  int64_t ranks = op->getParentOfType<DefOp>().getRanks();
+  if (group < 1 || ranks % group)
+    return op->emitOpError() << "expected groups whose size divides " << ranks << " ranks, got: within(" << group
+                             << ")";
   return success();
 }
 
-LogicalResult GradsOp::verify() {
-  return getDkv().size() == getKeys().size() // C1
+static LogicalResult verifyLocal(Operation *op, Value rows) {
+  return rows.getDefiningOp<LocalOp>() ? success()
+                                       : op->emitOpError("expected parts of the heads of a `plan.local` only");
+}
+
+LogicalResult HeadsOp::verify() {
+  if (failed(verifyGroups(*this, getWithin()))) // C2
+    return failure();
+  return verifyLocal(*this, getRows()); // C1
+}
+
+LogicalResult ExchangeOp::verify() {
+  int64_t group = getWithin().value_or((*this)->getParentOfType<DefOp>().getRanks());
+  if (failed(verifyGroups(*this, group))) // C1
+    return failure();
+  int64_t offset = getOffset();
+  if (offset == 0 || offset <= -group || offset >= group) // C2
+    return emitOpError() << "expected an offset to another of " << group << " ranks, got: " << offset;
+  Kind kind = cast<RowsType>(getRows().getType()).getKind();
+  if (getWhich() != Which::all && kind != Kind::kv) // C3
+    return emitOpError() << "expected rows of kv where some are sent, got: " << stringifyKind(kind);
+  if (Value condition = getIfSent() ? getIfSent() : getUnlessSent()) {
+    if (kind != Kind::dkv)
+      return emitOpError() << "expected rows of dkv where `if` or `unless` decides, got: " << stringifyKind(kind);
+    if (!condition.getDefiningOp<ExchangeOp>() || (getIfSent() && getUnlessSent()))
+      return emitOpError("expected one `if` or `unless` of what arrives in a `plan.exchange`");
+  }
+  return getByHeads() ? verifyLocal(*this, getRows()) : success(); // C4
+}
+
+/// O and dQ of each of the queries.
+static LogicalResult verifyStep(Operation *step, size_t queries, size_t keys, size_t before) {
+  if (queries == 0 || keys == 0) // C2
+    return step->emitOpError("expected queries and keys, got none");
+  if (before != 0 && before != queries) // C1
+    return step->emitOpError() << "expected a result before for each of " << queries << " queries, got: " << before;
+  return success();
+}
+
+LogicalResult AttendOp::verify() {
+  return verifyStep(*this, getQueries().size(), getKeys().size(), getBefore().size());
+}
+
+LogicalResult AttendOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor adaptor,
+                                         SmallVectorImpl<Type> &types) {
+  types.assign(adaptor.getQueries().size(), RowsType::get(context, Kind::partial));
+  return success();
+}
+
+LogicalResult GradsOp::verify() { return verifyStep(*this, getQueries().size(), getKeys().size(), getBefore().size()); }
+
+LogicalResult GradsOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor adaptor,
+                                        SmallVectorImpl<Type> &types) {
+  types.assign(adaptor.getQueries().size(), RowsType::get(context, Kind::dq));
+  types.append(adaptor.getKeys().size(), RowsType::get(context, Kind::dkv));
+  return success();
+}
+
+LogicalResult JoinHeadsOp::verify() {
+  for (Value part : getParts()) // C1
+    if (part.getType() != getJoined().getType())
+      return emitOpError() << "expected parts of " << getJoined().getType() << ", got: " << part.getType();
+  Kind kind = cast<RowsType>(getJoined().getType()).getKind();
+  return kind == Kind::partial || kind == Kind::dq
              ? success()
-             : emitOpError() << "expected as many results of dkv as keys (" << getKeys().size()
-                             << "), got: " << getDkv().size();
+             : emitOpError() << "expected rows of partial or dq, got: " << stringifyKind(kind);
 }

@@ -11,95 +11,161 @@ using namespace mlir;
 using namespace attn::plan;
 
 namespace {
-/// Appends steps to a plan.
+/// Appends steps to a plan. Each rank computes some heads for the rows of its group (all heads of its own rows if
+/// groups have one rank), so that queries and keys are lists: its own first, then what its neighbours sent.
 class Steps {
 public:
-  explicit Steps(DefOp plan)
-      : b(OpBuilder::atBlockEnd(&plan.getBody().front())), loc(plan.getLoc()), ranks(plan.getRanks()),
-        backward(plan.getBackward()) {
-    q = local(Kind::q), kv = local(Kind::kv);
+  Steps(DefOp plan, int64_t group)
+      : b(OpBuilder::atBlockEnd(&plan.getBody().front())), loc(plan.getLoc()), group(group),
+        groups(plan.getRanks() / group), backward(plan.getBackward()) {
+    Value localQ = local(Kind::q), localKv = local(Kind::kv);
+    like[0] = localQ, like[1] = localKv;
+    if (group == 1) {
+      queries = {localQ}, keys = {localKv};
+      return;
+    }
+    SmallVector<Value> arrivals;
+    for (int64_t round = 1; round < group; ++round)
+      for (Value rows : like)
+        arrivals.push_back(exchange(rows, {.offset = round, .inGroup = true, .byHeads = true}));
+    queries.push_back(HeadsOp::create(b, loc, localQ.getType(), localQ, group));
+    keys.push_back(HeadsOp::create(b, loc, localKv.getType(), localKv, group));
+    for (auto [index, arrival] : llvm::enumerate(arrivals))
+      (index % 2 ? keys : queries).push_back(wait(arrival));
   }
 
-  /// All rounds are begun at once, and the rank's own keys are attended to meanwhile.
+  /// All rounds are begun at once, and the group's own keys are attended to meanwhile.
   void gather(Which which) {
-    SmallVector<Value> arrivals, gradients;
-    for (int64_t round = 1; round < ranks; ++round)
-      arrivals.push_back(exchange(kv, round, which));
-    Value own = attend(kv);
-    for (Value arrival : arrivals) {
-      Value gradient = attend(wait(arrival));
+    SmallVector<SmallVector<Value>> arrivals;
+    for (int64_t round = 1; round < groups; ++round)
+      arrivals.push_back(exchangeAll(keys, {.offset = round * group, .which = which}));
+    SmallVector<SmallVector<Value>> parts = startSums(attend(keys));
+    for (auto [index, arrival] : llvm::enumerate(arrivals)) {
+      SmallVector<Value> gradients = attend(waitAll(arrival));
       if (backward)
-        gradients.push_back(exchange(gradient, -int64_t(gradients.size() + 1), Which::all));
+        addTo(parts, exchangeAll(gradients, {.offset = -int64_t(index + 1) * group}));
     }
-    finish(own, gradients);
+    finish(parts);
   }
 
   /// Each rank passes on what it received in the round before, while it attends to it.
   void ring() {
-    SmallVector<Value> homeward;
-    Value keys = kv, own, passedOn;
-    for (int64_t round = 0; round < ranks; ++round) {
-      int64_t hops = ranks - 1 - round;
-      Value onward = hops ? exchange(keys, 1, Which::onward, hops) : Value();
-      Value gradient = attend(keys);
+    SmallVector<SmallVector<Value>> parts;
+    SmallVector<Value> passing = keys, passedOn;
+    for (int64_t round = 0; round < groups; ++round) {
+      bool isLast = round == groups - 1;
+      SmallVector<Value> onward;
+      if (!isLast)
+        onward = exchangeAll(passing, {.offset = group, .which = Which::all_if_needed});
+      SmallVector<Value> gradients = attend(passing);
       if (round == 0) {
-        own = gradient;
+        parts = startSums(gradients);
       } else if (backward) {
-        if (passedOn) // the gradients of these keys from the ranks that had them before
-          gradient = sum(keys, {gradient, wait(passedOn)});
-        passedOn = hops ? exchange(gradient, 1, Which::onward, hops) : Value();
-        homeward.push_back(exchange(gradient, -round, Which::all, 0, onward));
+        if (!passedOn.empty()) // the gradients of these keys from the ranks that had them before
+          for (auto [gradient, before, of] : llvm::zip_equal(gradients, passedOn, passing))
+            gradient = sum(of, {gradient, wait(before)});
+        passedOn.clear();
+        for (auto [index, gradient] : llvm::enumerate(gradients)) {
+          Value sent = isLast ? Value() : onward[index];
+          if (sent)
+            passedOn.push_back(exchange(gradient, {.offset = group, .ifSent = sent}));
+          parts[index].push_back(exchange(gradient, {.offset = -round * group, .unlessSent = sent}));
+        }
       }
-      if (hops)
-        keys = wait(onward);
+      if (!isLast)
+        passing = waitAll(onward);
     }
-    finish(own, homeward);
+    finish(parts);
   }
 
 private:
-  Value local(Kind kind) { return LocalOp::create(b, loc, RowsType::get(b.getContext(), kind)); }
-  Value exchange(Value rows, int64_t offset, Which which, int64_t hops = 0, Value unless = {}) {
+  struct Exchange {
+    int64_t offset;
+    bool inGroup = false, byHeads = false;
+    Which which = Which::all;
+    Value ifSent = {}, unlessSent = {};
+  };
+
+  Type rowsOf(Kind kind) { return RowsType::get(b.getContext(), kind); }
+  Value local(Kind kind) { return LocalOp::create(b, loc, rowsOf(kind)); }
+  Value exchange(Value rows, Exchange how) {
     auto arrival = ArrivalType::get(b.getContext(), cast<RowsType>(rows.getType()).getKind());
-    return ExchangeOp::create(b, loc, arrival, rows, b.getI64IntegerAttr(offset), /*within=*/IntegerAttr(),
-                              WhichAttr::get(b.getContext(), which), hops ? b.getI64IntegerAttr(hops) : IntegerAttr(),
-                              unless);
+    return ExchangeOp::create(b, loc, arrival, rows, b.getI64IntegerAttr(how.offset),
+                              how.inGroup ? b.getI64IntegerAttr(group) : IntegerAttr(),
+                              how.byHeads ? b.getUnitAttr() : UnitAttr(), WhichAttr::get(b.getContext(), how.which),
+                              how.ifSent, how.unlessSent);
+  }
+  SmallVector<Value> exchangeAll(ArrayRef<Value> rows, Exchange how) {
+    return llvm::map_to_vector(rows, [&](Value each) { return exchange(each, how); });
   }
   Value wait(Value arrival) {
-    auto rows = RowsType::get(b.getContext(), cast<ArrivalType>(arrival.getType()).getKind());
-    return WaitOp::create(b, loc, rows, arrival);
+    return WaitOp::create(b, loc, rowsOf(cast<ArrivalType>(arrival.getType()).getKind()), arrival);
   }
-  Value sum(Value like, ArrayRef<Value> parts) {
-    return SumOp::create(b, loc, RowsType::get(b.getContext(), Kind::dkv), like, parts);
+  SmallVector<Value> waitAll(ArrayRef<Value> arrivals) {
+    return llvm::map_to_vector(arrivals, [&](Value each) { return wait(each); });
   }
+  Value sum(Value of, ArrayRef<Value> parts) { return SumOp::create(b, loc, rowsOf(Kind::dkv), of, parts); }
 
   /// Attention to keys, or gradients of queries and of these keys; returns the latter.
-  Value attend(Value keys) {
-    auto rowsOf = [&](Kind kind) -> Type { return RowsType::get(b.getContext(), kind); };
+  SmallVector<Value> attend(ArrayRef<Value> to) {
     if (!backward) {
-      result = AttendOp::create(b, loc, rowsOf(Kind::partial), q, keys, result);
+      results = llvm::to_vector_of<Value>(AttendOp::create(b, loc, queries, to, results).getPartials());
       return {};
     }
-    auto grads = GradsOp::create(b, loc, rowsOf(Kind::dq), TypeRange(rowsOf(Kind::dkv)), q, keys, result);
-    result = grads.getDq();
-    return grads.getDkv().front();
+    auto grads = GradsOp::create(b, loc, queries, to, results);
+    results = llvm::to_vector_of<Value>(grads.getDq());
+    return llvm::to_vector_of<Value>(grads.getDkv());
   }
 
-  void finish(Value own, ArrayRef<Value> homeward) {
-    if (!backward) {
-      StoreOp::create(b, loc, result);
-      return;
+  /// The gradients of each of the group's keys, of which more arrive.
+  static SmallVector<SmallVector<Value>> startSums(ArrayRef<Value> gradients) {
+    return llvm::map_to_vector(gradients, [](Value own) { return SmallVector<Value>{own}; });
+  }
+  static void addTo(SmallVector<SmallVector<Value>> &parts, ArrayRef<Value> arrivals) {
+    for (auto [list, arrival] : llvm::zip_equal(parts, arrivals))
+      list.push_back(arrival);
+  }
+  Value summed(Value of, ArrayRef<Value> ownAndArrivals) {
+    if (ownAndArrivals.size() == 1 && group > 1)
+      return ownAndArrivals[0];
+    SmallVector<Value> parts = {ownAndArrivals[0]};
+    llvm::append_range(parts, waitAll(ownAndArrivals.drop_front()));
+    return sum(of, parts);
+  }
+
+  /// Results of neighbours' rows go home.
+  SmallVector<Value> sendHome(ArrayRef<Value> each) {
+    SmallVector<Value> found = {each[0]};
+    for (int64_t round = 1; round < group; ++round)
+      found.push_back(exchange(each[round], {.offset = -round, .inGroup = true}));
+    return found;
+  }
+
+  void finish(ArrayRef<SmallVector<Value>> parts) {
+    SmallVector<Value> gradients;
+    for (auto [of, list] : llvm::zip(keys, parts))
+      gradients.push_back(summed(of, list));
+    SmallVector<Value> stored = {results[0]};
+    if (group > 1) {
+      SmallVector<Value> home = sendHome(results);
+      if (backward)
+        gradients = sendHome(gradients);
+      SmallVector<Value> joined = {home[0]};
+      llvm::append_range(joined, waitAll(ArrayRef(home).drop_front()));
+      stored = {JoinHeadsOp::create(b, loc, home[0].getType(), like[0], joined)};
+      if (backward)
+        gradients = {summed(like[1], gradients)};
     }
-    SmallVector<Value> parts = {own};
-    for (Value arrival : homeward)
-      parts.push_back(wait(arrival));
-    StoreOp::create(b, loc, ValueRange{result, sum(kv, parts)});
+    llvm::append_range(stored, gradients);
+    StoreOp::create(b, loc, stored);
   }
 
   OpBuilder b;
   Location loc;
-  int64_t ranks;
+  int64_t group, groups;
   bool backward;
-  Value q, kv, result;
+  Value like[2]; ///< the rank's own queries and keys, with all heads
+  SmallVector<Value> queries, keys, results;
 };
 
 struct MakeSteps : attn::plan::impl::PlanMakeStepsBase<MakeSteps> {
@@ -113,7 +179,12 @@ struct MakeSteps : attn::plan::impl::PlanMakeStepsBase<MakeSteps> {
       plan.emitOpError("expected a strategy `gather`, `cast` or `ring`, got: ") << strategy;
       return signalPassFailure();
     }
-    Steps steps(plan);
+    int64_t ranks = plan.getRanks(), group = headGroup == 0 ? ranks : int64_t(headGroup);
+    if (group < 1 || ranks % group) {
+      plan.emitOpError() << "expected a head-group that divides " << ranks << " ranks, got: " << group;
+      return signalPassFailure();
+    }
+    Steps steps(plan, group);
     if (strategy == "ring")
       steps.ring();
     else

@@ -6,7 +6,8 @@ import sys
 
 from plan_cases import dictionary, given_of, load, mask_of, sharding_of, slots_of
 
-STRATEGIES = ("gather", "cast", "ring")
+STRATEGIES = {"gather": "strategy=gather", "cast": "strategy=cast", "ring": "strategy=ring",
+              "ulysses": "head-group=0", "hybrid": "strategy=ring head-group=2"}
 
 
 def module(number, case):
@@ -17,14 +18,15 @@ def module(number, case):
         f"attributes {{test.sequences = {dictionary(fields)}}} {{}}" for suffix in ("", "backward"))
     heads = f"heads({case['h']}, {case['g']})"
     return (f"module {{\nattn.problem @problem mask({mask_of(case['mask'])}) layout(thd) {heads} dims(64) dtype(bf16)\n"
-            f"{plans}\n}}")
+            f"{plans}\n}}\n")
 
 
 cases = load(sys.argv[2])
-text = "module {\n" + "\n".join(module(number, case) for number, case in enumerate(cases)) + "\n}\n"
-compared = 0
-for strategy in STRATEGIES:
-    passes = f"plan.def(plan-make-steps{{strategy={strategy}}},test-plan-tables)"
+compared = fewer = 0
+for strategy, options in STRATEGIES.items():
+    text = "".join(module(number, case) for number, case in enumerate(cases) if strategy != "hybrid" or case["cp"] % 2 == 0)
+    text = f"module {{\n{text}\n}}\n"
+    passes = f"plan.def(plan-make-steps{{{options}}},test-plan-tables)"
     done = subprocess.run([sys.argv[1], f"--pass-pipeline=builtin.module(builtin.module({passes}))",
                            "--mlir-disable-threading", "-o", "/dev/null"], input=text, capture_output=True, text=True)
     if done.returncode:
@@ -32,16 +34,27 @@ for strategy in STRATEGIES:
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     found = {line["plan"]: line for line in lines}
     for number, case in enumerate(cases):
+        if f"p{number}" not in found:
+            continue
         forward, backward = found[f"p{number}"], found[f"p{number}backward"]
-        if sum(map(sum, backward["pairs"])) != case["visible_pairs"]:
-            sys.exit(f"{case['name']}, {strategy}, gradients: expected {case['visible_pairs']} pairs, got: {backward}")
+        if backward["pairs"] != forward["pairs"]:
+            sys.exit(f"{case['name']}, {strategy}: expected gradients of the pairs of {forward}, got: {backward}")
+        if "head-group" not in options and sum(map(sum, forward["pairs"])) != case["visible_pairs"]:
+            sys.exit(f"{case['name']}, {strategy}: expected {case['visible_pairs']} pairs, got: {forward}")
         wanted = case["plans"].get(strategy)
         if not wanted:
             continue
         compared += 1
+        # A group's keys go on together in the hybrid of numpy, and by themselves in ours.
+        messages = [message for message in wanted["sent_row_heads"] if message[2]]
+        agrees = forward["sent"] == messages
+        if strategy == "hybrid":
+            most = {(a, b): n for a, b, n in messages}
+            fewer += not agrees
+            agrees = all(n <= most[a, b] for a, b, n in forward["sent"])
         # Steps of other ranks' keys come in another order, and steps without pairs are not all there.
-        pairs = [[x[0]] + sorted(filter(None, x[1:])) for x in forward["pairs"]]
-        expected = [[x[0]] + sorted(filter(None, x[1:])) for x in wanted["pairs"]]
-        if forward["sent"] != wanted["sent_row_heads"] or pairs != expected:
+        pairs = [[x[0]] + sorted(filter(None, x[1:])) for x in forward["pairs"] if x]
+        expected = [[x[0]] + sorted(filter(None, x[1:])) for x in wanted["pairs"] if x]
+        if not agrees or pairs != expected:
             sys.exit(f"{case['name']}, {strategy}: expected {wanted}, got: {forward}")
-print(f"{len(cases)} cases and {compared} plans agree")
+print(f"{len(cases)} cases and {compared} plans agree, {fewer} of them with fewer rows sent")

@@ -8,16 +8,29 @@
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Plan/IR/Plan.h"
 #include "llvm/ADT/DenseMap.h"
+#include <memory>
 
 namespace attn::plan {
 
-/// Rows that one rank has of a value, and their heads.
-struct Held {
-  Shard shard;
-  std::vector<int64_t> heads;
+/// Heads [begin, end).
+struct Heads {
+  int64_t begin = 0, end = 0;
 
-  bool empty() const { return shard.rows == 0 || heads.empty(); }
-  int64_t rowHeads() const { return shard.rows * int64_t(heads.size()); }
+  int64_t size() const { return end - begin; }
+  bool contain(Heads other) const { return other.size() == 0 || (begin <= other.begin && other.end <= end); }
+  bool operator==(const Heads &) const = default;
+};
+
+/// What one rank has of a value: rows of its own shard or of another rank's, and their heads.
+struct Held {
+  std::shared_ptr<const Shard> rows = std::make_shared<Shard>();
+  int64_t owner = 0; ///< the rank whose shard the rows are of
+  Heads heads;
+
+  bool empty() const { return rows->rows == 0 || heads.size() == 0; }
+  int64_t rowHeads() const { return rows->rows * heads.size(); }
+  /// Are these the same rows and heads of the same rank?
+  bool sameAs(const Held &other) const { return owner == other.owner && heads == other.heads && *rows == *other.rows; }
 };
 
 /// Intervals of positions, sorted and apart.
@@ -34,8 +47,8 @@ struct CallSequences {
 class Tables {
 public:
   /// Otherwise what is wrong: sequences that the shardings refuse, or a plan that is wrong for them. A plan is right if
-  /// each rank attends to each key that its queries see exactly once (V6), each gradient of a key comes home exactly
-  /// once (V7), and results are of the rank's own rows.
+  /// each head of each query attends to each key that it sees exactly once (V6), each gradient of a key comes home
+  /// exactly once (V7), and results are those of the rank's own rows and of all heads.
   std::optional<std::string> compute(DefOp plan, ProblemOp problem, const CallSequences &sequences);
 
   int64_t ranks() const { return int64_t(seen.size()); }
@@ -44,28 +57,37 @@ public:
   int64_t receiver(ExchangeOp exchange, int64_t rank) const;
   /// Rows times heads that a rank sends.
   int64_t sent(ExchangeOp exchange, int64_t rank) const;
-  /// The keys of a sequence that local queries of a rank see in some head; never too few, and exact where the mask's
+  /// The keys of a sequence that a rank's own queries see in some head; never too few, and exact where the mask's
   /// intervals are. All keys where a mask reads arrays.
   const Positions &seenBy(int64_t rank, int64_t sequence) const { return seen[rank][sequence]; }
-  /// Do local queries of a rank see some of these tokens?
-  bool sees(int64_t rank, const Shard &keys) const;
+  /// The heads of keys that these heads of queries use.
+  Heads keyHeads(Heads ofQueries) const;
 
 private:
+  using Owners = llvm::SmallVector<int64_t, 2>; ///< sorted
+  /// Gradients of a rank's keys from some heads of the queries of one rank, the owner. Sums have those of all parts.
+  struct Contribution {
+    std::shared_ptr<const Shard> keys;
+    int64_t owner;
+    Heads queryHeads;
+  };
+
   void findSeen(MaskInterface mask, const CallSequences &sequences);
+  void findAttending(DefOp plan);
+  bool sees(int64_t rank, const Shard &keys) const;
+  Held partOf(const Held &local, bool ofKeys, int64_t group, int64_t rank) const;
+  Held sentRows(ExchangeOp exchange, int64_t from, int64_t to) const;
   std::optional<std::string> evaluate(mlir::Operation &step);
-  Held filtered(ExchangeOp exchange, const Held &from, int64_t source, int64_t rank) const;
   std::optional<std::string> checkAttends(DefOp plan) const;
+  std::optional<std::string> checkGradients(mlir::Value dkv) const;
   std::optional<std::string> checkStored(StoreOp store) const;
 
   std::vector<std::vector<Positions>> seen; ///< [rank][sequence]
-  std::vector<Shard> shards[2];
+  std::vector<std::shared_ptr<const Shard>> shards[2];
   int64_t heads[2] = {};
   llvm::DenseMap<mlir::Value, std::vector<Held>> values;
-  /// Gradients of a rank's keys from the queries of one rank, the origin. Sums have those of all parts.
-  struct Contribution {
-    Shard shard;
-    int64_t origin;
-  };
+  /// The ranks whose queries attend to keys, where these are or where they are sent on to.
+  llvm::DenseMap<mlir::Value, std::vector<Owners>> attending;
   llvm::DenseMap<mlir::Value, std::vector<std::vector<Contribution>>> contributions;
 };
 

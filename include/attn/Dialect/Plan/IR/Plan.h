@@ -11,6 +11,7 @@
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
 
 #include "attn/Dialect/Plan/IR/PlanInterfaces.h.inc"
 
@@ -36,7 +37,8 @@ std::optional<std::string> distribute(ShardingInterface sharding, const Sequence
 #include "attn/Dialect/Plan/IR/PlanOps.h.inc"
 
 namespace attn::plan {
-/// The keys that a step attends to, forward or backward; none for other steps.
+/// The queries that attend in a step, forward or backward, and the keys that they attend to; none for other steps.
+mlir::ValueRange queriesOf(mlir::Operation *step);
 mlir::ValueRange keysOf(mlir::Operation *step);
 } // namespace attn::plan
 

@@ -12,7 +12,13 @@ def PlanMakeSteps : Pass<"plan-make-steps", "::attn::plan::DefOp"> {
     - `ring`: keys go from each rank to the next one, as far as some rank on the way sees them. Their gradients go
       along, and home from the last rank that had the keys.
 
+    With a `head-group` of g ranks, g neighbours exchange heads for rows first, as DeepSpeed-Ulysses does, and results
+    back in the end; the strategy moves keys from group to group. With all ranks in one group (`head-group=0`) this is
+    Ulysses alone.
+
     (`test/Dialect/Plan/make-steps.mlir`)
   }];
-  let options = [Option<"strategy", "strategy", "std::string", "\"cast\"", "gather, cast or ring">];
+  let options = [Option<"strategy", "strategy", "std::string", "\"cast\"", "gather, cast or ring">,
+                 Option<"headGroup", "head-group", "int64_t", "1",
+                        "how many neighbours exchange heads for rows; 0: all ranks">];
 }
