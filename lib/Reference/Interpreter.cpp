@@ -55,11 +55,7 @@ void Interpreter::evaluate(const Row &row, KeyVectors &keys, KeyVectors &values,
     if (!mask.keeps(point))
       continue;
     visible.push_back(point.k);
-    double score = scale * dot(query, keys[point.k]);
-    for (ScoreModifierInterface modifier : modifiers)
-      score = modifier.modify(point, score);
-    scores.push_back(modifiers.empty() ? score
-                                       : double(float(score))); // beside a large bias, float32 has no more of it
+    scores.push_back(modified(point, scale * dot(query, keys[point.k])));
   }
 
   // LSE = ln(exp(sink) + sum of exp(s[k])), with the largest score taken out; a NaN stays.

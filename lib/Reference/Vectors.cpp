@@ -107,6 +107,15 @@ double Vectors::statistic(llvm::StringRef name, const Row &row) const {
       lseOffsetOf(tensor, qLayout, row.sequence, row.head, sequences.queriesOf(row.sequence).start + row.row));
 }
 
+double Vectors::modified(const ScorePoint &point, double score, double *derivative) const {
+  for (ScoreModifierInterface modifier : modifiers) {
+    if (derivative)
+      *derivative *= modifier.derivative(point, score);
+    score = modifier.modify(point, score);
+  }
+  return modifiers.empty() ? score : double(float(score));
+}
+
 ScorePoint Vectors::pointOf(const Row &row) const {
   ScorePoint point{sequences.point(row.sequence, row.head), {}};
   point.q = row.row;

@@ -51,6 +51,9 @@ protected:
 
   const Tensor &input(llvm::StringRef name) const { return inputs.find(name)->second; }
   ScorePoint pointOf(const Row &row) const;
+  /// A scaled product after all score modifiers, as float32 if there are some: beside a large bias it has no more of
+  /// it. `derivative` is multiplied by theirs, if it is not null.
+  double modified(const ScorePoint &point, double score, double *derivative = nullptr) const;
   /// The score of the key more that rows of the head see, if the problem says so.
   std::optional<double> sinkOf(int64_t head) const;
   /// A row of `q`, `o` or `do`.

@@ -283,3 +283,18 @@ plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) backward attributes
   %dkv = plan.sum like(%kv) [%d#2, %came]
   plan.store %dq, %dkv : !plan.rows<dq>, !plan.rows<dkv>
 }
+
+// -----
+
+// Rank 0 computes no head, so it has none of the keys; its queries are there all the same.
+attn.problem @problem mask(#attn.full) layout(thd) heads(1) dims(64) dtype(bf16)
+// expected-error @below {{expected the heads of keys that query heads 0 to 0 use on rank 0, got others}}
+plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) attributes {test.sequences = {lengths = [6]}} {
+  %q = plan.local : !plan.rows<q>
+  %kv = plan.local : !plan.rows<kv>
+  %t = plan.exchange %kv offset(1) : !plan.rows<kv>
+  %kv0 = plan.heads %kv within(2) : !plan.rows<kv>
+  %kv1 = plan.wait %t : !plan.arrival<kv>
+  %o = plan.attend [%q], [%kv0, %kv1]
+  plan.store %o : !plan.rows<partial>
+}

@@ -357,7 +357,7 @@ std::optional<std::string> Tables::checkAttends(DefOp plan) const {
           continue;
         for (Value value : keysOf(&step)) {
           const Held &keys = held(value, rank);
-          if (!keys.empty() && !keys.heads.contain(keyHeads(of.heads)))
+          if (keys.rows->rows != 0 && !keys.heads.contain(keyHeads(of.heads)))
             return fmt::format("expected the heads of keys that query heads {} to {} use on rank {}, got others",
                                of.heads.begin, of.heads.end - 1, rank);
           byOwner[of.owner].push_back({of.heads, keys.rows.get()});

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Holds what ranks send and attend to against plans.json: check-plans.py attn-opt plans.json"""
+"""Holds what ranks send, attend to and compute against plans.json: check-plans.py plans.json"""
 import json
 import subprocess
 import sys
+import tempfile
 
 from plan_cases import dictionary, given_of, load, mask_of, sharding_of, slots_of
 
@@ -17,22 +18,30 @@ def module(number, case):
         f"plan.def @p{number}{suffix} of(@problem) ranks({case['cp']}) sharding({sharding_of(case)}) {suffix} "
         f"attributes {{test.sequences = {dictionary(fields)}}} {{}}" for suffix in ("", "backward"))
     heads = f"heads({case['h']}, {case['g']})"
-    return (f"module {{\nattn.problem @problem mask({mask_of(case['mask'])}) layout(thd) {heads} dims(64) dtype(bf16)\n"
-            f"{plans}\n}}\n")
+    return (f"module {{\nattn.problem @problem mask({mask_of(case['mask'])}) layout(thd) {heads} dims(8) dtype(bf16) scale(0.5)\n"
+            f"attn.backward @grads of(@problem)\n{plans}\n}}\n")
 
 
-cases = load(sys.argv[2])
-compared = fewer = 0
+cases = load(sys.argv[1])
+compared = fewer = summed = 0
 for strategy, options in STRATEGIES.items():
-    text = "".join(module(number, case) for number, case in enumerate(cases) if strategy != "hybrid" or case["cp"] % 2 == 0)
+    text = "".join(module(number, case) for number, case in enumerate(cases)
+                   if strategy != "hybrid" or case["cp"] % 2 == 0)
     text = f"module {{\n{text}\n}}\n"
     passes = f"plan.def(plan-make-steps{{{options}}},test-plan-tables)"
-    done = subprocess.run([sys.argv[1], f"--pass-pipeline=builtin.module(builtin.module({passes}))",
+    done = subprocess.run(["attn-opt", f"--pass-pipeline=builtin.module(builtin.module({passes}))",
                            "--mlir-disable-threading", "-o", "/dev/null"], input=text, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{strategy}: {done.stderr}")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     found = {line["plan"]: line for line in lines}
+    with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
+        file.write(text)
+        file.flush()
+        run = subprocess.run(["attn-plan-test", file.name, f"--steps={options}"], capture_output=True, text=True)
+    if run.returncode:
+        sys.exit(f"{strategy}: {run.stderr}")
+    values = {line["plan"]: line for line in map(json.loads, run.stdout.splitlines())}
     for number, case in enumerate(cases):
         if f"p{number}" not in found:
             continue
@@ -41,6 +50,11 @@ for strategy, options in STRATEGIES.items():
             sys.exit(f"{case['name']}, {strategy}: expected gradients of the pairs of {forward}, got: {backward}")
         if "head-group" not in options and sum(map(sum, forward["pairs"])) != case["visible_pairs"]:
             sys.exit(f"{case['name']}, {strategy}: expected {case['visible_pairs']} pairs, got: {forward}")
+        sums = {**values[f"p{number}"], **values[f"p{number}backward"]}
+        for name, sum_ in case["sums"].items():
+            if abs(sums[name] - sum_) > 2e-9 * max(1, abs(sum_)):
+                sys.exit(f"{case['name']}, {strategy}: expected a sum of {name} of {sum_}, got: {sums[name]}")
+            summed += 1
         wanted = case["plans"].get(strategy)
         if not wanted:
             continue
@@ -57,4 +71,4 @@ for strategy, options in STRATEGIES.items():
         expected = [[x[0]] + sorted(filter(None, x[1:])) for x in wanted["pairs"] if x]
         if not agrees or pairs != expected:
             sys.exit(f"{case['name']}, {strategy}: expected {wanted}, got: {forward}")
-print(f"{len(cases)} cases and {compared} plans agree, {fewer} of them with fewer rows sent")
+print(f"{len(cases)} cases and {compared} plans agree, {fewer} of them with fewer rows sent; {summed} sums of results")
