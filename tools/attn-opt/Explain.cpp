@@ -3,6 +3,7 @@
 #include "../common/InputOptions.h"
 #include "../common/OptionChecks.h"
 #include "Questions.h"
+#include "attn/Inspect/ExplainPlans.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -21,6 +22,11 @@ struct Options {
   cl::opt<std::string> svg{"svg", cl::desc("a file for the drawing")};
   cl::opt<double> tflops{"tflops", cl::desc("what products reach, in 10^12 operations a second"), cl::init(786)};
   cl::opt<double> gbps{"gbps", cl::desc("what memory reaches, in 10^9 bytes a second"), cl::init(4584)};
+  cl::opt<int64_t> ranks{"ranks", cl::desc("compares context-parallel plans of so many ranks instead"), cl::init(0)};
+  cl::opt<double> linkGbps{"link-gbps", cl::desc("what a link reaches each way, in 10^9 bytes a second (of plans)"),
+                           cl::init(plan::Rates().linkGbps)};
+  cl::opt<double> messageUs{"message-us", cl::desc("how long a message takes to start, in microseconds (of plans)"),
+                            cl::init(plan::Rates().messageUs)};
   InputOptions inputs;
 };
 } // namespace
@@ -35,7 +41,7 @@ int attn::explain(int argc, char **argv) {
   cl::ParseCommandLineOptions(argc, argv, "shows which tiles the kernel of a problem visits\n");
   if (llvm::Error error = options.inputs.check())
     return fail(llvm::toString(std::move(error)));
-  for (const cl::opt<double> *rate : {&options.tflops, &options.gbps})
+  for (const cl::opt<double> *rate : {&options.tflops, &options.gbps, &options.linkGbps, &options.messageUs})
     if (llvm::Error error = checkPositive(rate->ArgStr, *rate))
       return fail(llvm::toString(std::move(error)));
   if (options.target.empty())
@@ -68,6 +74,15 @@ int attn::explain(int argc, char **argv) {
   llvm::Expected<reference::InputRequest> inputs = options.inputs.requestFor(*problem);
   if (!inputs)
     return fail(llvm::toString(inputs.takeError()));
+  if (options.ranks.getNumOccurrences()) {
+    PlansRequest request = {std::move(*inputs), options.ranks, {}};
+    request.rates.linkGbps = options.linkGbps, request.rates.messageUs = options.messageUs;
+    rt::Result<PlansExplanation> explained = explainPlans(*problem, std::move(request));
+    if (!explained)
+      return fail(explained.error().str());
+    llvm::outs() << explained->text();
+    return 0;
+  }
   request.inputs = std::move(*inputs);
   rt::Result<Explanation> explained = explain(compilation, **module, *problem, *target, std::move(request));
   if (!explained)

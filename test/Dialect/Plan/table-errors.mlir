@@ -54,7 +54,7 @@ plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) backward attributes
 
 // Those of one rank come home twice, of the other never.
 attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
-// expected-error @below {{expected gradients of rank 1's queries once, got: of head 0 and position 0 of a sequence twice on rank 0}}
+// expected-error @below {{expected gradients of rank 1's queries once, got: of head 0 and position 0 of sequence 0 twice on rank 0}}
 plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) backward attributes {test.sequences = {lengths = [4]}} {
   %q = plan.local : !plan.rows<q>
   %kv = plan.local : !plan.rows<kv>

@@ -17,8 +17,9 @@ def module(number, case):
     plans = "\n".join(
         f"plan.def @p{number}{suffix} of(@problem) ranks({case['cp']}) sharding({sharding_of(case)}) {suffix} "
         f"attributes {{test.sequences = {dictionary(fields)}}} {{}}" for suffix in ("", "backward"))
-    heads = f"heads({case['h']}, {case['g']})"
-    return (f"module {{\nattn.problem @problem mask({mask_of(case['mask'])}) layout(thd) {heads} dims(8) dtype(bf16) scale(0.5)\n"
+    problem = (f"attn.problem @problem mask({mask_of(case['mask'])}) layout(thd) heads({case['h']}, {case['g']}) "
+               "dims(8) dtype(bf16) scale(0.5)")
+    return (f"module {{\n{problem}\n"
             f"attn.backward @grads of(@problem)\n{plans}\n}}\n")
 
 
