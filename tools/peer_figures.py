@@ -8,6 +8,7 @@ from tflops import CELLS, DIMS, LENGTHS, MASKS, cell_name, plot
 PASSES = ("forward", "backward")
 PEERS = {"fa3": "FlashAttention-3", "fa4": "FlashAttention-4", "cudnn": "cuDNN", "cudnn flex": "cudnn.flex_attention"}
 DETERMINISTIC = "attnc deterministic"
+HOST_MARK = " (host)"
 GROUPS = {"dense": "Full and causal masks", "masks": "Documents and other masks", "scores": "Score modifiers",
           "models": "Shapes of models", "scale": "Long sequences whose rows see few keys"}
 
@@ -45,15 +46,23 @@ class Run:
         line = self.found.get((which, case, peer), {})
         return line if "ms" in line and "error" not in line else None
 
+    def with_host(self, which, case, peer):
+        """Does the time have the host's in it? A call that took longer to enqueue than to run was not captured."""
+        return "host_bound" in (self.timed(which, case, peer) or {})
+
     def best(self, which, case):
-        """The fastest peer; None without one."""
+        """The fastest peer; None without one, and where one's kernels may be faster than its time says."""
         timed = [peer for peer in PEERS if self.timed(which, case, peer)]
+        if any(self.with_host(which, case, peer) for peer in timed):
+            return None
         return min(timed, key=lambda peer: self.timed(which, case, peer)["ms"], default=None)
 
     def ratio(self, which, case, peer=None):
-        """How many times faster attnc is than a peer, or than the best one; None if either was not timed."""
-        ours, theirs = self.timed(which, case, "attnc"), self.timed(which, case, peer or self.best(which, case))
-        return theirs["ms"] / ours["ms"] if ours and theirs else None
+        """How many times faster attnc is than a peer, or than the best one; None if the kernels of either were not
+        timed."""
+        peer = peer or self.best(which, case)
+        ours, theirs = self.timed(which, case, "attnc"), self.timed(which, case, peer)
+        return theirs["ms"] / ours["ms"] if ours and theirs and not self.with_host(which, case, peer) else None
 
     def ratios(self, which, group, peer=None):
         return {case: ratio for case in self.groups[group] if (ratio := self.ratio(which, case, peer))}
@@ -74,7 +83,8 @@ def behind(ratio):
 def shown(run, which, case, peer, decoding):
     line = run.found.get((which, case, peer), {})
     if run.timed(which, case, peer):
-        return f"{line['ms'] * 1e3:.1f}" if decoding else f"{line['tf']:.0f}"
+        mark = HOST_MARK if run.with_host(which, case, peer) else ""
+        return (f"{line['ms'] * 1e3:.1f}" if decoding else f"{line['tf']:.0f}") + mark
     return "**error**" if "error" in line else "none" if "none" in line else ""
 
 
@@ -164,6 +174,7 @@ def fault(line):
 
 def how(run, file):
     env = run.env
+    bound = sum(run.with_host(*key) for key in run.found)
     errors = [line["rel_err_vs_float64"] for line in run.found.values() if "rel_err_vs_float64" in line]
     matmul = f" (a bf16 8192^3 matmul ran at {run.matmul} TFLOP/s in it)" if run.matmul else ""
     return " ".join([
@@ -172,6 +183,8 @@ def how(run, file):
         f"All libraries ran in this one run, bf16, and took turns; a figure is the median of {env['rounds']} "
         f"rounds{matmul}.",
         "Calls that the host could not enqueue fast enough were replayed from CUDA graphs.",
+        *([f"{bound} of them could not be captured: these times, marked `{HOST_MARK.strip()}`, have the host's in "
+           "them, and their cases have no best peer."] if bound else []),
         *([f"Each result was compared with float64 before it was timed: errors are at most {max(errors):.4f} "
            "(relative, 2-norm)."] if errors else []),
         "cuDNN runs through torch's `scaled_dot_product_attention`.",

@@ -80,7 +80,7 @@ std::string MaskEquivalence::text() const {
   case Unknown:
     os << "not decided: no pair was found that tells them apart, but "
        << (areAffine ? "there are too many to look at"
-                     : "they depend on more than compares and remainders of positions");
+                     : "one of them is more than compares and remainders, or a predicate without another form");
     break;
   case Different:
     os << "different: of " << seqlenQ << " queries and " << seqlenKv << " keys, row " << row << " sees key " << key

@@ -67,6 +67,14 @@ static std::vector<std::string> stepsFor(int64_t ranks, int64_t heads) {
 rt::Result<PlansExplanation> attn::explainPlans(ProblemOp problem, PlansRequest request) {
   if (request.ranks < 2 || request.ranks > mostRanks)
     return rt::Error{fmt::format("expected from 2 to {} ranks, got: {}", mostRanks, request.ranks)};
+  for (auto [name, rate] : {std::pair("forward-tflops", request.rates.forwardTflops),
+                            {"backward-tflops", request.rates.backwardTflops},
+                            {"copy-gbps", request.rates.copyGbps},
+                            {"link-gbps", request.rates.linkGbps},
+                            {"message-us", request.rates.messageUs},
+                            {"launch-us", request.rates.launchUs}})
+    if (!(rate >= 1e-3 && rate <= 1e9))
+      return rt::Error{fmt::format("expected {} from 0.001 to 10^9, got: {:g}", name, rate)};
   if (problem.getSegments())
     return rt::Error{"expected a problem whose sequences are given, got: one with segments"};
   auto arrays = reference::arraysOf(problem, std::move(request.inputs));
@@ -81,6 +89,7 @@ rt::Result<PlansExplanation> attn::explainPlans(ProblemOp problem, PlansRequest 
     result.queries += of.queriesOf(i).length, result.keys += of.keysOf(i).length;
   }
   llvm::raw_string_ostream(result.mask) << problem.getMask();
+  result.problem = problem.getSymName().str();
   result.ranks = request.ranks, result.sequences = of.size(), result.rates = request.rates;
   result.heads = problem.getHeads(), result.kvHeads = problem.getKvHeads();
   result.dimQk = problem.getDimQk(), result.dimV = problem.getDimV();
@@ -194,7 +203,7 @@ std::string PlansExplanation::text() const {
   }
   text +=
       fmt::format("\nwritten by\n  attn-opt FILE --pass-pipeline='builtin.module(plan.def(plan-make-steps{{{}}}))'\n"
-                  "from\n  plan.def @plan of(@problem) ranks({}) sharding({}) {{}}\n",
-                  best.steps, ranks, best.sharding);
+                  "from\n  plan.def @plan of(@{}) ranks({}) sharding({}) {{}}\n",
+                  best.steps, problem, ranks, best.sharding);
   return text;
 }

@@ -294,13 +294,18 @@ static std::string forResidues(mlir::ModuleOp module, const Target &target, uint
     tiles =
         tile::TiledAttr::get(context, 64, random.pick<int64_t>({16, 32, 64, 128}), /*warps=*/target.isHost() ? 1 : 4,
                              /*ctas_per_sm=*/1);
-  problem.setMaskAttr(AndMaskAttr::get(context, {mask, strided}));
-  std::optional<ResidueMask> residues = findResidues(canonicalMask(problem.getMask()));
-  if (!tiles || !residues)
-    return textOf(module);
-  auto schedule = tile::ByResidueAttr::get(context, residues->strided.getStride(), tiles);
-  if (!isRefused(backward ? Computation(backward) : Computation(problem), problem, target, schedule))
+  // Some masks have no tiles by residue (those with trees, for example); the causal one has.
+  for (MaskInterface other : {mask, MaskInterface(CausalMaskAttr::get(context, Diagonal::top_left))}) {
+    problem.setMaskAttr(AndMaskAttr::get(context, {other, strided}));
+    std::optional<ResidueMask> residues = findResidues(canonicalMask(problem.getMask()));
+    if (!tiles || !residues)
+      continue;
+    auto schedule = tile::ByResidueAttr::get(context, residues->strided.getStride(), tiles);
+    if (isRefused(backward ? Computation(backward) : Computation(problem), problem, target, schedule))
+      continue;
     backward ? backward.setScheduleAttr(schedule) : problem.setScheduleAttr(schedule);
+    break;
+  }
   return textOf(module);
 }
 

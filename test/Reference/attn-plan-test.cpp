@@ -278,7 +278,7 @@ void RandomCases::mutate(plan::DefOp plan) {
     size_t at = below(steps.size());
     mlir::Operation *step = steps[at];
     auto exchange = llvm::dyn_cast<plan::ExchangeOp>(step);
-    switch (below(exchange ? 8 : 4)) {
+    switch (below(exchange ? 9 : 5)) {
     case 0: { // another value of the type
       if (step->getNumOperands() == 0)
         continue;
@@ -310,17 +310,33 @@ void RandomCases::mutate(plan::DefOp plan) {
       if (at == 0)
         continue;
       return step->moveBefore(steps[below(at)]);
-    case 4:
-      return exchange.setOffset(below(2 * plan.getRanks()) - plan.getRanks());
+    case 4: { // a result as that of other queries
+      llvm::SmallVector<mlir::Value> queries;
+      for (mlir::Operation *earlier : llvm::ArrayRef(steps).take_front(at))
+        for (mlir::Value value : earlier->getResults())
+          if (plan::isRows(value.getType(), plan::Kind::q))
+            queries.push_back(value);
+      for (mlir::OpOperand &operand : step->getOpOperands()) {
+        mlir::Type type = operand.get().getType();
+        if (queries.empty() || (!plan::isRows(type, plan::Kind::partial) && !plan::isRows(type, plan::Kind::dq)))
+          continue;
+        b.setInsertionPoint(step);
+        return operand.set(plan::JoinHeadsOp::create(b, step->getLoc(), type, oneOf<mlir::Value>(queries),
+                                                     mlir::ValueRange(operand.get())));
+      }
+      continue;
+    }
     case 5:
-      return exchange.setWhich(plan::Which(below(3)));
+      return exchange.setOffset(below(2 * plan.getRanks()) - plan.getRanks());
     case 6:
+      return exchange.setWhich(plan::Which(below(3)));
+    case 7:
       if (exchange.getIfSent() && below(2))
         return exchange.getIfSentMutable().clear();
       if (!exchange.getUnlessSent())
         continue;
       return exchange.getUnlessSentMutable().clear();
-    case 7:
+    case 8:
       if (below(2))
         return exchange.setByHeads(!exchange.getByHeads());
       return exchange.setWithinAttr(exchange.getWithin() ? mlir::IntegerAttr()

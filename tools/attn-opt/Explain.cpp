@@ -74,7 +74,15 @@ int attn::explain(int argc, char **argv) {
   llvm::Expected<reference::InputRequest> inputs = options.inputs.requestFor(*problem);
   if (!inputs)
     return fail(llvm::toString(inputs.takeError()));
-  if (options.ranks.getNumOccurrences()) {
+  bool comparesPlans = options.ranks.getNumOccurrences();
+  const cl::Option *ofPlans[] = {&options.linkGbps, &options.messageUs},
+                   *ofTiles[] = {&options.target, &options.tile,   &options.sequence, &options.head,
+                                 &options.svg,    &options.tflops, &options.gbps};
+  for (const cl::Option *option : comparesPlans ? llvm::ArrayRef(ofTiles) : llvm::ArrayRef(ofPlans))
+    if (option->getNumOccurrences())
+      return fail("expected " + llvm::Twine(comparesPlans ? "no " : "--ranks with ") + "--" + option->ArgStr +
+                  (comparesPlans ? " with --ranks, which shows no tiles" : ""));
+  if (comparesPlans) {
     PlansRequest request = {std::move(*inputs), options.ranks, {}};
     request.rates.linkGbps = options.linkGbps, request.rates.messageUs = options.messageUs;
     rt::Result<PlansExplanation> explained = explainPlans(*problem, std::move(request));

@@ -26,7 +26,7 @@ struct PlansExplanation {
     double milliseconds() const { return forward.milliseconds() + backward.milliseconds(); }
   };
 
-  std::string mask;
+  std::string problem, mask;
   int64_t ranks = 0, sequences = 0, queries = 0, keys = 0, heads = 0, kvHeads = 0, dimQk = 0, dimV = 0;
   plan::Rates rates;
   plan::PlanCosts alone[2];          ///< one rank's passes, forward and backward

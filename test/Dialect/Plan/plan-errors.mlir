@@ -247,3 +247,13 @@ plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
   // expected-error @below {{expected parts of '!plan.rows<partial>', got: '!plan.rows<q>'}}
   %o1 = "plan.join_heads"(%q, %o, %q) : (!plan.rows<q>, !plan.rows<partial>, !plan.rows<q>) -> !plan.rows<partial>
 }
+
+// -----
+
+// Which rows are needed is not asked where heads are exchanged.
+attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
+plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
+  %kv = plan.local : !plan.rows<kv>
+  // expected-error @below {{expected all rows where `heads` are sent}}
+  %t = plan.exchange %kv offset(1) within(2) heads rows needed : !plan.rows<kv>
+}

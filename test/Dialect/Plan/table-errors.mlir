@@ -298,3 +298,48 @@ plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) attributes {test.se
   %o = plan.attend [%q], [%kv0, %kv1]
   plan.store %o : !plan.rows<partial>
 }
+
+// -----
+
+// Half of a result would be lost: it has heads that the queries do not have.
+attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
+// expected-error @below {{expected results of heads 0 to 1 on rank 0, got: 0 to 3}}
+plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) attributes {test.sequences = {lengths = [6]}} {
+  %q = plan.local : !plan.rows<q>
+  %kv = plan.local : !plan.rows<kv>
+  %t = plan.exchange %kv offset(1) : !plan.rows<kv>
+  %ta = plan.exchange %q offset(1) within(2) heads : !plan.rows<q>
+  %away = plan.wait %ta : !plan.arrival<q>
+  %tb = plan.exchange %away offset(-1) : !plan.rows<q>
+  %qx = plan.wait %tb : !plan.arrival<q>
+  %q0 = plan.heads %q within(2) : !plan.rows<q>
+  %kv1 = plan.wait %t : !plan.arrival<kv>
+  %o = plan.attend [%q], [%kv]
+  %oa = plan.join_heads like(%q0) [%o] : !plan.rows<partial>
+  %ob = plan.attend [%q0], [%kv1] into [%oa]
+  %oc = plan.attend [%qx], [%kv1]
+  %r = plan.join_heads like(%q) [%ob, %oc] : !plan.rows<partial>
+  plan.store %r : !plan.rows<partial>
+}
+
+// -----
+
+// No query, no gradient, and nothing wrong.
+attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
+plan.def @p of(@problem) ranks(1) sharding(#plan.contiguous) backward attributes {test.sequences = {lengths = [0]}} {
+  %q = plan.local : !plan.rows<q>
+  %kv = plan.local : !plan.rows<kv>
+  %dq, %dkv = plan.grads [%q], [%kv]
+  plan.store %dq, %dkv : !plan.rows<dq>, !plan.rows<dkv>
+}
+
+// -----
+
+attn.problem @problem mask(#attn.full) layout(thd padded) heads(4, 2) dims(64) dtype(bf16) segments(4)
+// expected-error @below {{expected a problem whose sequences are given, got: one with segments}}
+plan.def @p of(@problem) ranks(1) sharding(#plan.contiguous) attributes {test.sequences = {lengths = [6]}} {
+  %q = plan.local : !plan.rows<q>
+  %kv = plan.local : !plan.rows<kv>
+  %o = plan.attend [%q], [%kv]
+  plan.store %o : !plan.rows<partial>
+}

@@ -149,10 +149,28 @@ private:
     }
     llvm_unreachable("all kinds return");
   }
+  /// Is it from another rank, and on its way to the plan's results, to which nothing is added?
+  static bool isFinished(Value value) {
+    if (!isa<ArrivalType>(value.getType()) && !value.getDefiningOp<WaitOp>())
+      return false;
+    for (Operation *user : value.getUsers()) {
+      auto join = dyn_cast<JoinHeadsOp>(user);
+      bool goesOn = isa<WaitOp>(user) ? isFinished(user->getResult(0))
+                                      : join && llvm::all_of(join.getJoined().getUsers(), llvm::IsaPred<StoreOp>);
+      if (!goesOn)
+        return false;
+    }
+    return true;
+  }
   double bytesOf(Value value, int64_t rank) {
     auto arrival = dyn_cast<ArrivalType>(value.getType());
     Kind kind = arrival ? arrival.getKind() : cast<RowsType>(value.getType()).getKind();
-    return double(tables.held(value, rank).rowHeads()) * bytesOf(kind);
+    double bytes = bytesOf(kind);
+    if ((kind == Kind::partial || kind == Kind::dq) && isFinished(value)) {
+      double width = problem.getDtype().getIntOrFloatBitWidth() / 8.0;
+      bytes = kind == Kind::dq ? double(problem.getDimQk()) * width : double(problem.getDimV()) * width + 4;
+    }
+    return double(tables.held(value, rank).rowHeads()) * bytes;
   }
   void setReady(Value value, int64_t rank, double when) {
     auto &times = ready[value];
@@ -196,8 +214,7 @@ void Simulation::send(ExchangeOp op) {
     if (bytes != 0) {
       end += rates.messageUs / 1e3 + bytes / rates.linkGbps / 1e6;
       sendFree[rank] = receiveFree[to] = end;
-      costs.ranks[rank].sentBytes += bytes, costs.ranks[to].receivedBytes += bytes;
-      ++costs.ranks[rank].messages;
+      costs.ranks[to].receivedBytes += bytes;
       costs.timeline.push_back({to, begin, end, /*isMessage=*/true});
     }
     setReady(op.getArrival(), to, bytes != 0 ? end : 0);
@@ -215,8 +232,8 @@ double Simulation::attend(Operation *step, int64_t rank, ValueRange before) {
       VisitedPairs::Counts counts = visited.count(of, *tables.held(keys, rank).rows);
       pairs += counts.pairs * double(of.heads.size()), rows = std::max(rows, counts.rows);
     }
-    if (!before.empty() && !backward) // O so far is read and written, in float32
-      traffic += 8.0 * rows * double(of.heads.size() * problem.getDimV());
+    if (!before.empty()) // O or dQ so far is read and written, in float32
+      traffic += 8.0 * rows * double(of.heads.size() * (backward ? problem.getDimQk() : problem.getDimV()));
   }
   double begin = readyAt(step->getOperands(), rank);
   if (pairs == 0)
@@ -227,7 +244,8 @@ double Simulation::attend(Operation *step, int64_t rank, ValueRange before) {
   return compute(rank, begin, rates.launchUs + us);
 }
 
-/// Values share memory with what they were made from: rows with their arrival, results with those before.
+/// Values share memory with what they were made from: rows with their arrival, results with those before. What is sent
+/// is there until the receiver's wait, which has the same place in the plan of each rank.
 void Simulation::findPeaks(DefOp plan) {
   struct Life {
     size_t begin, end;
@@ -237,13 +255,24 @@ void Simulation::findPeaks(DefOp plan) {
   llvm::DenseMap<Value, size_t> lifeOf;
   size_t index = 0;
   for (Operation &step : plan.getBody().front()) {
-    for (Value operand : step.getOperands())
-      if (auto life = lifeOf.find(operand); life != lifeOf.end())
+    auto use = [&](Value value) {
+      if (auto life = lifeOf.find(value); life != lifeOf.end())
         lives[life->second].end = index;
+    };
+    ValueRange read = step.getOperands();
+    if (isa<SumOp, JoinHeadsOp>(step))
+      read = read.drop_front(); // `like` says which rows
+    if (isa<ExchangeOp>(step))
+      read = read.take_front(); // conditions are known from tables
+    llvm::for_each(read, use);
+    if (auto wait = dyn_cast<WaitOp>(step))
+      use(wait.getArrival().getDefiningOp<ExchangeOp>().getRows());
     for (auto [number, result] : llvm::enumerate(step.getResults())) {
       if (isa<LocalOp, HeadsOp>(step))
         continue; // the caller's rows
       Value shared = isa<WaitOp>(step) ? step.getOperand(0) : Value();
+      if (isa<SumOp, JoinHeadsOp>(step) && read.size() == 1)
+        shared = read.front();
       ValueRange before;
       if (auto attend = dyn_cast<AttendOp>(step))
         before = attend.getBefore();

@@ -53,34 +53,15 @@ static void visitCommon(const Run &run, const Positions &positions, llvm::functi
     visit(std::max(first->first, run.position), std::min(first->second, end));
 }
 
-/// The first position of [begin, end) that is in no interval.
-static std::optional<int64_t> firstMissing(const Positions &positions, int64_t begin, int64_t end) {
-  visitCommon({0, 0, begin, end - begin}, positions, [&](int64_t from, int64_t to) {
-    if (from == begin)
-      begin = to;
-  });
-  return begin < end ? std::optional(begin) : std::nullopt;
-}
-
-/// Joins intervals that should be apart. Returns the first position that is in two of them.
-static std::optional<int64_t> joinDisjoint(Positions &positions) {
-  llvm::sort(positions);
-  std::optional<int64_t> twice;
-  for (size_t i = 1; i < positions.size() && !twice; ++i)
-    if (positions[i].first < positions[i - 1].second)
-      twice = positions[i].first;
-  joinOverlapping(positions);
-  return twice;
-}
-
 namespace {
 /// Tokens of several shards, which should have none in common.
 class TokenSet {
 public:
   void add(const Shard &shard) {
     for (const Run &run : shard.runs)
-      spans.push_back({run.sequence, run.position, run.position + run.length});
+      add(run.sequence, run.position, run.position + run.length);
   }
+  void add(int64_t sequence, int64_t begin, int64_t end) { spans.push_back({sequence, begin, end}); }
   /// To be called once, behind the last `add`. Returns the first token that was added twice: sequence and position.
   std::optional<std::pair<int64_t, int64_t>> join() {
     llvm::sort(spans);
@@ -267,26 +248,46 @@ Held Tables::sentRows(ExchangeOp exchange, int64_t from, int64_t to) const {
 
 /// A token of `part` that `whole` does not have: sequence and position.
 static std::optional<std::pair<int64_t, int64_t>> tokenBeyond(const Shard &part, const Shard &whole) {
-  for (const Run &run : part.runs) {
-    Positions present;
-    for (const Run &own : whole.runs)
-      if (own.sequence == run.sequence)
-        present.emplace_back(own.position, own.position + own.length);
-    joinOverlapping(present);
-    if (std::optional<int64_t> missing = firstMissing(present, run.position, run.position + run.length))
+  TokenSet present;
+  present.add(whole);
+  present.join();
+  for (const Run &run : part.runs)
+    if (auto missing = present.firstMissing(run.sequence, run.position, run.position + run.length))
       return std::pair(run.sequence, *missing);
-  }
   return std::nullopt;
 }
 
-/// Heads from one bound of a range to the next, so that each range has all heads of a part or none.
-static std::vector<Heads> cutAtBounds(std::vector<int64_t> bounds) {
+namespace {
+/// Keys that some query heads attend to, or whose gradients they gave.
+struct AttendedKeys {
+  Heads queryHeads;
+  const Shard *keys;
+};
+} // namespace
+
+/// Calls `check` with the keys of each range of query heads that have the same ones, and with the first key that is
+/// there twice.
+static std::optional<std::string>
+checkByHeads(ArrayRef<AttendedKeys> attended, int64_t heads,
+             llvm::function_ref<std::optional<std::string>(Heads some, const TokenSet &keys,
+                                                           std::optional<std::pair<int64_t, int64_t>> twice)>
+                 check) {
+  std::vector<int64_t> bounds = {0, heads};
+  for (const AttendedKeys &each : attended)
+    bounds.insert(bounds.end(), {each.queryHeads.begin, each.queryHeads.end});
   llvm::sort(bounds);
-  std::vector<Heads> parts;
-  for (size_t i = 1; i < bounds.size(); ++i)
-    if (bounds[i - 1] < bounds[i])
-      parts.push_back({bounds[i - 1], bounds[i]});
-  return parts;
+  bounds.erase(llvm::unique(bounds), bounds.end());
+  for (size_t i = 1; i < bounds.size(); ++i) {
+    Heads some = {bounds[i - 1], bounds[i]};
+    TokenSet keys;
+    for (const AttendedKeys &each : attended)
+      if (each.queryHeads.contain(some))
+        keys.add(*each.keys);
+    auto twice = keys.join();
+    if (std::optional<std::string> wrong = check(some, keys, twice))
+      return wrong;
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> Tables::evaluate(Operation &step) {
@@ -343,10 +344,11 @@ std::optional<std::string> Tables::evaluate(Operation &step) {
         attends(op.getDq(), op.getQueries(), op.getBefore());
         for (auto [dkv, keys] : llvm::zip_equal(op.getDkv(), op.getKeys())) {
           same(dkv, keys);
+          auto &of = contributionsTo(dkv);
           for (int64_t rank = 0; rank < ranks(); ++rank)
             for (Value queries : op.getQueries())
-              if (const Held &of = held(queries, rank); !of.empty())
-                contributionsTo(dkv)[rank].push_back({held(keys, rank).rows, of.owner, of.heads});
+              if (const Held &from = held(queries, rank); !from.empty())
+                of[rank].push_back({held(keys, rank).rows, from.owner, from.heads});
         }
       })
       .Case([&](SumOp op) {
@@ -373,18 +375,21 @@ std::optional<std::string> Tables::evaluate(Operation &step) {
         same(op.getJoined(), op.getLike());
         for (int64_t rank = 0; rank < ranks(); ++rank) {
           const Held &like = held(op.getLike(), rank);
-          Positions parts;
+          TokenSet parts; // heads, as positions of one sequence
           for (Value part : op.getParts()) {
             const Held &of = held(part, rank);
             if (of.heads.size() == 0)
               continue;
-            if (!Held{of.rows, of.owner, like.heads}.sameAs(like) && !wrong)
+            if (!wrong && !Held{of.rows, of.owner, like.heads}.sameAs(like))
               wrong = fmt::format("expected results of rank {}'s queries, got: of others", rank);
-            parts.emplace_back(of.heads.begin, of.heads.end);
+            if (!wrong && !like.heads.contain(of.heads))
+              wrong = fmt::format("expected results of heads {} to {} on rank {}, got: {} to {}", like.heads.begin,
+                                  like.heads.end - 1, rank, of.heads.begin, of.heads.end - 1);
+            parts.add(0, of.heads.begin, of.heads.end);
           }
-          if (std::optional<int64_t> twice = joinDisjoint(parts); twice && !wrong)
-            wrong = fmt::format("expected each head once on rank {}, got: head {} twice", rank, *twice);
-          if (auto missing = firstMissing(parts, like.heads.begin, like.heads.end); missing && !wrong)
+          if (auto twice = parts.join(); twice && !wrong)
+            wrong = fmt::format("expected each head once on rank {}, got: head {} twice", rank, twice->second);
+          if (auto missing = parts.firstMissing(0, like.heads.begin, like.heads.end); missing && !wrong)
             wrong = fmt::format("expected each head once on rank {}, got: head {} never", rank, *missing);
         }
       });
@@ -392,11 +397,7 @@ std::optional<std::string> Tables::evaluate(Operation &step) {
 }
 
 std::optional<std::string> Tables::checkAttends(DefOp plan) const {
-  struct Attended {
-    Heads heads;
-    const Shard *keys;
-  };
-  std::vector<std::vector<Attended>> byOwner(ranks());
+  std::vector<std::vector<AttendedKeys>> byOwner(ranks());
   for (Operation &step : plan.getBody().front())
     for (Value queries : queriesOf(&step))
       for (int64_t rank = 0; rank < ranks(); ++rank) {
@@ -411,26 +412,25 @@ std::optional<std::string> Tables::checkAttends(DefOp plan) const {
           byOwner[of.owner].push_back({of.heads, keys.rows.get()});
         }
       }
-  for (auto [owner, attended] : llvm::enumerate(byOwner)) {
-    std::vector<int64_t> bounds = {0, heads[0]};
-    for (const Attended &each : attended)
-      bounds.insert(bounds.end(), {each.heads.begin, each.heads.end});
-    for (Heads part : cutAtBounds(std::move(bounds))) {
-      TokenSet found;
-      for (const Attended &each : attended)
-        if (each.heads.contain(part))
-          found.add(*each.keys);
-      if (auto twice = found.join())
-        return fmt::format("expected queries of rank {} to attend to each key once, got: head {} to position {} of "
-                           "sequence {} twice",
-                           owner, part.begin, twice->second, twice->first);
-      for (size_t sequence = 0; sequence < seen[owner].size(); ++sequence)
-        for (auto [begin, end] : seenBy(owner, sequence))
-          if (std::optional<int64_t> missing = found.firstMissing(sequence, begin, end))
-            return fmt::format("expected queries of rank {} to attend to all keys that they see, got: head {} never to "
-                               "position {} of sequence {}",
-                               owner, part.begin, *missing, sequence);
-    }
+  for (int64_t owner = 0; owner < ranks(); ++owner) {
+    std::optional<std::string> wrong =
+        checkByHeads(byOwner[owner], heads[0], [&](Heads some, const TokenSet &keys, auto twice) {
+          std::optional<std::string> found;
+          if (twice)
+            found =
+                fmt::format("expected queries of rank {} to attend to each key once, got: head {} to position {} of "
+                            "sequence {} twice",
+                            owner, some.begin, twice->second, twice->first);
+          for (size_t sequence = 0; sequence < seen[owner].size() && !found; ++sequence)
+            for (auto [begin, end] : seenBy(owner, sequence))
+              if (std::optional<int64_t> missing = keys.firstMissing(sequence, begin, end); missing && !found)
+                found = fmt::format("expected queries of rank {} to attend to all keys that they see, got: head {} "
+                                    "never to position {} of sequence {}",
+                                    owner, some.begin, *missing, sequence);
+          return found;
+        });
+    if (wrong)
+      return wrong;
   }
   return std::nullopt;
 }
@@ -438,34 +438,28 @@ std::optional<std::string> Tables::checkAttends(DefOp plan) const {
 /// Each rank whose queries see a key contributed once to its gradient, with each head.
 std::optional<std::string> Tables::checkGradients(Value dkv) const {
   for (int64_t rank = 0; rank < ranks(); ++rank) {
-    std::vector<std::vector<const Contribution *>> byOwner(ranks());
+    std::vector<std::vector<AttendedKeys>> byOwner(ranks());
     for (const Contribution &part : contributions.find(dkv)->second[rank])
-      byOwner[part.owner].push_back(&part);
-    for (auto [owner, given] : llvm::enumerate(byOwner)) {
-      std::vector<int64_t> bounds = {0, heads[0]};
-      for (const Contribution *part : given)
-        bounds.insert(bounds.end(), {part->queryHeads.begin, part->queryHeads.end});
-      for (Heads some : cutAtBounds(std::move(bounds))) {
-        TokenSet found;
-        for (const Contribution *part : given)
-          if (part->queryHeads.contain(some))
-            found.add(*part->keys);
-        if (auto twice = found.join())
-          return fmt::format("expected gradients of rank {}'s queries once, got: of head {} and position {} of "
-                             "sequence {} twice on rank {}",
-                             owner, some.begin, twice->second, twice->first, rank);
-        for (const Run &run : shards[1][rank]->runs) {
-          std::optional<std::string> missing;
-          visitCommon(run, seenBy(owner, run.sequence), [&](int64_t begin, int64_t end) {
-            if (std::optional<int64_t> position = found.firstMissing(run.sequence, begin, end); position && !missing)
-              missing = fmt::format("expected the gradient of each key that a query sees to come home, got: that of "
-                                    "position {} of sequence {} from head {} of rank {} not on rank {}",
-                                    *position, run.sequence, some.begin, owner, rank);
+      byOwner[part.owner].push_back({part.queryHeads, part.keys.get()});
+    for (int64_t owner = 0; owner < ranks(); ++owner) {
+      std::optional<std::string> wrong =
+          checkByHeads(byOwner[owner], heads[0], [&](Heads some, const TokenSet &keys, auto twice) {
+            std::optional<std::string> found;
+            if (twice)
+              found = fmt::format("expected gradients of rank {}'s queries once, got: of head {} and position {} of "
+                                  "sequence {} twice on rank {}",
+                                  owner, some.begin, twice->second, twice->first, rank);
+            for (const Run &run : shards[1][rank]->runs)
+              visitCommon(run, seenBy(owner, run.sequence), [&](int64_t begin, int64_t end) {
+                if (std::optional<int64_t> missing = keys.firstMissing(run.sequence, begin, end); missing && !found)
+                  found = fmt::format("expected the gradient of each key that a query sees to come home, got: that of "
+                                      "position {} of sequence {} from head {} of rank {} not on rank {}",
+                                      *missing, run.sequence, some.begin, owner, rank);
+              });
+            return found;
           });
-          if (missing)
-            return missing;
-        }
-      }
+      if (wrong)
+        return wrong;
     }
   }
   return std::nullopt;
@@ -489,6 +483,8 @@ std::optional<std::string> Tables::compute(DefOp plan, ProblemOp problem, const 
                                            bool isChecked) {
   if (plan.getBody().front().empty())
     return "expected steps in the plan, got none (`plan-make-steps` writes some)";
+  if (problem.getSegments())
+    return "expected a problem whose sequences are given, got: one with segments";
   if (sequences.lengths[0].size() != sequences.lengths[1].size())
     return fmt::format("expected as many sequences of keys as of queries ({}), got: {}", sequences.lengths[0].size(),
                        sequences.lengths[1].size());

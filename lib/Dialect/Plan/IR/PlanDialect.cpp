@@ -164,7 +164,11 @@ LogicalResult ExchangeOp::verify() {
     if (!condition.getDefiningOp<ExchangeOp>() || (getIfSent() && getUnlessSent()))
       return emitOpError("expected one `if` or `unless` of what arrives in a `plan.exchange`");
   }
-  return getByHeads() ? verifyLocal(*this, getRows()) : success(); // C4
+  if (!getByHeads())
+    return success();
+  if (getWhich() != Which::all) // C4
+    return emitOpError("expected all rows where `heads` are sent");
+  return verifyLocal(*this, getRows());
 }
 
 /// O and dQ of each of the queries.

@@ -23,9 +23,8 @@ struct RankCosts {
   double pairs = 0;      ///< of visited tiles, times heads
   double computeMs = 0;  ///< of its kernels
   double finishedMs = 0; ///< when its last result is there
-  double sentBytes = 0, receivedBytes = 0;
+  double receivedBytes = 0;
   double peakBytes = 0; ///< of values that are there at a time, without the rank's own rows
-  int64_t messages = 0; ///< that it sends
 };
 
 /// A kernel of `rank`, or a message to it.

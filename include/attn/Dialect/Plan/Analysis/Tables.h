@@ -48,8 +48,8 @@ class Tables {
 public:
   /// Otherwise what is wrong: sequences that the shardings refuse, or a plan that is wrong for them. A plan is right if
   /// each head of each query attends to each key that it sees exactly once (V6), each gradient of a key comes home
-  /// exactly once (V7), and results are those of the rank's own rows and of all heads. V6 and V7 take most of the time;
-  /// `isChecked` says that they are known to hold.
+  /// exactly once (V7), and results are those of the rank's own rows and of all heads. These three checks take most of
+  /// the time; `isChecked` says that they are known to hold.
   std::optional<std::string> compute(DefOp plan, ProblemOp problem, const CallSequences &sequences,
                                      bool isChecked = false);
 

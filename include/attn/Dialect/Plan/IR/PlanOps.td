@@ -211,7 +211,7 @@ def Plan_ExchangeOp
     - C2: the offset is not 0, and between -n and n, or with `within(g)` between -g and g.
     - C3: rows of which only some are sent are of kv. `if` and `unless` go with dkv; they are what arrives in another
       `plan.exchange`, and there is one of them at most.
-    - C4: `heads` goes with the rows of a `plan.local`.
+    - C4: `heads` goes with all rows of a `plan.local`.
   }];
   let arguments = (ins Plan_AnyRows:$rows, I64Attr:$offset, OptionalAttr<I64Attr>:$within, UnitAttr:$by_heads,
       DefaultValuedAttr<Plan_WhichAttr, "Which::all">:$which, Optional<Plan_AnyArrival>:$if_sent,
@@ -293,7 +293,9 @@ def Plan_GradsOp : Plan_Step<"grads", [AttrSizedOperandSegments, InferTypeOpAdap
 def Plan_JoinHeadsOp : Plan_Step<"join_heads"> {
   let summary = "results of parts of the heads, side by side";
   let description = [{
-    The result has the rows and heads of the queries `like`. The parts have the same rows; each head is in one of them.
+    The result has the rows and heads of the queries `like`. The parts have the same rows; each head is in one of them,
+    and they have no others. Results that come from other ranks and that no later step adds to travel in the dtype of
+    the problem.
 
     An example is that of `plan.heads`.
 
