@@ -3,6 +3,7 @@
 // Runs plans on simulated ranks, and holds their results against the problem's on one rank:
 //
 //   attn-plan-test FILE.mlir [--steps=OPTIONS]       each plan that has `test.sequences` (TestPlans.cpp)
+//   attn-plan-test FILE.mlir --time [--steps=...]     how long their tables take, in microseconds: the median of 21
 //   attn-plan-test FILE.mlir --random=N [--seed=S]   random plans, sequences and inputs for the problems of the file
 //   attn-plan-test FILE.mlir --mutants=N             random plans with a random fault
 //
@@ -22,6 +23,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <chrono>
 #include <cmath>
 #include <random>
 
@@ -31,6 +33,7 @@ namespace cl = llvm::cl;
 
 static cl::opt<std::string> file(cl::Positional, cl::Required, cl::desc("FILE.mlir"));
 static cl::opt<std::string> steps("steps", cl::desc("options of plan-make-steps"));
+static cl::opt<bool> timesTables("time", cl::desc("print how long tables take"));
 static cl::opt<int64_t> randomCases("random", cl::desc("how many random cases"));
 static cl::opt<int64_t> mutants("mutants", cl::desc("how many random cases with a fault"));
 static cl::opt<int64_t> seed("seed", cl::init(1), cl::desc("of random cases"));
@@ -179,6 +182,18 @@ static void runGiven(plan::DefOp plan) {
   lengths[0] = test::numbersOf(of.get("lengths"));
   lengths[1] = of.get("keys") ? test::numbersOf(of.get("keys")) : lengths[0];
   slots[0] = test::numbersOf(of.get("slots")), slots[1] = test::numbersOf(of.get("key_slots"));
+  if (timesTables) {
+    std::vector<double> times;
+    for (int i = 0; i < 21; ++i) {
+      auto begin = std::chrono::steady_clock::now();
+      if (std::optional<std::string> wrong = plan::Tables().compute(plan, problem, call.sequences, /*isChecked=*/true))
+        failIf(llvm::createStringError(*wrong), plan.getSymName());
+      times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+    }
+    llvm::sort(times);
+    llvm::outs() << llvm::formatv("{{\"plan\": \"{0}\", \"us\": {1:f1}}\n", plan.getSymName(), times[10]);
+    return;
+  }
   int64_t tokens[2] = {};
   for (bool ofKeys : {false, true})
     for (int64_t length : lengths[ofKeys])

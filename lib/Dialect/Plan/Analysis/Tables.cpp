@@ -111,8 +111,8 @@ bool Tables::sees(int64_t rank, const Shard &keys) const {
 }
 
 namespace {
-/// Visible pairs of query rows, by sums over the rows before. In long sequences, 4096 rows stand for those that follow
-/// them.
+/// Visible pairs of query rows, by sums over the rows before. In long sequences, each of 256 rows stands for those
+/// around it.
 class PairCounts {
 public:
   explicit PairCounts(MaskInterface mask) : mask(mask), heads(headsOf(mask)), readsArrays(!mask.operands().empty()) {}
@@ -139,7 +139,7 @@ private:
     std::vector<int64_t> &sums = known[{lenQ, lenK}];
     if (!sums.empty())
       return sums;
-    int64_t samples = std::min<int64_t>(lenQ, 4096);
+    int64_t samples = std::min<int64_t>(lenQ, 256);
     MaskScope scope;
     scope.lenQ = Index::position(lenQ), scope.lenK = Index::position(lenK), scope.heads = heads;
     sums.push_back(0);
@@ -147,7 +147,7 @@ private:
       int64_t row = sample * lenQ / samples, rows = (sample + 1) * lenQ / samples - row, keys = 0;
       for (int64_t head = 0; head < heads; ++head) {
         scope.head = Index::position(head);
-        keys += lenK ? countKeys(mask, scope, row) : 0;
+        keys += lenK ? countKeys(mask, scope, row + rows / 2) : 0;
       }
       sums.push_back(sums.back() + keys * rows);
     }

@@ -43,7 +43,7 @@ struct CallSequences {
 };
 
 /// All ranks compute the tables of all ranks. Time and memory grow with ranks, steps and runs, and do not with lengths
-/// beyond 4096.
+/// beyond 256, but for `#plan.striped`, whose runs they are.
 class Tables {
 public:
   /// Otherwise what is wrong: sequences that the shardings refuse, or a plan that is wrong for them. A plan is right if
