@@ -4,7 +4,6 @@
 #include "attn/Reference/Sequences.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
 #include <fmt/format.h>
 
 using namespace attn;
@@ -23,14 +22,8 @@ static rt::Result<mlir::OwningOpRef<mlir::ModuleOp>> planOf(ProblemOp problem, i
   if (failed(mlir::parseSourceString(text, &parsed, mlir::ParserConfig(context, /*verifyAfterParse=*/false))))
     return rt::Error{"cannot parse `" + text + "`"};
   parsed.front().moveBefore(module->getBody(), module->getBody()->end());
-  mlir::PassManager passes(context, plan::DefOp::getOperationName());
-  std::unique_ptr<mlir::Pass> pass = plan::createPlanMakeSteps();
-  auto report = [](const llvm::Twine &) { return mlir::failure(); };
-  if (failed(pass->initializeOptions(steps, report)))
-    return rt::Error{fmt::format("bad options `{}`", steps.str())};
-  passes.addPass(std::move(pass));
   for (plan::DefOp plan : module->getOps<plan::DefOp>())
-    if (failed(passes.run(plan)))
+    if (failed(plan::makeSteps(plan, steps)))
       return rt::Error{fmt::format("no steps by `{}`", steps.str())};
   return module;
 }

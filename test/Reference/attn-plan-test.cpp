@@ -20,7 +20,6 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <chrono>
@@ -65,16 +64,8 @@ static BackwardOp backwardOf(ProblemOp problem) {
 }
 
 static llvm::Error makeSteps(plan::DefOp plan, const std::string &options) {
-  mlir::PassManager passes(plan.getContext(), plan::DefOp::getOperationName());
-  std::unique_ptr<mlir::Pass> pass = plan::createPlanMakeSteps();
-  auto report = [](const llvm::Twine &message) {
-    llvm::errs() << "error: " << message << "\n";
-    return mlir::failure();
-  };
-  if (failed(pass->initializeOptions(options, report)))
-    return llvm::createStringError("bad options `" + options + "`");
-  passes.addPass(std::move(pass));
-  return succeeded(passes.run(plan)) ? llvm::Error::success() : llvm::createStringError("no steps could be made");
+  return succeeded(plan::makeSteps(plan, options)) ? llvm::Error::success()
+                                                   : llvm::createStringError("no steps could be made");
 }
 
 static llvm::Error expectClose(llvm::StringRef name, const Tensor &expected, const Tensor &actual) {
@@ -178,10 +169,8 @@ static void runGiven(plan::DefOp plan) {
     failIf(makeSteps(plan, steps), plan.getSymName());
   Call call;
   call.given = test::shardsOf(of.getAs<mlir::ArrayAttr>("given"));
-  auto &lengths = call.sequences.lengths, &slots = call.sequences.slots;
-  lengths[0] = test::numbersOf(of.get("lengths"));
-  lengths[1] = of.get("keys") ? test::numbersOf(of.get("keys")) : lengths[0];
-  slots[0] = test::numbersOf(of.get("slots")), slots[1] = test::numbersOf(of.get("key_slots"));
+  call.sequences = test::callSequencesOf(of);
+  auto &lengths = call.sequences.lengths;
   if (timesTables) {
     std::vector<double> times;
     for (int i = 0; i < 21; ++i) {

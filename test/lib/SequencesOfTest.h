@@ -5,7 +5,7 @@
 #ifndef ATTN_TEST_LIB_SEQUENCESOFTEST_H
 #define ATTN_TEST_LIB_SEQUENCESOFTEST_H
 
-#include "attn/Dialect/Plan/IR/Shards.h"
+#include "attn/Dialect/Plan/Analysis/Tables.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
 namespace attn::test {
@@ -33,6 +33,16 @@ inline std::vector<plan::Shard> shardsOf(mlir::ArrayAttr list) {
     }
   }
   return shards;
+}
+
+/// Lengths and slots of `{lengths = ..., keys = ..., slots = ..., key_slots = ...}`; keys are as long as queries if
+/// nothing is said.
+inline plan::CallSequences callSequencesOf(mlir::DictionaryAttr fields) {
+  plan::CallSequences sequences;
+  sequences.lengths[0] = numbersOf(fields.get("lengths"));
+  sequences.lengths[1] = fields.get("keys") ? numbersOf(fields.get("keys")) : sequences.lengths[0];
+  sequences.slots[0] = numbersOf(fields.get("slots")), sequences.slots[1] = numbersOf(fields.get("key_slots"));
+  return sequences;
 }
 
 } // namespace attn::test

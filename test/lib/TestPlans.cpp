@@ -48,11 +48,7 @@ struct TestPlanTables : PassWrapper<TestPlanTables, OperationPass<plan::DefOp>> 
     auto problem = SymbolTable::lookupNearestSymbolFrom<ProblemOp>(plan, plan.getOfAttr());
     std::vector<plan::Shard> given = test::shardsOf(of.getAs<ArrayAttr>("given"));
     auto ofName = [&](StringRef name) { return name == "mine" ? ArrayRef(given) : ArrayRef<plan::Shard>(); };
-    plan::CallSequences sequences;
-    sequences.lengths[0] = test::numbersOf(of.get("lengths"));
-    sequences.lengths[1] = of.get("keys") ? test::numbersOf(of.get("keys")) : sequences.lengths[0];
-    sequences.slots[0] = test::numbersOf(of.get("slots"));
-    sequences.slots[1] = test::numbersOf(of.get("key_slots"));
+    plan::CallSequences sequences = test::callSequencesOf(of);
     sequences.given = ofName;
     plan::Tables tables;
     if (std::optional<std::string> wrong = tables.compute(plan, problem, sequences)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Plan/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/Pass/PassManager.h"
 
 namespace attn::plan {
 #define GEN_PASS_DEF_PLANMAKESTEPS
@@ -192,3 +193,13 @@ struct MakeSteps : attn::plan::impl::PlanMakeStepsBase<MakeSteps> {
   }
 };
 } // namespace
+
+LogicalResult attn::plan::makeSteps(DefOp plan, StringRef options) {
+  std::unique_ptr<Pass> pass = createPlanMakeSteps();
+  if (failed(pass->initializeOptions(options,
+                                     [&](const Twine &message) -> LogicalResult { return plan.emitOpError(message); })))
+    return failure();
+  PassManager passes(plan.getContext(), DefOp::getOperationName());
+  passes.addPass(std::move(pass));
+  return passes.run(plan);
+}

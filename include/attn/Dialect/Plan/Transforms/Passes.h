@@ -9,6 +9,9 @@ namespace attn::plan {
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "attn/Dialect/Plan/Transforms/Passes.h.inc"
+
+/// Runs `plan-make-steps` with these options on one plan.
+llvm::LogicalResult makeSteps(DefOp plan, llvm::StringRef options);
 } // namespace attn::plan
 
 #endif // ATTN_DIALECT_PLAN_TRANSFORMS_PASSES_H
