@@ -23,7 +23,8 @@ static Status checkAscending(NamedArray array, int64_t rows) {
   return {};
 }
 
-Status attn::rt::checkOffsets(NamedArray cuSeqlens, NamedArray paddedOffsets, int64_t rows, bool isWritten) {
+Status attn::rt::checkOffsets(NamedArray cuSeqlens, NamedArray paddedOffsets, int64_t rows, bool isWritten,
+                              std::string_view unit) {
   Values lengths = cuSeqlens.values, offsets = paddedOffsets.values;
   if (lengths[0] != 0)
     return error("expected `{}` to start at 0, got: {}", cuSeqlens.name, lengths[0]);
@@ -34,7 +35,7 @@ Status attn::rt::checkOffsets(NamedArray cuSeqlens, NamedArray paddedOffsets, in
   if (!isWritten) { // only read, so their order does not matter
     for (size_t b = 0; b + 1 < lengths.size(); ++b)
       if (int64_t offset = offsets[b], length = lengths[b + 1] - lengths[b]; offset < 0 || offset + length > rows)
-        return error("expected sequence {} of `{}` within the buffer of {} tokens, got: {} from {}", b,
+        return error("expected {} {} of `{}` within the buffer of {} tokens, got: {} from {}", unit, b,
                      paddedOffsets.name, rows, length, offset);
     return {};
   }
@@ -44,8 +45,57 @@ Status attn::rt::checkOffsets(NamedArray cuSeqlens, NamedArray paddedOffsets, in
     return ascends;
   for (size_t b = 0; b + 1 < offsets.size(); ++b)
     if (int32_t slot = offsets[b + 1] - offsets[b], length = lengths[b + 1] - lengths[b]; slot < length)
-      return error("expected a slot of at least {} tokens for sequence {} in `{}`, got: {}", length, b,
+      return error("expected a slot of at least {} tokens for {} {} in `{}`, got: {}", length, unit, b,
                    paddedOffsets.name, slot);
+  return {};
+}
+
+Status attn::rt::checkPieces(NamedArray cuSeqlens, NamedArray pieces, NamedArray firstPieces, int64_t rows,
+                             int64_t whole) {
+  constexpr size_t lines = 5;
+  const size_t line = pieces.values.size() / lines, count = line - 1, sequences = cuSeqlens.values.size() - 1;
+  auto lineOf = [&](size_t number) { return pieces.values.subspan(number * line, line); };
+  const Values first = lineOf(0), ends = lineOf(1), positions = lineOf(2), sequenceOf = lineOf(3), order = lineOf(4);
+  if (Status fits = checkOffsets(cuSeqlens, {}, whole ? whole : INT32_MAX, false); !fits)
+    return fits;
+  const std::string rowsName = fmt::format("{}[0]", pieces.name), endsName = fmt::format("{}[1]", pieces.name);
+  if (Status fits = checkOffsets({endsName, ends}, {rowsName, first}, rows, true, "piece"); !fits)
+    return fits;
+  if (Status fits = checkOffsets({firstPieces.name, firstPieces.values}, {}, static_cast<int64_t>(count), false); !fits)
+    return fits;
+  if (firstPieces.values.back() != static_cast<int64_t>(count))
+    return error("expected the last of `{}` to be the number of pieces, {}, got: {}", firstPieces.name, count,
+                 firstPieces.values.back());
+  for (size_t number = 2; number < lines; ++number)
+    if (int32_t last = lineOf(number)[count]; last != 0)
+      return error("expected the last entry of `{}[{}]` to be 0, got: {}", pieces.name, number, last);
+  std::vector<bool> isListed(count, false);
+  for (size_t b = 0; b < sequences; ++b) {
+    const int64_t length = cuSeqlens.values[b + 1] - cuSeqlens.values[b];
+    std::vector<std::pair<int64_t, int64_t>> spans; // positions
+    for (auto i = static_cast<size_t>(firstPieces.values[b]); i < static_cast<size_t>(firstPieces.values[b + 1]); ++i) {
+      const int32_t piece = order[i];
+      const auto at = static_cast<size_t>(piece);
+      if (piece < 0 || at >= count || isListed[at])
+        return error("expected each of the {} pieces once in `{}[4]`, got: {} at index {}", count, pieces.name, piece,
+                     i);
+      isListed[at] = true;
+      if (sequenceOf[at] != static_cast<int64_t>(b))
+        return error("expected pieces of sequence {} in `{}[4]` from index {} on, got: piece {} of sequence {}", b,
+                     pieces.name, firstPieces.values[b], piece, sequenceOf[at]);
+      const int64_t begin = positions[at], end = begin + ends[at + 1] - ends[at];
+      if (begin < 0 || end > length)
+        return error("expected positions below {} of sequence {} in `{}`, got: {} to {} of piece {}", length, b,
+                     pieces.name, begin, end, piece);
+      if (begin < end)
+        spans.emplace_back(begin, end);
+    }
+    std::sort(spans.begin(), spans.end());
+    for (size_t i = 1; i < spans.size(); ++i)
+      if (spans[i].first < spans[i - 1].second)
+        return error("expected each position of sequence {} in one piece of `{}` at most, got: {} in two", b,
+                     pieces.name, spans[i].first);
+  }
   return {};
 }
 

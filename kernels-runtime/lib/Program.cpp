@@ -149,7 +149,7 @@ private:
     for (auto [extent, to] : {std::pair(&check.rows, &own.rows), std::pair(&check.line, &own.line)})
       if (Status made = compileInto(*extent, *to); !made)
         return made;
-    constexpr size_t counts[] = {2, 3, 2, 3};
+    constexpr size_t counts[] = {2, 3, 2, 3, 3};
     bool fits = check.arrays.size() == counts[static_cast<int>(check.kind)] && check.tile >= 0;
     for (size_t i = 0; fits && i < check.arrays.size(); ++i) {
       bool mayMiss = i > 0 && (check.kind == Check::Offsets || check.kind == Check::Parents);

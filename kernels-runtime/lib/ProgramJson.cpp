@@ -38,7 +38,8 @@ using Check = Program::ArrayCheck;
 constexpr Word<Check::Kind> checkKinds[] = {{Check::Kind::Offsets, "offsets"},
                                             {Check::Kind::Tiles, "tiles"},
                                             {Check::Kind::Blocks, "blocks"},
-                                            {Check::Kind::Parents, "parents"}};
+                                            {Check::Kind::Parents, "parents"},
+                                            {Check::Kind::Pieces, "pieces"}};
 
 using Source = SpecializationRule::Source;
 constexpr Word<Source> sources[] = {

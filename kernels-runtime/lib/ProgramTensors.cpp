@@ -101,10 +101,21 @@ Status ProgramCode::checkShape(size_t number, const TensorView &view, Extents le
   return expected(tensor, what, textOf(view.shape));
 }
 
+/// Has it rows of head dims, which kernels read and write 16 bytes at a time? Float32 ones are those of partial results
+/// and sums beside narrower operands.
+static bool isOfRows(const Program &program, const Program::Tensor &tensor) {
+  auto isNarrow = [](const Program::Tensor &other) { return other.dtype == Dtype::BF16 || other.dtype == Dtype::F16; };
+  if (isNarrow(tensor))
+    return true;
+  return tensor.dtype == Dtype::F32 && tensor.extents.size() >= 3 && !tensor.strided.empty() &&
+         tensor.extents.back().constant().value_or(1) > 1 &&
+         std::any_of(program.tensors.begin(), program.tensors.end(), isNarrow);
+}
+
 /// Strides in 16-byte units, and rows that start at such a unit: what wide loads and stores need.
 Status ProgramCode::checkMemory(size_t number, const TensorView &view, Given given) const {
   const Tensor &tensor = source.tensors[number];
-  const bool isEmpty = view.isEmpty(), isData = tensor.dtype == Dtype::BF16 || tensor.dtype == Dtype::F16;
+  const bool isEmpty = view.isEmpty(), isData = isOfRows(source, tensor);
   if (given == Given::Memory && !isEmpty) {
     const uintptr_t alignment = isData ? 16 : 4;
     if (!view.data)
@@ -128,7 +139,7 @@ Status ProgramCode::checkMemory(size_t number, const TensorView &view, Given giv
     const std::vector<int> &strided = tensor.strided;
     if (std::find(strided.begin(), strided.end(), static_cast<int>(i)) == strided.end() && stride != dense)
       return expected(tensor, fmt::format("stride {} on axis {}", dense, i), textOf(view.strides));
-    if (isData && i + 1 < view.shape.size() && stride % 8)
+    if (isData && i + 1 < view.shape.size() && view.shape.back() > 1 && stride % 8)
       return expected(tensor, "strides in multiples of 8 elements (16 bytes)", textOf(view.strides));
   }
   return {};
@@ -212,7 +223,10 @@ Status ProgramCode::checkArrays(const ReadArray &read, const int64_t *values) co
       return array < 0 ? NamedArray{} : NamedArray{source.nameOf(array), contents[array]};
     };
     const int64_t rows = checks[i].rows.evaluate(values);
-    const size_t needed = check.kind == Check::Kind::Offsets ? 1 : check.kind == Check::Kind::Tiles ? 3 : 0;
+    const size_t needed = check.kind == Check::Kind::Offsets  ? 1
+                          : check.kind == Check::Kind::Tiles  ? 3
+                          : check.kind == Check::Kind::Pieces ? 3
+                                                              : 0;
     for (size_t n = 0; n < needed; ++n)
       if (named(n).values.empty())
         return Error{fmt::format("expected entries in `{}`, got: none", named(n).name), {}, {}};
@@ -229,6 +243,9 @@ Status ProgramCode::checkArrays(const ReadArray &read, const int64_t *values) co
       break;
     case Check::Kind::Parents:
       status = checkParents(named(0), named(1).values, named(2).values, rows);
+      break;
+    case Check::Kind::Pieces:
+      status = checkPieces(named(0), named(1), named(2), rows, checks[i].line.evaluate(values));
       break;
     }
     if (!status)

@@ -141,7 +141,7 @@ rt::Result<rt::Artifact> Compilation::print(tile::KernelOp kernel, const Target 
 SmallVector<Operation *> attn::programsOf(ModuleOp module) {
   SmallVector<Operation *> programs;
   for (Operation &op : *module.getBody())
-    if (isa<ProblemOp, BackwardOp, SegmentsOp>(op) &&
+    if (isa<ProblemOp, BackwardOp, SegmentsOp, GatherRowsOp>(op) &&
         SymbolTable::getSymbolVisibility(&op) != SymbolTable::Visibility::Private)
       programs.push_back(&op);
   return programs;
@@ -221,6 +221,8 @@ template <typename Use> static auto withPass(Operation *pass, Use use) {
     return use(Computation(problem));
   if (auto backward = dyn_cast<BackwardOp>(pass))
     return use(Computation(backward));
+  if (auto rows = dyn_cast<GatherRowsOp>(pass))
+    return use(rows);
   return use(cast<SegmentsOp>(pass));
 }
 

@@ -26,6 +26,8 @@ static rt::Result<std::string> describeIn(Compilation &compilation, llvm::String
   Json json = {{"version", 2}, {"name", mlir::SymbolTable::getSymbolName(*found).str()}};
   if (llvm::isa<SegmentsOp>(*found)) {
     json["pass"] = "segments";
+  } else if (llvm::isa<GatherRowsOp>(*found)) {
+    json["pass"] = "gather_rows";
   } else {
     Computation computation = *findComputation(**module, name);
     json["pass"] = computation.backward ? "backward" : "forward";

@@ -141,6 +141,11 @@ rt::Status Kernel::validate(Tensors views, rt::Stream stream) const {
   auto wanted = [=](const reference::Row &row) {
     return (row.row + 3 * row.head + 5 * row.sequence + shift) % one == 0;
   };
+  if (mlir::isa<GatherRowsOp>(*program)) // copies
+    return {};
+  if (auto problem = mlir::dyn_cast<ProblemOp>(*program);
+      problem && (problem.getPartialIn() || problem.getPartialOut()))
+    return {}; // what they are part of is judged by the plan's tests
   if (auto segments = mlir::dyn_cast<SegmentsOp>(*program))
     return judgeSegments(segments, inputs, results);
   if (auto backward = mlir::dyn_cast<BackwardOp>(*program))

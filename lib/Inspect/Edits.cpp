@@ -99,14 +99,16 @@ static std::vector<Edit> editsOf(SegmentsOp segments) {
   return edits;
 }
 
+static std::vector<Edit> editsOf(GatherRowsOp rows) { return {renamed(rows)}; }
+
 std::vector<Edit> attn::editsOf(Operation *pass, ModuleOp file) {
   return llvm::TypeSwitch<Operation *, std::vector<Edit>>(pass)
       .Case([&](BackwardOp backward) { return ::editsOf(backward, file); })
-      .Case<ProblemOp, SegmentsOp>([](auto op) { return ::editsOf(op); });
+      .Case<ProblemOp, SegmentsOp, GatherRowsOp>([](auto op) { return ::editsOf(op); });
 }
 
 bool attn::hasAttributes(Operation *pass) {
   ScopedDiagnosticHandler quiet(pass->getContext(), [](Diagnostic &) { return success(); });
-  return llvm::TypeSwitch<Operation *, bool>(pass).Case<ProblemOp, BackwardOp, SegmentsOp>(
+  return llvm::TypeSwitch<Operation *, bool>(pass).Case<ProblemOp, BackwardOp, SegmentsOp, GatherRowsOp>(
       [](auto op) { return succeeded(op.verifyInvariantsImpl()); });
 }

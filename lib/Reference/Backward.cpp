@@ -99,6 +99,8 @@ void Backward::addToEntry(const ScoreOperand &array, const Row &row, int64_t k, 
 }
 
 void Backward::evaluate(const Row &row, Keys &keys) {
+  if (sequences.queryRow(row.sequence, row.row) < 0)
+    return;
   bool wantsAllKeys = !wantsKey || !wantsQuery || wantsQuery(row);
   if (!wantsAllKeys && keys.wanted.empty())
     return;
@@ -108,7 +110,7 @@ void Backward::evaluate(const Row &row, Keys &keys) {
   QueryRow shared = {queryVector("q", row), queryVector("do", row), lse, 0, nullptr};
   shared.delta = dot(shared.dOut, queryVector("o", row)) - (hasDlse ? statistic("dlse", row) : 0);
   if (dq)
-    shared.dQuery = rowOf(*dq, qLayout, row.sequence, row.head, sequences.queriesOf(row.sequence).start + row.row);
+    shared.dQuery = rowOf(*dq, qLayout, row.sequence, row.head, sequences.queryRow(row.sequence, row.row));
   if (std::optional<double> sink = sinkOf(row.head))
     for (const ScoreOperand &array : learned)
       if (sinkArray && array.name == sinkArray->name)
@@ -124,7 +126,7 @@ void Backward::evaluate(const Row &row, Keys &keys) {
 void Backward::evaluate(const Row &row, int64_t k, Keys &keys, const QueryRow &of) {
   ScorePoint point = pointOf(row);
   point.k = k;
-  if (!mask.keeps(point))
+  if (sequences.keyRow(row.sequence, k) < 0 || !mask.keeps(point))
     return;
   const std::vector<double> &key = keys.k[k];
   double score = scale * dot(of.query, key), derivative = 1;
@@ -149,7 +151,7 @@ void Backward::evaluate(const Row &row, int64_t k, Keys &keys, const QueryRow &o
   for (size_t i = 0; i < learned.size(); ++i)
     if (byEntry[i] != 0)
       addToEntry(learned[i], row, k, distanceOf(learned[i], point), dModified * byEntry[i]);
-  int64_t keyToken = sequences.keysOf(row.sequence).start + k;
+  int64_t keyToken = sequences.keyRow(row.sequence, k);
   if (of.dQuery)
     addScaled(of.dQuery, scale * dScore, key);
   if (dk)
@@ -161,7 +163,7 @@ void Backward::evaluate(const Row &row, int64_t k, Keys &keys, const QueryRow &o
 Tensors Backward::knownRows() const {
   Tensors known;
   auto add = [&](llvm::StringRef name, const Tensor *gradient, LayoutAttr layout, int64_t heads, const Wanted &wanted,
-                 llvm::function_ref<Span(int64_t)> spanOf) {
+                 llvm::function_ref<Span(int64_t)> spanOf, llvm::function_ref<int64_t(int64_t, int64_t)> rowOf) {
     if (!gradient)
       return;
     Tensor &rows = known[name];
@@ -170,14 +172,16 @@ Tensors Backward::knownRows() const {
     for (int64_t b = 0; wanted && b < sequences.size(); ++b)
       for (int64_t h = 0; h < heads; ++h)
         for (int64_t r = 0; r < spanOf(b).length; ++r)
-          if (!wanted({b, h, r}))
-            rows.store(offsetOf(rows, layout, b, h, spanOf(b).start + r), 0);
+          if (int64_t at = rowOf(b, r); at >= 0 && !wanted({b, h, r}))
+            rows.store(offsetOf(rows, layout, b, h, at), 0);
   };
   auto queriesOf = [&](int64_t b) { return sequences.queriesOf(b); };
   auto keysOf = [&](int64_t b) { return sequences.keysOf(b); };
-  add("dq", dq, qLayout, heads, wantsQuery, queriesOf);
-  add("dk", dk, kLayout, kvHeads, wantsKey, keysOf);
-  add("dv", dv, vLayout, kvHeads, wantsKey, keysOf);
+  auto queryRow = [&](int64_t b, int64_t position) { return sequences.queryRow(b, position); };
+  auto keyRow = [&](int64_t b, int64_t position) { return sequences.keyRow(b, position); };
+  add("dq", dq, qLayout, heads, wantsQuery, queriesOf, queryRow);
+  add("dk", dk, kLayout, kvHeads, wantsKey, keysOf, keyRow);
+  add("dv", dv, vLayout, kvHeads, wantsKey, keysOf, keyRow);
   return known;
 }
 

@@ -64,7 +64,7 @@ llvm::Error reference::checkApplies(ProblemOp problem, const InputRequest &reque
     if (!lengths->empty() && (segments || !layout.isPacked()))
       return refuse(lengthsKey, spelled("batch") + " and " + spelled(seqlenKey), layout);
   }
-  if (request.padding && !q.getPadded() && !kv.getPadded())
+  if (request.padding && !q.getPadded() && !kv.getPadded() && !q.hasPieces())
     return refuse("padding", "a padded layout", q);
   if (!request.lengthsQ.empty() && !request.lengthsKv.empty() && request.lengthsQ.size() != request.lengthsKv.size())
     return requestError("expected as many " + spelled("lengths_kv") + " as " + spelled("lengths_q") + ", got: " +

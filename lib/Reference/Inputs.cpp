@@ -49,6 +49,15 @@ std::vector<int64_t> reference::lengthsOf(const Tensors &tensors, llvm::StringRe
 /// Calls `visit(row, position)` for the rows of all sequences of a packed side, of `rows` there are.
 static void eachRow(const Tensors &tensors, llvm::StringRef side, int64_t rows,
                     llvm::function_ref<void(int64_t, int64_t)> visit) {
+  if (tensors.count(("pieces_" + side).str())) {
+    std::vector<int64_t> rowOf = rowsOfPieces(tensors, side);
+    int64_t at = 0;
+    for (int64_t length : lengthsOf(tensors, side))
+      for (int64_t i = 0; i < length; ++i, ++at)
+        if (rowOf[at] >= 0)
+          visit(rowOf[at], i);
+    return;
+  }
   auto starts = tensors.find(("padded_offsets_" + side).str());
   if (starts == tensors.end())
     starts = tensors.find(("cu_seqlens_" + side).str());
@@ -66,6 +75,67 @@ std::vector<int64_t> reference::positionsOf(const Tensors &tensors, llvm::String
   return positions;
 }
 
+int64_t reference::addPieces(Tensors &tensors, llvm::StringRef side, int64_t gap,
+                             llvm::function_ref<int64_t(int64_t)> below) {
+  struct Piece {
+    int64_t sequence, position, length;
+  };
+  std::vector<Piece> pieces;
+  std::vector<int64_t> lengths = lengthsOf(tensors, side);
+  for (auto [b, length] : llvm::enumerate(lengths)) {
+    auto add = [&](int64_t begin, int64_t end) { pieces.push_back({int64_t(b), begin, end - begin}); };
+    int64_t kind = below(8), chunks = 4 + below(5), chunk = below(chunks);
+    auto startOf = [&, length = length](int64_t i) { return i * length / chunks; };
+    if (kind == 0) { // nothing of it
+    } else if (kind < 3) {
+      add(0, length);
+    } else if (kind < 5) { // as a rank has it of dual chunks
+      for (int64_t i : {std::min(chunk, chunks - 1 - chunk), std::max(chunk, chunks - 1 - chunk)})
+        if (pieces.empty() || pieces.back().sequence != int64_t(b) || pieces.back().position != startOf(i))
+          add(startOf(i), startOf(i + 1));
+    } else {
+      for (int64_t begin = 0; begin < length;) {
+        int64_t end = std::min(length, begin + 1 + below(kind == 5 ? 20 : length));
+        if (below(4))
+          add(begin, end);
+        begin = end;
+      }
+    }
+  }
+  auto shuffled = [&](std::vector<int64_t> &numbers) {
+    for (size_t i = numbers.size(); i > 1; --i)
+      std::swap(numbers[i - 1], numbers[below(i)]);
+  };
+  std::vector<int64_t> inRows(pieces.size()), order(pieces.size());
+  std::iota(inRows.begin(), inRows.end(), 0);
+  if (below(2))
+    shuffled(inRows);
+  std::iota(order.begin(), order.end(), 0);
+  if (below(2))
+    shuffled(order);
+  const int64_t count = pieces.size(), line = count + 1;
+  llvm::stable_sort(order,
+                    [&](int64_t a, int64_t b) { return pieces[inRows[a]].sequence < pieces[inRows[b]].sequence; });
+  auto room = [&] { return gap ? below(gap + 1) : 0; };
+  Tensor lines(Dtype::I32, {PieceLines, line});
+  int64_t row = room(), ends = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const Piece &piece = pieces[inRows[i]];
+    const int64_t numbers[] = {row, ends, piece.position, piece.sequence, order[i]};
+    for (int64_t l = 0; l < PieceLines; ++l)
+      lines.store(l * line + i, numbers[l]);
+    row += piece.length + room(), ends += piece.length;
+  }
+  const int64_t last[] = {row, ends, 0, 0, 0};
+  for (int64_t l = 0; l < PieceLines; ++l)
+    lines.store(l * line + count, last[l]);
+  tensors[("pieces_" + side).str()] = std::move(lines);
+  tensors[("first_pieces_" + side).str()] = intTensor({int64_t(lengths.size()) + 1}, [&](int64_t b) {
+    return llvm::count_if(pieces, [&](const Piece &piece) { return piece.sequence < b; });
+  });
+  return row;
+}
+
 namespace {
 /// One side of a packed problem: its arrays, and the rows its tensors have.
 struct PackedSide {
@@ -75,6 +145,7 @@ struct PackedSide {
   int64_t padding;
   std::mt19937_64 &rng;
   int64_t rows = 0;
+  int64_t count = -1, whole = -1; ///< of pieces, and of positions
 
   void addArrays(Tensors &tensors) {
     std::string cuName = "cu_seqlens_" + side, offsetsName = "padded_offsets_" + side;
@@ -85,6 +156,13 @@ struct PackedSide {
     }
     lengths = lengthsOf(tensors, side);
     rows = std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
+    if (layout.hasPieces()) {
+      if (!tensors.count("pieces_" + side) && !tensors.count("first_pieces_" + side))
+        addPieces(tensors, side, padding,
+                  [&](int64_t n) { return int64_t(rng() % uint64_t(std::max<int64_t>(n, 1))); });
+      const Tensor &pieces = tensors["pieces_" + side];
+      whole = rows, count = pieces.shape().back() - 1, rows = int64_t(pieces.load(count)) + padding;
+    }
     if (!layout.getPadded())
       return;
     auto gap = [&] { return padding ? int64_t(rng() % (padding + 1)) : 0; };
@@ -112,6 +190,18 @@ static llvm::Error checkGiven(const PackedSide &side, const Tensors &tensors, bo
   if (cu.empty())
     return llvm::Error::success();
   std::string lengths = "cu_seqlens_" + side.side, offsets = "padded_offsets_" + side.side;
+  if (auto pieces = tensors.find("pieces_" + side.side); pieces != tensors.end()) {
+    llvm::ArrayRef<int64_t> shape = pieces->second.shape();
+    std::string first = "first_pieces_" + side.side;
+    if (shape.size() != 2 || shape[0] != PieceLines || shape[1] < 1 || contents("first_pieces_").size() != cu.size())
+      return llvm::createStringError("expected `pieces_" + side.side + "` of shape [5, pieces + 1] with `" + first +
+                                     "` [batch + 1], got: " + shapeText(shape));
+    std::string name = "pieces_" + side.side;
+    rt::Status fits =
+        rt::checkPieces({lengths, cu}, {name, contents("pieces_")}, {first, contents("first_pieces_")}, maxElements,
+                        /*whole=*/0);
+    return fits ? llvm::Error::success() : llvm::createStringError(fits.error().message);
+  }
   rt::Status fits = rt::checkOffsets({lengths, cu}, {offsets, contents("padded_offsets_")}, maxElements,
                                      writesKv || side.side == "q");
   return fits ? llvm::Error::success() : llvm::createStringError(fits.error().message);
@@ -280,6 +370,8 @@ llvm::Expected<Sizes> reference::addMissingArrays(Computation computation, Input
     made.batch = side->lengths.size();
     side->addArrays(tensors);
     *rows = side->rows;
+    (side == &q ? made.piecesQ : made.piecesKv) = side->count;
+    (side == &q ? made.wholeQ : made.wholeKv) = side->whole;
   }
   if (problem.getTiles())
     addMissingTiles(problem, made, rng, tensors);
@@ -288,6 +380,9 @@ llvm::Expected<Sizes> reference::addMissingArrays(Computation computation, Input
   for (auto [i, spec] : llvm::enumerate(list)) {
     if (spec.role != ProblemTensor::Array || tensors.count(spec.name))
       continue;
+    if (llvm::StringRef(spec.name).contains("pieces_")) // one of both is given
+      return llvm::createStringError("expected both or none of the two arrays of pieces of a side, got: none for `" +
+                                     spec.name + "`");
     if (spec.element == ProblemTensor::Float32 && !withFloats)
       continue;
     Shape shape = spec.shape(computation, made);

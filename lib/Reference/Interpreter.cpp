@@ -52,7 +52,7 @@ void Interpreter::evaluate(const Row &row, KeyVectors &keys, KeyVectors &values,
   std::vector<double> scores;
   ScorePoint point = pointOf(row);
   for (point.k = 0; point.k < point.lenK; ++point.k) {
-    if (!mask.keeps(point))
+    if (sequences.keyRow(row.sequence, point.k) < 0 || !mask.keeps(point))
       continue;
     visible.push_back(point.k);
     scores.push_back(modified(point, scale * dot(query, keys[point.k])));
@@ -82,7 +82,7 @@ void Interpreter::evaluate(const Row &row, KeyVectors &keys, KeyVectors &values,
     addScaled(result.data(), weight, values[visible[i]]);
   }
 
-  int64_t token = sequences.queriesOf(row.sequence).start + row.row;
+  int64_t token = sequences.queryRow(row.sequence, row.row);
   int64_t at = offsetOf(outputs.o, oLayout, row.sequence, row.head, token);
   for (int64_t d = 0; d < dimV; ++d)
     outputs.o.store(at + d, result[d]);
@@ -101,7 +101,9 @@ Outputs Interpreter::run(llvm::function_ref<bool(const Row &)> wanted) {
   for (int64_t b = 0; b < sequences.size(); ++b)
     for (int64_t h = 0; h < heads; ++h)
       for (int64_t r = 0; r < sequences.queriesOf(b).length; ++r) {
-        int64_t token = sequences.queriesOf(b).start + r;
+        int64_t token = sequences.queryRow(b, r);
+        if (token < 0)
+          continue;
         if (wanted({b, h, r})) {
           rows.push_back({b, h, r});
           continue;

@@ -122,7 +122,7 @@ std::vector<Buffer> Ranks::local(plan::LocalOp op) const {
           for (auto [name, layout] : {std::pair("k", kLayout), std::pair("v", vLayout)}) {
             const Tensor &tensor = input(name);
             int64_t at =
-                offsetOf(tensor, layout, token.sequence, head, sequences.keysOf(token.sequence).start + token.position);
+                offsetOf(tensor, layout, token.sequence, head, sequences.keyRow(token.sequence, token.position));
             std::vector<double> vector(tensor.shape().back());
             tensor.load(at, tensor.strides().back(), vector);
             llvm::append_range(numbers, vector);
@@ -299,7 +299,7 @@ void Ranks::copyResult(std::vector<Buffer> &stored, Outputs &outputs) const {
           double all = largest + std::log(std::exp(lse - largest) + std::exp(*sink - largest));
           share = std::exp(lse - all), lse = all;
         }
-        int64_t row = sequences.queriesOf(token.sequence).start + token.position;
+        int64_t row = sequences.queryRow(token.sequence, token.position);
         int64_t at = offsetOf(outputs.o, oLayout, token.sequence, head, row);
         for (int64_t d = 0; d < dimV; ++d)
           outputs.o.store(at + d, partial[d] * share);
@@ -312,9 +312,10 @@ void Ranks::copyGradients(std::vector<Buffer> &stored, llvm::StringRef first, ll
   bool ofKeys = !second.empty();
   auto copy = [&](llvm::StringRef name, LayoutAttr layout, const Token &token, int64_t head,
                   llvm::ArrayRef<double> numbers) {
-    Span span = ofKeys ? sequences.keysOf(token.sequence) : sequences.queriesOf(token.sequence);
+    int64_t row =
+        ofKeys ? sequences.keyRow(token.sequence, token.position) : sequences.queryRow(token.sequence, token.position);
     Tensor &gradient = gradients[name];
-    int64_t at = offsetOf(gradient, layout, token.sequence, head, span.start + token.position);
+    int64_t at = offsetOf(gradient, layout, token.sequence, head, row);
     for (auto [d, number] : llvm::enumerate(numbers))
       gradient.store(at + d, number);
   };

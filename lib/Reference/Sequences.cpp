@@ -5,8 +5,8 @@ using namespace attn;
 using namespace attn::reference;
 
 Sequences::Sequences(ProblemOp problem, const Tensors &inputs, const Sizes &sizes)
-    : packedQ(problem.getQLayout().isPacked()), packedKv(problem.getKLayout().isPacked()), heads(problem.getHeads()),
-      kvHeads(problem.getKvHeads()) {
+    : packedQ(problem.getQLayout().isPacked()), packedKv(problem.getKLayout().isPacked()),
+      hasPieces(problem.getQLayout().hasPieces()), heads(problem.getHeads()), kvHeads(problem.getKvHeads()) {
   for (const MaskOperand &operand : problem.getMask().operands()) {
     const std::string &name = operand.madeOf.empty() ? operand.name : operand.madeOf;
     arrays.emplace_back(&inputs.find(name)->second, operand);
@@ -16,6 +16,9 @@ Sequences::Sequences(ProblemOp problem, const Tensors &inputs, const Sizes &size
     queries.push_back(spanOf("q", problem.getQLayout(), sizes.rowsQ, b, inputs));
     keys.push_back(spanOf("kv", problem.getKLayout(), sizes.rowsKv, b, inputs));
   }
+  if (hasPieces)
+    for (bool ofKeys : {false, true})
+      rowsOfPieces[ofKeys] = reference::rowsOfPieces(inputs, ofKeys ? "kv" : "q");
   made.resize(arrays.size());
   for (auto [list, array] : llvm::zip(made, arrays))
     for (int64_t b = 0; b < size() && !array.second.madeOf.empty(); ++b)

@@ -35,6 +35,10 @@ static std::string expectedText(ProblemOp problem, const ProblemTensor &tensor, 
       return axis == Axis::TokensQ ? "tokens_q" : "tokens_kv";
     if (axis == Axis::Slots)
       return "slots";
+    if (axis == Axis::PiecesQPlusOne || axis == Axis::PiecesKvPlusOne)
+      return axis == Axis::PiecesQPlusOne ? "pieces of q + 1" : "pieces of kv + 1";
+    if (axis == Axis::WholeQ || axis == Axis::WholeKv)
+      return axis == Axis::WholeQ ? "queries of whole sequences" : "keys of whole sequences";
     bool packed = (axis == Axis::RowsQ ? problem.getQLayout() : problem.getKLayout()).isPacked();
     return std::string(packed ? "tokens" : "seqlen") + (axis == Axis::RowsQ ? "_q" : "_kv");
   };
@@ -95,6 +99,20 @@ attn::reference::deduceShapes(Computation computation,
 // Contents are sane
 //===--------------------------------------------------------------------===//
 
+std::vector<int64_t> attn::reference::rowsOfPieces(const Tensors &tensors, llvm::StringRef side) {
+  const Tensor &whole = tensors.find(("cu_seqlens_" + side).str())->second;
+  const Tensor &pieces = tensors.find(("pieces_" + side).str())->second;
+  const int32_t *starts = whole.data<int32_t>(), *lines = pieces.data<int32_t>();
+  const int64_t line = pieces.shape().back();
+  std::vector<int64_t> rows(starts[whole.numElements() - 1], -1);
+  for (int64_t piece = 0; piece + 1 < line; ++piece) {
+    auto at = [&](PieceLine number) { return lines[number * line + piece]; };
+    for (int64_t i = 0, length = lines[PieceEnds * line + piece + 1] - at(PieceEnds); i < length; ++i)
+      rows[starts[at(PieceSequences)] + at(PiecePositions) + i] = at(PieceRows) + i;
+  }
+  return rows;
+}
+
 llvm::Error attn::reference::checkArrays(Computation computation, const Sizes &sizes,
                                          llvm::function_ref<llvm::ArrayRef<int32_t>(llvm::StringRef name)> array) {
   ProblemOp problem = computation.problem;
@@ -107,6 +125,14 @@ llvm::Error attn::reference::checkArrays(Computation computation, const Sizes &s
     if (!layout.isPacked() || problem.getSegments())
       continue;
     std::string cu = std::string("cu_seqlens_") + side, padded = std::string("padded_offsets_") + side;
+    if (layout.hasPieces()) {
+      bool keys = llvm::StringRef(side) == "kv";
+      int64_t whole = std::max<int64_t>(keys ? sizes.wholeKv : sizes.wholeQ, 0);
+      if (llvm::Error failure =
+              errorOf(rt::checkPieces(named(cu), named(piecesArray(keys)), named(firstPiecesArray(keys)), rows, whole)))
+        return failure;
+      continue;
+    }
     bool isWritten = computation.backward || llvm::StringRef(side) == "q";
     if (llvm::Error failure = errorOf(rt::checkOffsets(
             named(cu), {padded, ofSide("padded_offsets_", side, bool(layout.getPadded()))}, rows, isWritten)))
@@ -131,6 +157,9 @@ llvm::Error attn::reference::checkArrays(Computation computation, const Sizes &s
 }
 
 llvm::Expected<Sizes> attn::reference::checkTensors(Computation computation, const Tensors &tensors) {
+  ProblemOp problem = computation.problem;
+  if (problem.getOfHeads() || problem.getPartialIn() || problem.getPartialOut())
+    return shapeError("expected a problem of all heads with complete results, got: a part of one");
   std::vector<ProblemTensor> list = tensorsOf(computation);
   llvm::StringMap<const ProblemTensor *> specs;
   for (const ProblemTensor &tensor : list)

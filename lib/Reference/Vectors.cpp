@@ -85,8 +85,8 @@ std::optional<double> Vectors::sinkOf(int64_t head) const {
 std::vector<double> Vectors::queryVector(llvm::StringRef name, const Row &row) const {
   const Tensor &tensor = input(name);
   LayoutAttr layout = name == "q" ? qLayout : oLayout;
-  return loadVector(
-      tensor, offsetOf(tensor, layout, row.sequence, row.head, sequences.queriesOf(row.sequence).start + row.row));
+  return loadVector(tensor,
+                    offsetOf(tensor, layout, row.sequence, row.head, sequences.queryRow(row.sequence, row.row)));
 }
 
 Vectors::KeyVectors::KeyVectors(const Vectors &of, llvm::StringRef name, int64_t sequence, int64_t kvHead)
@@ -96,15 +96,13 @@ Vectors::KeyVectors::KeyVectors(const Vectors &of, llvm::StringRef name, int64_t
 const std::vector<double> &Vectors::KeyVectors::operator[](int64_t key) {
   Kept &place = kept[key % kept.size()];
   if (place.key != key)
-    place = {key,
-             loadVector(tensor, offsetOf(tensor, layout, sequence, kvHead, of.sequences.keysOf(sequence).start + key))};
+    place = {key, loadVector(tensor, offsetOf(tensor, layout, sequence, kvHead, of.sequences.keyRow(sequence, key)))};
   return place.vector;
 }
 
 double Vectors::statistic(llvm::StringRef name, const Row &row) const {
   const Tensor &tensor = input(name);
-  return tensor.load(
-      lseOffsetOf(tensor, qLayout, row.sequence, row.head, sequences.queriesOf(row.sequence).start + row.row));
+  return tensor.load(lseOffsetOf(tensor, qLayout, row.sequence, row.head, sequences.queryRow(row.sequence, row.row)));
 }
 
 double Vectors::modified(const ScorePoint &point, double score, double *derivative) const {

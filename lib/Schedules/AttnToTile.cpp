@@ -3,6 +3,7 @@
 // Lowers attn.problem, attn.backward and attn.segments to kernels through their schedules.
 //
 #include "Schedules/Common/Rules.h"
+#include "Schedules/Metadata/GatherRows.h"
 #include "Schedules/Metadata/SegmentsKernel.h"
 #include "attn/Dialect/Metadata/IR/Metadata.h"
 
@@ -39,6 +40,12 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       writeSegments(segments, program, target);
       program.finish(segments);
       segments.erase();
+    }
+    for (attn::GatherRowsOp rows : llvm::make_early_inc_range(module.getOps<attn::GatherRowsOp>())) {
+      ProgramBuilder program(rows, target.name);
+      writeGatherRows(rows, program, target);
+      program.finish(rows);
+      rows.erase();
     }
     module->removeAttr(targetAttrName); // kernels have targets of their own
   }

@@ -65,7 +65,10 @@ std::optional<std::string> attn::faultOfSchedule(Computation of) {
 
 std::optional<std::string> attn::refusalOfSchedule(Computation of, const TargetInfo &target) {
   mlir::Attribute schedule = givenTo(of);
-  return scheduleOf(of, schedule)->refusal(of, target, schedule);
+  const Schedule &owner = *scheduleOf(of, schedule);
+  if (of.problem.getQLayout().hasPieces() && !owner.takesPieces())
+    return withSchedule("expected tiles of a grid with layout(thd pieces), got: ", schedule);
+  return owner.refusal(of, target, schedule);
 }
 
 //===----------------------------------------------------------------------===//
@@ -92,12 +95,16 @@ ChosenSchedule attn::chooseSchedule(Computation of, const TargetInfo &target, in
     return {scheduleOf(of, given)->complete(of, target, given), reason ? reason.str() : "the schedule is given"};
   }
   std::string why;
-  for (const Schedule *schedule : schedulesOf(of))
+  bool hasPieces = of.problem.getQLayout().hasPieces();
+  for (const Schedule *schedule : schedulesOf(of)) {
+    if (hasPieces && !schedule->takesPieces())
+      continue;
     if (std::vector<ChosenSchedule> all = schedule->alternatives(of, target, why); !all.empty()) {
       int64_t last = int64_t(all.size()) - 1, at = std::min(fallback, last);
       all[at].hasFallback = at < last;
       return all[at];
     }
+  }
   llvm_unreachable("the last schedule accepts every problem");
 }
 

@@ -8,16 +8,22 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
+/// A first row or column.
+static std::string place(const std::string &first, bool unaligned) {
+  return unaligned ? "attn::Unaligned{" + first + "}" : first;
+}
+
 void Printer::print(DropoutOp op) {
   line() << "attn::" << (op.getMarks() ? "dropout_in_sign" : "dropout") << (op.getTransposed() ? "_transposed" : "")
-         << "(" << names.of(op.getPlace()) << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", "
-         << expr(op.getDropout()) << ", " << op.getBelow();
+         << "(" << names.of(op.getPlace()) << ", " << place(expr(op.getRow0()), op.getUnaligned()) << ", "
+         << place(expr(op.getCol0()), op.getUnaligned()) << ", " << expr(op.getDropout()) << ", " << op.getBelow();
   os << (op.getFactor() ? ", " + literal(op.getFactor()->convertToDouble()) : "") << ");\n";
 }
 
 void Printer::print(DropoutBitsOp op) {
-  line() << "attn::dropout_bits(" << names.of(op.getBits()) << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0())
-         << ", " << expr(op.getDropout()) << ", " << op.getBelow() << ");\n";
+  line() << "attn::dropout_bits(" << names.of(op.getBits()) << ", " << place(expr(op.getRow0()), op.getUnaligned())
+         << ", " << place(expr(op.getCol0()), op.getUnaligned()) << ", " << expr(op.getDropout()) << ", "
+         << op.getBelow() << ");\n";
 }
 
 void Printer::print(ApplyDropoutBitsOp op) {

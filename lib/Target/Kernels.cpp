@@ -86,10 +86,12 @@ void Printer::print(KernelOp kernel) {
   rolled = hopper || (kernel.isPerSequenceWithoutRoles() && kernel.getTarget() != "cpu");
   bool numbers = kernel.walk([](metadata::NumberTreeOp) { return WalkResult::interrupt(); }).wasInterrupted();
   bool sinks = kernel.walk([](StoreSinkLseOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  bool gathers = kernel.walk([](tile::GatherRowsOp) { return WalkResult::interrupt(); }).wasInterrupted();
   os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << "\n#include \""
      << (kernel.hasRows()                                                ? "attn/metadata.h"
          : numbers                                                       ? "attn/trees.h"
          : sinks                                                         ? "attn/sink_lse.h"
+         : gathers                                                       ? "attn/gather_rows.h"
          : kernel.getSchedule().getUnit() == WorkUnit::warp_per_sequence ? "attn/simt.h"
          : kernel.isPerSequenceWithoutRoles()                            ? "attn/per_sequence.h"
          : hopper                                                        ? "attn/hopper.h"

@@ -90,6 +90,9 @@ private:
   void print(tile::StoreOp op);
   void print(tile::StoreLseOp op);
   void print(tile::StorePaddingOp op);
+  void print(tile::ResumeOp op);
+  void print(tile::AddRowsOp op);
+  void print(tile::GatherRowsOp op);
   void print(tile::CombineOp op);
   void print(tile::CombineSumsOp op);
   void print(tile::AddSinkOp op);

@@ -62,11 +62,12 @@ void Printer::print(SoftmaxConvertOp op) {
 void Printer::print(RecomputeRowsOp op) {
   line() << "attn::recompute_rows<" << op.getDimQk() << ", " << op.getDimV() << ">(" << names.of(op.getAcc());
   // The short form, for all keys, rows without packed heads and an LSE of consecutive rows.
-  bool plain = !op.getFirstKey() && !op.getTiles() && !op.getLseRow() && !isa<PairsType>(op.getQ0().getType());
+  bool plain = !op.getFirstKey() && !op.getRanges() && !op.getLseRow() && !op.getBeforeO() &&
+               !isa<PairsType>(op.getQ0().getType());
   os << ", " << expr(op.getQ0()) << ", " << expr(op.getRows()) << ", ";
-  if (op.getTiles()) {
-    os << "attn::kv_tiles<" << *op.getTile() << ">(" << expr(op.getTiles());
-    printNumbers(op.getAlong().front(), {"j"}, "", "", "), ");
+  if (op.getRanges()) {
+    os << "attn::key_ranges(" << expr(op.getRanges());
+    printNumbers(op.getAlong().front(), {"j"}, "attn::KeyRange{", "}", "), ");
   } else if (!plain)
     os << (op.getFirstKey() ? expr(op.getFirstKey()) : "0") << ", ";
   os << expr(op.getKeys());
@@ -77,8 +78,22 @@ void Printer::print(RecomputeRowsOp op) {
   if (!plain)
     os << (op.getLseRow() ? expr(op.getLseRow()) : "1ll") << ", ";
   os << base2(op.getScale().convertToDouble()) << ", ";
-  // Arguments are in the order modifiers, sink, dropout.
+  // Arguments are in the order modifiers, sink, dropout, partial result.
   bool drops = bool(op.getDropout()), sinks = !op.getSink().empty(), modifies = !op.getModify().empty();
+  if (Value before = op.getBeforeO()) {
+    printLambda(op.getBody().front(), "}, ");
+    if (modifies)
+      printLambda(op.getModify().front(), "}, ");
+    else
+      os << "attn::Unmodified(), ";
+    if (sinks)
+      printLambda(op.getSink().front(), "}, ");
+    else
+      os << "attn::NoSink(), ";
+    os << (drops ? dropped(op) : "attn::NoDropout()") << ", attn::Before{" << expr(before) << ", "
+       << expr(op.getBeforeRow()) << ", " << expr(op.getBeforeMax()) << ", " << expr(op.getBeforeSum()) << "});\n";
+    return;
+  }
   printLambda(op.getBody().front(), modifies || sinks || drops ? "}, " : "});\n");
   if (modifies)
     printLambda(op.getModify().front(), sinks || drops ? "}, " : "});\n");

@@ -334,6 +334,26 @@ void Printer::print(StoreLseOp op) {
          << expr(op.getRows()) << ", " << expr(op.getWriteRows()) << ");\n";
 }
 
+void Printer::print(ResumeOp op) {
+  printCall("resume<" + std::to_string(op.getDim()) + ">", op->getOperands(), ");\n");
+}
+
+void Printer::print(AddRowsOp op) {
+  printCall("add_rows<" + std::to_string(op.getDim()) + ">", op->getOperands(), ");\n");
+}
+
+void Printer::print(tile::GatherRowsOp op) {
+  auto kernel = op->getParentOfType<KernelOp>();
+  line() << "attn::gather_rows<" << op.getHeads() << ", " << op.getDim() << ", " << kernel.getSchedule().getWarps() * 32
+         << ">(" << expr(op.getResult()) << ", " << expr(op.getRow()) << ", " << expr(op.getHead()) << ", "
+         << expr(op.getIndex()) << ", " << expr(op.getTotal()) << ", " << expr(op.getFirst()) << ", "
+         << expr(op.getRows());
+  for (auto [i, part] : llvm::enumerate(op.getParts()))
+    os << ", attn::part_of(" << expr(part) << ", " << expr(op.getStrides()[2 * i]) << ", "
+       << expr(op.getStrides()[2 * i + 1]) << ")";
+  os << ");\n";
+}
+
 void Printer::print(StorePaddingOp op) {
   if (op.getLanes()) {
     std::string function =

@@ -129,7 +129,7 @@ static Tensor intTensor(llvm::ArrayRef<int64_t> shape, llvm::function_ref<int64_
 /// Adds the arrays of one side and returns its rows. A dense side takes the
 /// first length for all. `few`: mostly without long stretches of padding, which would be most of a small problem.
 static int64_t addSide(Random &random, llvm::StringRef side, LayoutAttr layout, Lengths &lengths, bool few,
-                       Tensors &arrays) {
+                       Tensors &arrays, Sizes &sizes) {
   if (!layout.isPacked()) {
     int64_t length = lengths.empty() ? random.pick<int64_t>({0, 1, 70}) : lengths.front();
     std::fill(lengths.begin(), lengths.end(), length);
@@ -140,6 +140,14 @@ static int64_t addSide(Random &random, llvm::StringRef side, LayoutAttr layout, 
       intTensor({batch + 1}, [&](int64_t i) { return i ? sum += lengths[i - 1] : 0; });
   bool dense = few && !random.oneIn(8);
   int64_t behind = random.oneIn(2) ? 0 : dense ? random.between(1, 7) : random.pick<int64_t>({1, 7, 64, 130});
+  if (layout.hasPieces()) {
+    int64_t gap = random.pick<int64_t>({0, dense ? 3 : 70}),
+            rows =
+                addPieces(arrays, side, gap, [&](int64_t n) { return random.between(0, std::max<int64_t>(n, 1) - 1); });
+    (side == "q" ? sizes.piecesQ : sizes.piecesKv) = arrays[("pieces_" + side).str()].shape().back() - 1;
+    (side == "q" ? sizes.wholeQ : sizes.wholeKv) = sum;
+    return rows + behind;
+  }
   if (!layout.getPadded())
     return sum + behind;
   auto gap = [&] {
@@ -230,7 +238,7 @@ static void addBlocks(Random &random, const ProblemTensor &spec, const FixedSize
 /// Strides of a view: the axes but the last in any order, with gaps, or one of
 /// them repeated (`mayRepeat`: stride 0).
 static Shape stridesOf(Random &random, const ProblemTensor &tensor, llvm::ArrayRef<int64_t> shape, bool mayRepeat) {
-  bool isData = tensor.element == ProblemTensor::Data;
+  bool isData = tensor.hasRowStride();
   Shape strides(shape.size(), 1), order;
   int64_t step = shape.back(), unit = isData ? 8 : 1;
   if (!isData)
@@ -350,8 +358,9 @@ Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, ui
       : isShort ? shortLengths(random, late, std::max(*problem.getMaxSeqlenQ(), *problem.getMaxSeqlenKv()))
                 : lengths(random, sizeClass);
   int64_t batch = lengthsQ.size();
-  made.sizes = {batch, addSide(random, "q", problem.getQLayout(), lengthsQ, late || noLengths, made.exact),
-                addSide(random, "kv", problem.getKLayout(), lengthsKv, late || noLengths, made.exact)};
+  made.sizes.batch = batch;
+  made.sizes.rowsQ = addSide(random, "q", problem.getQLayout(), lengthsQ, late || noLengths, made.exact, made.sizes);
+  made.sizes.rowsKv = addSide(random, "kv", problem.getKLayout(), lengthsKv, late || noLengths, made.exact, made.sizes);
   printLengths(os, "lengths q", lengthsQ);
   printLengths(os, "kv", lengthsKv);
   os << "rows q " << made.sizes.rowsQ << " kv " << made.sizes.rowsKv << "; ";

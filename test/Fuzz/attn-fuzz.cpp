@@ -44,6 +44,7 @@ static cl::opt<bool> noLengths(
     cl::desc("problems without expected_seqlen and max_seqlen, and shapes that attnSpecialize has programs for"));
 static cl::opt<bool> splitQ("split-q", cl::desc("split loops over queries among CTAs; of dense layouts"));
 static cl::opt<bool> byResidue("by-residue", cl::desc("masks of every n-th key, with tiles of every n-th row"));
+static cl::opt<bool> ofPieces("pieces", cl::desc("tensors that hold pieces of sequences"));
 static cl::opt<bool> backwardPass("backward", cl::desc("the problems' backward passes"));
 static cl::opt<double> mostSeconds("seconds", cl::desc("begin no other kernel after so many; default: all kernels"),
                                    cl::init(HUGE_VAL));
@@ -126,6 +127,37 @@ static std::string forFewQueries(ProblemOp problem, const Target &target, uint64
   return textOf(problem);
 }
 
+/// Does a modifier read an array with an axis of rows? Then layouts are dense.
+static bool needsDense(ScoreModifierInterface modifier) {
+  return llvm::any_of(modifier.operands(), [](const ScoreOperand &operand) {
+    return operand.has(ScoreOperand::Query) || operand.has(ScoreOperand::Key);
+  });
+}
+
+/// The problem's text with pieces of sequences, and results that may be float32. Masks that pieces do not take are
+/// replaced.
+static std::string forPieces(mlir::ModuleOp module, uint64_t kernelSeed) {
+  ProblemOp problem = *module.getOps<ProblemOp>().begin();
+  Random random(kernelSeed, 7);
+  mlir::MLIRContext *context = problem.getContext();
+  auto pieces = LayoutAttr::get(context, LayoutKind::thd, Packing::pieces);
+  problem.setQLayoutAttr(pieces), problem.setKLayoutAttr(pieces);
+  problem.setVLayoutAttr(pieces), problem.setOLayoutAttr(pieces);
+  if (llvm::any_of(problem.getModifiers(), needsDense))
+    problem.removeScoreAttr();
+  if (llvm::any_of(problem.getMask().operands(),
+                   [](const MaskOperand &array) { return array.lists || !array.madeOf.empty(); })) {
+    const char *other = random.pick<const char *>(
+        {"#attn.causal<bottom_right>", "#attn.band<left = 70, right = 20>", "#attn.or<#attn.prefix<9>, #attn.causal>"});
+    problem.setMaskAttr(llvm::cast<MaskInterface>(mlir::parseAttribute(other, context)));
+  }
+  if (backwardPass) {
+    BackwardOp backward = *module.getOps<BackwardOp>().begin();
+    backward.setFloat32Dq(random.oneIn(2)), backward.setFloat32Dkv(random.oneIn(2));
+  }
+  return textOf(module);
+}
+
 /// The problem's text with bounds of a tile or two, as a rule with what all keys of a sequence are looked at for in one
 /// go: packed rows, a mask that hides none (or a causal one), and scores as they are; of gradients a tile, and keys
 /// that heads do not share.
@@ -147,16 +179,11 @@ static std::string forBounds(mlir::ModuleOp module, uint64_t kernelSeed) {
   problem.setDimQk(narrow(problem.getDimQk()));
   problem.setDimV(narrow(problem.getDimV()));
   if (!random.oneIn(4)) {
-    auto packed = LayoutAttr::get(context, LayoutKind::thd, /*padded=*/random.oneIn(2));
+    auto packed = LayoutAttr::get(context, LayoutKind::thd, random.oneIn(2) ? Packing::padded : Packing::contiguous);
     problem.setQLayoutAttr(packed), problem.setOLayoutAttr(packed);
-    packed = LayoutAttr::get(context, LayoutKind::thd, /*padded=*/random.oneIn(2));
+    packed = LayoutAttr::get(context, LayoutKind::thd, random.oneIn(2) ? Packing::padded : Packing::contiguous);
     problem.setKLayoutAttr(packed), problem.setVLayoutAttr(packed);
   }
-  auto needsDense = [](ScoreModifierInterface modifier) { // to have an axis of it
-    return llvm::any_of(modifier.operands(), [](const ScoreOperand &operand) {
-      return operand.has(ScoreOperand::Query) || operand.has(ScoreOperand::Key);
-    });
-  };
   bool packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
   if (!random.oneIn(4) || (packed && llvm::any_of(problem.getModifiers(), needsDense))) {
     problem.removeScoreAttr();
@@ -338,13 +365,15 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
   if (backwardPass)
     kernelCase.text +=
         kernelSeed % 3 ? "\nattn.backward @grads of(@fuzz)" : "\nattn.backward @grads of(@fuzz) deterministic dlse";
-  if (backwardPass && !shortSequences && !maxSeqlens && !byResidue)
+  if (backwardPass && !shortSequences && !maxSeqlens && !byResidue && !ofPieces)
     kernelCase.text += learnedArrays(compilation, kernelCase.text);
   auto module = compilation.parse(kernelCase.text, "fuzz");
   if (module && splitQ)
     kernelCase.text = forSplitQ(**module, target, kernelSeed);
   if (module && byResidue)
     kernelCase.text = forResidues(**module, target, kernelSeed);
+  if (module && ofPieces)
+    kernelCase.text = forPieces(**module, kernelSeed);
   if (module && fewQueries)
     kernelCase.text = forFewQueries(*(**module).getOps<ProblemOp>().begin(), target, kernelSeed);
   if (module && maxSeqlens)
@@ -403,7 +432,7 @@ static nlohmann::ordered_json toJson(const Summary &summary, const Target &targe
       line["gpu"] = *name;
   line["modes"] = nlohmann::ordered_json::array(); // options by their names
   for (const cl::opt<bool> *mode :
-       {&fewQueries, &splitQ, &byResidue, &maxSeqlens, &shortSequences, &noLengths, &backwardPass})
+       {&fewQueries, &splitQ, &byResidue, &ofPieces, &maxSeqlens, &shortSequences, &noLengths, &backwardPass})
     if (*mode)
       line["modes"].push_back(mode->ArgStr.str());
   line["seed"] = uint64_t(seed);

@@ -249,8 +249,16 @@ def cases():
                ("sm_90a", "dropped_sink_window", "thd padded backward looks 192", 64, 64, "bf16"),
                ("sm_90a", "chunk100", "thd backward looks 192", 128, 128, "f16"),
                ("sm_90a", "chunk100", "thd padded backward looks 256", 112, 112, "f16")}
+    of_pieces = ("thd pieces", "thd pieces partial", "thd pieces backward deterministic partial_kv add_dq float32_dkv")
+    chosen |= {("sm_90a", mask, layout, d, d, "bf16") for layout in of_pieces for d in (64, 128, 256)
+               for mask in ("full", "causal", "window", "sink_window", "document")}
+    chosen |= {("sm_80", "causal", layout, d, d, "f16") for layout in of_pieces for d in (64, 128, 256)}
+    chosen |= {("sm_90a", "dropped", layout, d, d, "bf16") for layout in of_pieces for d in (64, 128)}
+    chosen |= {("sm_90a", "causal", layout, 192, 128, "bf16") for layout in of_pieces}
     chosen = sorted(chosen, key=lambda case: -(case[3] + case[4]) * (1 + (case[1] == "sink_window")))
-    return chosen + [(chip, mask, "segments", 0, 0, "i32") for chip in CHIPS for mask in SEGMENTS]
+    rows = [(chip, "rows", "rows", d, parts, dtype) for chip in CHIPS[:2]
+            for d, parts, dtype in ((128, 1, "bf16"), (64, 3, "f16"), (1, 1, "f32"))]
+    return chosen + rows + [(chip, mask, "segments", 0, 0, "i32") for chip in CHIPS for mask in SEGMENTS]
 
 
 def name_of(case):
@@ -263,6 +271,9 @@ def text_of(case):
     chip, mask, layout, d, e, dtype = case
     if layout == "segments":
         return "attn.segments @{} mask({}) {}\n".format(name_of(case), *SEGMENTS[mask])
+    if layout == "rows":
+        return (f"attn.gather_rows @{name_of(case)} parts({e}) heads(8) dim({d}) dtype({dtype})" +
+                (" from(f32)" if e > 1 else "") + "\n")
     hint = (" expected_seqlen(16, 32768)" if mask in SPLIT else
             f" max_seqlen({BOUNDED[mask][1]})" if mask in BOUNDED else "")
     if mask in DROPPED:
@@ -272,6 +283,8 @@ def text_of(case):
     hint = (FIRST | FIRST_OF_BOUNDS).get(first, hint)
     if layout == "thd listed":
         layout, hint = "thd", f" tiles({LISTED[chip][d]})"
+    if layout == "thd pieces partial":
+        layout, hint = "thd pieces", hint + " partial(in, out)"
     layout, looks, most = layout.partition(" looks ")
     hint += f" max_seqlen({most})" if looks else ""
     layout, backward, order = layout.partition(" backward")

@@ -128,6 +128,47 @@ def arrays():
         padded_offsets_q=i32(0, 2, 9))
 
 
+def pieces():
+    text = PACKED.replace("thd padded", "thd pieces")
+    # Sequence 0 has positions 2 and 3 in rows 0 and 1, and 0 in row 4; sequence 1 has 0 and 1 in rows 2 and 3.
+    good = np.array([[0, 2, 4, 5], [0, 2, 4, 5], [2, 0, 0, 0], [0, 1, 0, 0], [2, 0, 1, 0]], np.int32)
+    inputs = dict(q=f32(5, 2, 8), k=f32(5, 2, 8), v=f32(5, 2, 8))
+    for name in ("q", "kv"):
+        inputs |= {f"cu_seqlens_{name}": i32(0, 4, 6), f"pieces_{name}": good, f"first_pieces_{name}": i32(0, 2, 3)}
+    bad = lambda message, **change: expect("error: " + message, text, {**inputs, **change})
+
+    def changed(line, index, value):
+        array = good.copy()
+        array[line, index] = value
+        return array
+
+    assert run(text, inputs).returncode == 0
+    os.remove(os.path.join(folder, "o.npy"))
+    bad("expected shape [5, pieces of q + 1] for `pieces_q`, got: [4, 4]", pieces_q=good[:4])
+    bad("expected shape [5, pieces of q + 1] for `pieces_q`, got: [5, 0]", pieces_q=good[:, :0])
+    bad("expected shape [3] for `first_pieces_kv`, got: [2]", first_pieces_kv=i32(0, 3))
+    bad("expected `cu_seqlens_q` to ascend, got: 3 after 4 at index 2", cu_seqlens_q=i32(0, 4, 3))
+    bad("expected `pieces_q[1]` to start at 0, got: 1", pieces_q=changed(1, 0, 1))
+    bad("expected `pieces_q[0]` to ascend, got: 1 after 2 at index 2", pieces_q=changed(0, 2, 1))
+    bad("expected the last of `pieces_kv[0]` within the buffer of 5 tokens, got: 6", pieces_kv=changed(0, 3, 6))
+    bad("expected a slot of at least 2 tokens for piece 0 in `pieces_q[0]`, got: 1", pieces_q=changed(0, 1, 1))
+    bad("expected `first_pieces_q` to ascend, got: 1 after 2 at index 2", first_pieces_q=i32(0, 2, 1))
+    bad("expected the last of `first_pieces_q` to be the number of pieces, 3, got: 2", first_pieces_q=i32(0, 2, 2))
+    bad("expected the last entry of `pieces_kv[3]` to be 0, got: 1", pieces_kv=changed(3, 3, 1))
+    bad("expected each of the 3 pieces once in `pieces_q[4]`, got: 3 at index 0", pieces_q=changed(4, 0, 3))
+    bad("expected each of the 3 pieces once in `pieces_q[4]`, got: -1 at index 1", pieces_q=changed(4, 1, -1))
+    bad("expected each of the 3 pieces once in `pieces_q[4]`, got: 2 at index 1", pieces_q=changed(4, 1, 2))
+    bad("expected pieces of sequence 0 in `pieces_q[4]` from index 0 on, got: piece 0 of sequence 1",
+        pieces_q=changed(3, 0, 1))
+    bad("expected positions below 4 of sequence 0 in `pieces_kv`, got: 3 to 5 of piece 0", pieces_kv=changed(2, 0, 3))
+    bad("expected positions below 2 of sequence 1 in `pieces_kv`, got: -1 to 1 of piece 1", pieces_kv=changed(2, 1, -1))
+    bad("expected each position of sequence 0 in one piece of `pieces_q` at most, got: 2 in two",
+        pieces_q=changed(2, 2, 2))
+    ids = dict(segment_ids_q=i32(*[1] * 5), segment_ids_kv=i32(*[1] * 6))
+    expect("error: expected the last of `cu_seqlens_q` within the buffer of 5 tokens, got: 6",
+           text.replace("#attn.causal", "#attn.document"), {**inputs, **ids})
+
+
 def block_maps():
     text = DENSE.replace('#attn.prefix<"lengths">', '#attn.block_map<"offsets", "columns", q = 2, kv = 4, per_head>')
     inputs = {n: x for n, x in DENSE_INPUTS.items() if n != "lengths"}
@@ -166,6 +207,6 @@ def parents():
 
 
 with tempfile.TemporaryDirectory() as folder:
-    for test in (files, results, shapes, arrays, block_maps, parents):
+    for test in (files, results, shapes, arrays, pieces, block_maps, parents):
         test()
 print("all refused")

@@ -29,7 +29,7 @@
 // CHECK: tile.apply_mask
 // CHECK: tile.yield %{{.*}}, %[[IS]] : i1, i1
 // Rows with a NaN are computed once more, along the same list.
-// CHECK: tile.recompute_rows {{.*}} tiles(%end of 128)
+// CHECK: tile.recompute_rows {{.*}} ranges(%end)
 // CHECK: metadata.is_listed %{{.*}} columns(%
 // CHECK: } along {
 // CHECK-NEXT: ^bb0(%j: i32):
@@ -38,7 +38,7 @@
 // TEXT: attn::gather_list_tiles<0, 128, 384>(offsets, offsets_entries - 1, columns, columns_entries,
 // What lanes exchange is no arm's of a conditional (Printer::isInlined).
 // TEXT-NOT: {{[?:] }}attn::uniform
-// TEXT: attn::recompute_rows<128, 128>(acc, q0, rows, attn::kv_tiles<128>(end, [=](int j) {
+// TEXT: attn::recompute_rows<128, 128>(acc, q0, rows, attn::key_ranges(end, [=](int j) {
 // TEXT: attn::is_in_list(
 attn.problem @p mask(#attn.and<#attn.causal, #attn.block_map<"offsets", "columns", q = 128, kv = 384>>) layout(bshd) heads(4, 2) dims(128) dtype(bf16)
 

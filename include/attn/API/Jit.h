@@ -82,7 +82,7 @@ public:
   /// With $ATTN_VALIDATE=N a launch synchronises as well, and about N of its rows are computed anew on
   /// the host, in double and from the problem's text alone; an error says where they differ. Gradients:
   /// about N rows of each, all rows if arrays have gradients, which are sums over all pairs. Segments alone: all
-  /// results.
+  /// results. Partial results, and rows in another order, are not looked at.
   rt::Status launch(Tensors tensors, void *workspace, rt::Stream stream, bool again = false) const;
 
 private:

@@ -10,7 +10,7 @@
 
 namespace attn::reference {
 
-/// Rows [start, start + length) of a tensor (dense: of its batch entry).
+/// Rows [start, start + length) of a tensor (dense: of its batch entry). With pieces: positions of all whole sequences.
 struct Span {
   int64_t start = 0, length = 0;
 };
@@ -23,6 +23,13 @@ public:
   int64_t size() const { return queries.size(); }
   Span queriesOf(int64_t sequence) const { return queries[sequence]; }
   Span keysOf(int64_t sequence) const { return keys[sequence]; }
+  /// The row of a position in a tensor (dense: in its batch entry); -1: no piece has it.
+  int64_t queryRow(int64_t sequence, int64_t position) const {
+    return hasPieces ? rowsOfPieces[0][queries[sequence].start + position] : queries[sequence].start + position;
+  }
+  int64_t keyRow(int64_t sequence, int64_t position) const {
+    return hasPieces ? rowsOfPieces[1][keys[sequence].start + position] : keys[sequence].start + position;
+  }
 
   /// For the definition; its row and key are still to be set.
   MaskPoint point(int64_t sequence, int64_t head) const;
@@ -46,7 +53,8 @@ private:
   std::vector<std::pair<const Tensor *, MaskOperand>> arrays; ///< as masks count; of what is made, what it is made of
   std::vector<BlockMap> maps;                                 ///< likewise
   std::vector<std::vector<std::vector<int64_t>>> made; ///< likewise, by sequence, what arrays hold that kernels make
-  bool packedQ, packedKv;
+  bool packedQ, packedKv, hasPieces;
+  std::vector<int64_t> rowsOfPieces[2]; ///< of each position of all whole sequences, of queries and of keys
   int64_t heads, kvHeads;
   std::vector<Span> queries, keys; ///< by sequence
 };

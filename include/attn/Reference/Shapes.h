@@ -26,6 +26,10 @@ namespace attn::reference {
 using Shape = llvm::SmallVector<int64_t, 4>;
 using Tensors = llvm::StringMap<Tensor>; ///< by name
 
+/// The row of each position of all whole sequences, from the arrays of pieces of a side (`q` or `kv`), which were
+/// checked; -1: no piece has it.
+std::vector<int64_t> rowsOfPieces(const Tensors &tensors, llvm::StringRef side);
+
 /// The extents behind the shapes of a call's operands and arrays; results are
 /// checked where they are given. `shapeOf` returns nullopt for a tensor that is
 /// not there. Errors: a missing operand or array; a shape that contradicts the

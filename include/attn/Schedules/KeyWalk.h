@@ -71,6 +71,11 @@ public:
   /// not tested: their probabilities are 0.
   llvm::SmallVector<KeyRun> queryRuns(IndexMath &math, Interval keys, int64_t qTile);
 
+  /// Only keys (or queries) at these positions have rows, in tiles that are numbered from the first of them on: those
+  /// of a piece. nullopt: all of the sequence have.
+  void restrictKeys(std::optional<Interval> positions) { keySpan = positions; }
+  void restrictQueries(std::optional<Interval> positions) { querySpan = positions; }
+
   /// The run over a list of tiles: the first `full` need no test, the others to `behind` do.
   KeyRun listed(Index full, Index behind) { return {{0, full, behind}, {{}, numbers()}}; }
 
@@ -128,9 +133,16 @@ private:
   };
   /// The row interval that the merged conjuncts leave.
   Interval row(IndexMath &math, Index q);
+  /// Ranges of positions as those of the rows that have the positions of `span`; `length`: of the sequence.
+  TileRanges within(IndexMath &math, TileRanges ranges, const std::optional<Interval> &span, Index length);
+  /// How many positions these are.
+  static Index spanOf(IndexMath &math, const std::optional<Interval> &span, Index length) {
+    return span ? math.sub(span->hi, span->lo) : length;
+  }
   MaskInterface mask;
   MaskScope scope;
   llvm::SmallVector<Conjunct> intervals, others;
+  std::optional<Interval> keySpan, querySpan;
   bool lower = false, hides = false;
 };
 

@@ -41,6 +41,8 @@ public:
   /// What to build, in the order of trials until the kernels fit their registers: the choice and then its fallbacks.
   /// Empty if the schedule is not meant for the pass.
   virtual std::vector<ChosenSchedule> alternatives(Computation, const TargetInfo &, std::string &why) const;
+  /// Do its kernels compute problems with pieces (`layout(thd pieces)`)?
+  virtual bool takesPieces() const { return false; }
   /// Sizes worth timing (`attn-bench --tune`) that are likely to fit. Some may be refused.
   virtual void addCandidates(Computation, const TargetInfo &, std::vector<mlir::Attribute> &) const {}
   /// The name for a reader: `warp-specialized tiles of packed rows`.

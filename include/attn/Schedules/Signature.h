@@ -14,6 +14,7 @@ namespace attn {
 /// problem with ids, the sizes derived from these (batch, total_q and total_kv).
 rt::Program signatureOf(Computation computation);
 rt::Program signatureOf(SegmentsOp segments);
+rt::Program signatureOf(GatherRowsOp rows);
 
 } // namespace attn
 

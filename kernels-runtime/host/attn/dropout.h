@@ -8,6 +8,12 @@
 
 namespace attn {
 
+// A first row or column that need not be a multiple of 16 (which matters on a GPU).
+struct Unaligned {
+  int at;
+  operator int() const { return at; }
+};
+
 template <int M, int N, int W, class First, class Column, class D>
 ATTN_TILE_OP void dropout(Frag<M, N, W> &s, First row0, Column column0, D state, int threshold, float factor = 1.f) {
   for (int r = 0; r < s.live; ++r) {

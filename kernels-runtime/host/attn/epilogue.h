@@ -55,6 +55,27 @@ ATTN_HELPER void store_lse(const Lse &to, const SoftmaxState<M, W> &row, float s
   store_lse(to, 1ll, row, scale, rows, write_rows);
 }
 
+// Continues from a partial result: acc becomes O times the sum. A row without visible keys keeps its state.
+template <int Dim, int M, int D, int W>
+ATTN_TILE_OP void resume(Frag<M, D, W> &acc, SoftmaxState<M, W> &row, const float *o, long long stride,
+                         const float *maximum, const float *sum, int rows) {
+  row.live = min(rows, M); // also if no tile of keys follows
+  for (int r = 0; r < row.live; ++r) {
+    if (maximum[r] == -infinity)
+      continue;
+    row.maximum[r] = maximum[r], row.sum[r] = sum[r];
+    for (int c = 0; c < Dim; ++c)
+      acc.data[r * D + c] = o[r * stride + c] * sum[r];
+  }
+}
+
+template <int Dim, int M, int D, int W>
+ATTN_TILE_OP void add_rows(Frag<M, D, W> &acc, const float *from, long long stride, int rows) {
+  for (int r = 0; r < min(rows, M); ++r)
+    for (int c = 0; c < Dim; ++c)
+      acc.data[r * D + c] += from[r * stride + c];
+}
+
 // For tiles that consist of padding.
 template <int Dim, int M, int Threads, class T, class Stride>
 ATTN_TILE_OP void store_padding(T *to, Stride stride, int write_rows) {

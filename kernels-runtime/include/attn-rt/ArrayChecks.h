@@ -25,8 +25,15 @@ struct NamedArray {
 /// The arrays of a packed side with `rows` rows in its tensors: `cuSeqlens` starts at 0, ascends and ends within the
 /// rows; `paddedOffsets` (empty: the layout has none) start at 0 or later, ascend, leave each sequence a slot at least
 /// as long as it is, and end within the rows. Without `isWritten` (keys of a forward pass) they only keep each
-/// sequence within the rows.
-Status checkOffsets(NamedArray cuSeqlens, NamedArray paddedOffsets, int64_t rows, bool isWritten);
+/// sequence within the rows. Messages call a sequence by `unit`.
+Status checkOffsets(NamedArray cuSeqlens, NamedArray paddedOffsets, int64_t rows, bool isWritten,
+                    std::string_view unit = "sequence");
+
+/// The pieces of sequences in a tensor of `rows` rows (`layout(thd pieces)`): five lines of a number for each piece and
+/// one more. Pieces ascend and lie apart, their positions are within their sequences and apart, the order has each
+/// piece once, those of a sequence where `firstPieces` says. Whole sequences end within the `whole` entries that arrays
+/// have for their rows; 0: there are no such arrays.
+Status checkPieces(NamedArray cuSeqlens, NamedArray pieces, NamedArray firstPieces, int64_t rows, int64_t whole);
 
 /// A list of tiles of `tile` rows, of which the first `count` count: each used slot once.
 Status checkTiles(NamedArray tiles, int32_t count, std::span<const int32_t> offsets, int64_t rows, int64_t tile);

@@ -45,11 +45,12 @@ struct Program {
       Tiles,   ///< a list of tiles, its count, and the offsets of sequences
       Blocks,  ///< offsets and columns of a block map
       Parents, ///< parents of a tree, cu_seqlens and padded offsets
+      Pieces,  ///< cu_seqlens, pieces, and the first piece of each sequence
     };
     Kind kind = Kind::Offsets;
     std::vector<int> arrays;
-    Extent rows;            ///< Offsets, Tiles, Parents: of the tensors; Blocks: blocks of keys
-    Extent line;            ///< Blocks: offsets of a sequence and head
+    Extent rows;            ///< Offsets, Tiles, Parents, Pieces: of the tensors; Blocks: blocks of keys
+    Extent line;            ///< Blocks: offsets of a sequence and head; Pieces: entries for whole sequences, or 0
     int64_t tile = 0;       ///< Tiles: rows of one; Blocks: keys of one
     bool isWritten = false; ///< Offsets: of tensors that are written
   };

@@ -15,7 +15,8 @@ Value BackwardBody::firstTiledRow(bool keys, Index first) {
     Value tiles = wide(tilesOf(keys, statisticsTile * rowStride));
     return mul(mul(wide(batch), tiles), wide(statisticsTile));
   }
-  return mul(wide(firstWorkTile(first, batch, statisticsTile * rowStride)), wide(statisticsTile));
+  Index number = !hasPieces() ? batch : keys ? keyPiece.number : queryPiece.number;
+  return mul(wide(firstWorkTile(first, number, statisticsTile * rowStride)), wide(statisticsTile));
 }
 
 Value BackwardBody::tiledRow(Value firstRow, Index head, Index q) {
@@ -108,9 +109,11 @@ BackwardBody::WorkTile BackwardBody::packedWorkTile(bool keys, int64_t tileRows,
   workTile.head = headOf(assigned.head, keys);
   Index number = listed ? listedWorkTile(assigned.tile) : assigned.tile;
   workTile.number = number;
-  auto find = FindSequenceOp::create(b, loc, math.value(number), args[keys ? "cu_seqlens_kv" : "cu_seqlens_q"],
-                                     startsOf(keys), args["batch"], math.value(total), positions);
-  batch = find.getB();
+  auto find = FindSequenceOp::create(b, loc, math.value(number), lengthsOf(keys), startsOf(keys),
+                                     math.value(sequenceCount(keys)), math.value(total), positions);
+  takePiece(keys, Value(find.getB()));
+  if (hasPieces())
+    (keys ? firstKey : firstQuery) = find.getFirst();
   workTile.first = find.getQ0();
   workTile.rows = find.getRows();
   workTile.written = find.getWriteRows();

@@ -90,6 +90,7 @@ void attn::writeBackward(BackwardOp backward, BackwardKernelsAttr kernels, Lower
     };
     add(results.dk || results.dq, "v", Effect::read);
     add(results.dq || results.hasSoleWriters, "dq");
+    add(results.dq && backward.getAddDq(), "before_dq", Effect::read);
     add(results.dk, "dk");
     add(results.dv, "dv");
     add(results.accumulatesDq(), "dq_accumulator",

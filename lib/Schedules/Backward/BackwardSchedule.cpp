@@ -89,6 +89,8 @@ struct BackwardTraits {
   /// Why dQ cannot be accumulated in order; null if it can: the KV tiles that precede one have to be known without
   /// lists, and to finish soon. (Work-tile lists omit whole sequences only and keep the order within a sequence.)
   const char *whyNotOrdered() {
+    if (problem.getQLayout().hasPieces())
+      return "key tiles of several pieces add to it";
     if (maskReadsArrays)
       return "arrays of the mask decide which key tiles add to it";
     if (mayListTiles(problem))
@@ -105,6 +107,8 @@ struct BackwardTraits {
     int64_t most = std::max(problem.getMaxSeqlenQ().value_or(4096), problem.getMaxSeqlenKv().value_or(4096));
     if (!target.specializesWarps)
       return "the target does not accumulate dQ";
+    if (problem.getQLayout().hasPieces()) // also where any order would do: accumulation lacks registers
+      return whyNotOrdered;
     if (backward.getDeterministic() && whyNotOrdered)
       return whyNotOrdered;
     if (blocks)
@@ -176,6 +180,12 @@ static llvm::SmallVector<Pair> separatePairs(BackwardTraits &traits) {
   if (wide)
     keys = hopper(problem, 32, 64, 4), queries = hopper(problem, 64, 32, 4);
   pairs.push_back(loops(true, true));
+  if (problem.getQLayout().hasPieces()) { // a loop over pieces has scalars of its own
+    keys = dim <= 64    ? hopper(problem, 32, 128, 8)
+           : dim <= 128 ? hopper(problem, 16, 128, 8)
+                        : hopper(problem, 16, 64, 4);
+    pairs.append({loops(false, wide), loops(true, wide)});
+  }
   if (traits.blocks)
     pairs.insert(pairs.begin(), pairOfBlocks(problem, *traits.blocks));
   return pairs;
@@ -321,6 +331,7 @@ public:
   bool owns(mlir::Attribute schedule) const override {
     return llvm::isa<BackwardKernelsAttr, TiledBackwardAttr, WarpSpecializedBackwardAttr>(schedule);
   }
+  bool takesPieces() const override { return true; }
 
   std::vector<ChosenSchedule> alternatives(Computation of, const TargetInfo &target, std::string &why) const override {
     std::vector<ChosenSchedule> all;
@@ -348,6 +359,8 @@ public:
     if (kernels.accumulates() && !target.specializesWarps)
       return withSchedule("expected a separate dQ kernel for target `" + target.name + "`, got: ", schedule);
     BackwardTraits traits(of.backward, target);
+    if (of.problem.getQLayout().hasPieces() && kernels.accumulates())
+      return withSchedule("expected separate dQ accumulation with layout(thd pieces), got: ", schedule);
     bool mustBeOrdered = of.backward.getDeterministic(),
          isUnordered = kernels.getAccumulation() == DqAccumulation::unordered;
     if (const char *why = traits.whyNotOrdered(); why && kernels.accumulates() && (mustBeOrdered || !isUnordered))

@@ -21,13 +21,16 @@ bool BackwardWalk::onlyModifierHasSmall() {
 void BackwardWalk::findWalk() {
   findArrays();
   walk.emplace(problem.getMask(), scope);
+  if (hasPieces() && ofKeys)
+    walk->restrictKeys(keyPiece.positions(math));
   allTests = walk->numbers();
 }
 
 SmallVector<KeyRun> BackwardWalk::findRuns(Index first, Index rows, int64_t most) {
   // Tiles of residues have the same loops, those of all their positions.
-  Interval own =
-      rowStride == 1 ? Interval{first, math.add(first, rows)} : positionsOf(first, most, ofKeys ? scope.lenK : lenQ);
+  Index position = math.add((ofKeys ? keyPiece : queryPiece).position, first);
+  Interval own = rowStride == 1 ? Interval{position, math.add(position, rows)}
+                                : positionsOf(first, most, ofKeys ? scope.lenK : lenQ);
   SmallVector<KeyRun> runs;
   if (hasTileLists) {
     int64_t tileRows = ofKeys ? schedule.getKvTile() : schedule.getQTile();
@@ -77,8 +80,8 @@ SmallVector<Value> BackwardWalk::findOwnBounds(ArrayRef<KeyRun> runs) {
   // positions of scores get slower.
   bool modified = !problem.getModifiers().empty() &&
                   (kernelIsPacked() || results.order == DqAccumulation::ordered || !onlyModifierHasSmall());
-  if (!hasDqMma || workTile.part || !narrow || modified || !sparesRegisters() || hasTileLists || runs.size() != 1 ||
-      !walk->hidesKeys() || !walk->hasOneRun())
+  if (!hasDqMma || hasPieces() || workTile.part || !narrow || modified || !sparesRegisters() || hasTileLists ||
+      runs.size() != 1 || !walk->hidesKeys() || !walk->hasOneRun())
     return {};
   Index before = math.mul(Index(Value(IndexOp::create(b, loc, IndexKind::warpgroup))), rows),
         count = math.sub(workTile.rows, before);

@@ -44,7 +44,8 @@ public:
     findKeyResidue();
     takeRowsOf(ofKeys ? keyResidue : queryResidue, workTile);
     workTile.first = math.named(workTile.first, ofKeys ? "k0" : "q0");
-    firstQuery = math.named(findFirstQuery(), "first_query");
+    if (!hasPieces())
+      firstQuery = math.named(findFirstQuery(), "first_query");
     if (results.clearsAccumulator) { // while the first tiles are loaded
       Value count = mul(mul(wide(int64_t(problem.getHeads()) * rowStride), wide(rowsOfAccumulator())),
                         wide(accumulatorColumns(problem.getDimQk())));
@@ -139,10 +140,11 @@ private:
     int64_t group = ofKeys ? int64_t(problem.getHeads() / problem.getKvHeads()) : 1;
     bool sharesBounds = group == 1 || !dependsOnQueryHead(problem.getMask());
     if (ofKeys && group == 1 && dependsOnHead(problem.getMask()))
-      scope.head = h = kvHead;
+      h = kvHead, scope.head = numberOfHead();
     if (sharesBounds)
       findWalk();
-    firstRow = firstTiledRow();
+    if (!hasPieces() || !ofKeys)
+      firstRow = firstTiledRow();
     Index rest = ofKeys ? math.add(firstKey, positionOf(workTile.first, keyResidue))
                         : math.add(firstQuery, positionOf(workTile.first, queryResidue));
     Index left = math.sub(math.mul(workTile.rows, rowStride), rowStride - 1);
@@ -164,28 +166,32 @@ private:
       ScaleOp::create(b, loc, ofKeys ? K : Q, /*factor=*/llvm::APFloat(-1.0));
 
     SmallVector<KeyRun> runs;
-    if (sharesBounds)
+    if (sharesBounds && !hasPieces())
       runs = findRuns();
     if (ofKeys && group > 1) {
       auto heads = scf::ForOp::create(b, loc, math.value(Index(0)), math.value(Index(group)), math.value(Index(1)));
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(heads.getBody());
       h = math.named(math.add(math.mul(kvHead, group), heads.getInductionVar()), "h");
-      scope.head = h;
+      scope.head = numberOfHead();
       if (!sharesBounds) {
         findWalk();
-        runs = findRuns();
+        if (!hasPieces())
+          runs = findRuns();
       }
-      loopOverTiles(runs);
+      hasPieces() ? loopOverPieces() : loopOverTiles(runs);
     } else {
       if (ofKeys)
-        scope.head = h = kvHead;
-      loopOverTiles(runs);
+        h = kvHead, scope.head = numberOfHead();
+      hasPieces() ? loopOverPieces() : loopOverTiles(runs);
     }
 
     for (Value acc : {dK, dQ})
       if (acc)
         ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
+    if (dQ && args.contains("before_dq"))
+      AddRowsOp::create(b, loc, dQ, rowPointer("before_dq", workTile.row, batch, h), args["before_dq_row"],
+                        math.value(workTile.rows), problem.getDimQk());
     if (dV)
       scaleKept(dV);
     if (dV && exponent)
@@ -212,6 +218,19 @@ private:
     }
   }
 
+  /// A loop over the pieces of the sequence around one over the streamed tiles of each.
+  void loopOverPieces() {
+    eachPiece(/*ofKeys=*/!ofKeys, [&] {
+      if (ofKeys) {
+        walk->restrictQueries(queryPiece.positions(math));
+        firstRow = firstTiledRow();
+      } else {
+        walk->restrictKeys(keyPiece.positions(math));
+      }
+      loopOverTiles(findRuns());
+    });
+  }
+
   /// The loop over the streamed tiles.
   void loopOverTiles(ArrayRef<KeyRun> runs) {
     Value dropoutState = findDropoutState();
@@ -230,6 +249,8 @@ private:
     Index tile = tileAt ? tileAt(Index(body.getArgument(0))) : Index(body.getArgument(0));
     Index other = math.named(math.mul(tile, step), ofKeys ? "q0" : "k0");
     Index residue = ofKeys ? queryResidue : keyResidue, length = ofKeys ? lenQ : scope.lenK;
+    if (hasPieces())
+      length = (ofKeys ? queryPiece : keyPiece).rows;
     Index left = math.sub(rowsOfResidue(length, residue), other), position = positionOf(other, residue);
     Index row = math.add(ofKeys ? firstQuery : firstKey, position);
     Index positionsLeft = rowStride == 1 ? left : math.sub(length, position);
@@ -259,7 +280,8 @@ private:
       wait(copyStatistics(other, h));
     if (!hasDqMma)
       wait(scores);
-    Value row0 = math.value(workTile.first), col0 = math.value(other);
+    Value row0 = math.value(math.add((ofKeys ? keyPiece : queryPiece).position, workTile.first)),
+          col0 = math.value(math.add((ofKeys ? queryPiece : keyPiece).position, other));
     Value gradFactor = emitTileProbabilities(loop, row0, col0);
     Value products[2];
     auto convert = [&](Value operand, Value frag) -> Value {

@@ -17,7 +17,7 @@ std::optional<Index> AttentionBody::listedWorkTiles(Index total, int64_t rows) {
   const WorkTileList *list = findWorkTileList(args);
   if (list == workTileLists(true).end())
     return std::nullopt;
-  return math.named(math.min(load(args[list->count], 0), workTileCount(total, rows)), "work_tiles");
+  return math.named(math.min(load(args[list->count], 0), workTileCount(total, rows, list->keys)), "work_tiles");
 }
 
 Index AttentionBody::listedWorkTile(Index at) {
@@ -105,8 +105,8 @@ void AttentionBody::findLengths() {
   if (problem.getQLayout().isPacked())
     lenQ = math.named(lengthIn("cu_seqlens_q"), "len_q");
   if (problem.getKLayout().isPacked()) {
-    firstKey = load(startsOf(/*keys=*/true), batch);
-    firstKey = math.named(firstKey, "first_key");
+    if (!hasPieces()) // else the piece's
+      firstKey = math.named(load(startsOf(/*keys=*/true), batch), "first_key");
     scope.lenK = math.named(lengthIn("cu_seqlens_kv"), "len_kv");
   } else {
     firstKey = 0;
@@ -115,8 +115,8 @@ void AttentionBody::findLengths() {
   scope.lenQ = lenQ.atLeast(0);
   scope.lenK = scope.lenK.atLeast(0);
   scope.batch = batch;
-  scope.head = h;
-  scope.heads = problem.getHeads();
+  scope.head = numberOfHead();
+  scope.heads = problem.allHeads();
 }
 
 void AttentionBody::findSequence() {
@@ -127,6 +127,43 @@ void AttentionBody::findSequence() {
     firstQuery = load(startsOf(/*keys=*/false), batch);
 }
 
+void AttentionBody::takePiece(bool ofKeys, Index number) {
+  Piece &piece = ofKeys ? keyPiece : queryPiece;
+  piece.number = number;
+  if (!hasPieces()) {
+    batch = number;
+    return;
+  }
+  batch = math.named(load(pieceLine(ofKeys, PieceSequences), number), "b");
+  piece.position = math.named(load(pieceLine(ofKeys, PiecePositions), number), ofKeys ? "k_position" : "q_position");
+  Index behind = math.min(math.add(number, 1), sequenceCount(ofKeys));
+  piece.rows = math.sub(load(lengthsOf(ofKeys), behind), load(lengthsOf(ofKeys), number));
+}
+
+void AttentionBody::eachPiece(bool ofKeys, llvm::function_ref<void()> body) {
+  loop("i", 0, Index(countPieces(ofKeys)), 1, [&](Index i) {
+    findPiece(ofKeys, i);
+    body();
+  });
+}
+
+Value AttentionBody::countPieces(bool ofKeys) {
+  Value firsts = args[firstPiecesArray(ofKeys)];
+  return math.value(
+      math.named(math.sub(load(firsts, math.min(math.add(batch, 1), arg("batch"))), load(firsts, batch)), "pieces"));
+}
+
+void AttentionBody::findPiece(bool ofKeys, Index i) {
+  Piece &piece = ofKeys ? keyPiece : queryPiece;
+  Index at = math.add(load(args[firstPiecesArray(ofKeys)], batch), i);
+  piece.number = math.named(load(pieceLine(ofKeys, PieceOrder), at), "piece");
+  auto entry = [&](PieceLine line) { return load(pieceLine(ofKeys, line), piece.number); };
+  piece.position = math.named(entry(PiecePositions), ofKeys ? "k_position" : "q_position");
+  piece.rows = math.sub(load(lengthsOf(ofKeys), math.add(piece.number, 1)), entry(PieceEnds));
+  piece.rows = math.named(piece.rows, "piece_rows");
+  (ofKeys ? firstKey : firstQuery) = math.named(entry(PieceRows), ofKeys ? "first_key" : "first_query");
+}
+
 void AttentionBody::findArrays() {
   // The entries of this sequence and head; positions in it are 32 bits.
   llvm::StringMap<Value> arrays;
@@ -135,7 +172,8 @@ void AttentionBody::findArrays() {
       arrays[array.name] = AdvanceOp::create(b, loc, args[array.name], startOf(array));
     else if (array.shape == OperandShape::PerHead)
       arrays[array.name] = LoadOp::create(
-          b, loc, args[array.name], math.value(array.heads == OperandHeads::per_head ? h : kvHead), /*uniform=*/false);
+          b, loc, args[array.name],
+          math.value(array.heads == OperandHeads::per_head ? numberOfHead() : numberOfKvHead()), /*uniform=*/false);
     else if (array.lists && args.contains(bitsOf(array)))
       arrays[array.name] = AdvanceOp::create(b, loc, args[bitsOf(array)], startOf(array));
   scope.load = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index position) {
@@ -212,11 +250,14 @@ Value AttentionBody::startOf(const MaskOperand &array) {
   bool packed =
       array.lists ? !array.lists->perSequence : (perQuery ? problem.getQLayout() : problem.getKLayout()).isPacked();
   Value line = packed ? Value() : wide(batch);
-  Value token = packed && !array.lists ? wide(perQuery ? firstQuery : firstKey) : Value();
+  Value token;
+  if (packed && !array.lists)
+    token = hasPieces() ? wide(load(args[perQuery ? "cu_seqlens_q" : "cu_seqlens_kv"], batch))
+                        : wide(perQuery ? firstQuery : firstKey);
   if (array.heads != OperandHeads::shared) {
     bool perHead = array.heads == OperandHeads::per_head;
-    Value head = wide(perHead ? h : kvHead);
-    line = line ? add(mul(line, wide(int64_t(perHead ? problem.getHeads() : problem.getKvHeads()))), head) : head;
+    Value head = wide(perHead ? numberOfHead() : numberOfKvHead());
+    line = line ? add(mul(line, wide(perHead ? problem.allHeads() : problem.allKvHeads())), head) : head;
   }
   if (array.lists) {
     std::string bits = bitsOf(array);
@@ -226,7 +267,7 @@ Value AttentionBody::startOf(const MaskOperand &array) {
   }
   if (!line)
     return token;
-  std::string extent = (packed ? "total_" : "seqlen_") + std::string(perQuery ? "q" : "kv");
+  std::string extent = (hasPieces() ? "whole_" : packed ? "total_" : "seqlen_") + std::string(perQuery ? "q" : "kv");
   Value start = mul(line, wide(arg(extent)));
   return token ? add(start, token) : start;
 }
@@ -288,7 +329,7 @@ void AttentionBody::maskScores(KeyWalk &walk, Value scores, Value row0, Value co
 ScoreScope AttentionBody::scoreScope(const MaskScope &sequence, OpBuilder &once, OpBuilder &inside, Index q, Index k,
                                      Index from, Index base, Value ahead) {
   return {sequence,
-          int64_t(problem.getHeads()),
+          problem.allHeads(),
           FloatMath(once, loc),
           FloatMath(inside, loc),
           q,
@@ -323,7 +364,7 @@ Value AttentionBody::loadEntry(const ScoreOperand &operand, OpBuilder &at, const
       place = batch, extent = arg("batch");
       break;
     case ScoreOperand::Head:
-      place = sequence.head, extent = int64_t(problem.getHeads());
+      place = sequence.head, extent = problem.allHeads();
       break;
     case ScoreOperand::Query:
       place = within(q, scope.lenQ), extent = scope.lenQ;

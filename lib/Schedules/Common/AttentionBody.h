@@ -137,6 +137,24 @@ protected:
   /// Finds the run-time arrays that masks read.
   void findArrays();
 
+  /// A piece of a sequence, or, in other layouts, the sequence.
+  struct Piece {
+    Index number = 0;   ///< of the piece, or of the sequence
+    Index position = 0; ///< of its first row
+    Index rows = 0;     ///< with pieces only
+    Interval positions(IndexMath &math) const { return {position, math.add(position, rows)}; }
+  };
+  Piece queryPiece, keyPiece;
+  /// The stationary tile belongs to piece `number`, or to this sequence. Sets `batch`, the sequence.
+  void takePiece(bool ofKeys, Index number);
+  /// The number of pieces that the sequence has of queries or keys.
+  mlir::Value countPieces(bool ofKeys);
+  /// Finds the i-th of them. Sets `queryPiece` or `keyPiece`, and `firstQuery` or `firstKey`.
+  void findPiece(bool ofKeys, Index i);
+  /// Loops over the pieces that the sequence has of queries or keys. Sets `queryPiece` or `keyPiece`, and `firstQuery`
+  /// or `firstKey`.
+  void eachPiece(bool ofKeys, llvm::function_ref<void()> body);
+
   //===------------------------------------------------------------------===//
   // Masks and modifiers
   //===------------------------------------------------------------------===//
@@ -251,9 +269,13 @@ protected:
     return rowPointer(tensor, math.add(firstKey, keyResidue), batch, kvHead);
   }
 
+  /// The number of query head `h`, and of kv head `kvHead`, among all heads of the problem.
+  Index numberOfHead() { return math.add(h, problem.firstHead()); }
+  Index numberOfKvHead() { return math.add(kvHead, problem.firstKvHead()); }
+
   Index batch = 0, h = 0, kvHead = 0;
   Index lenQ = 0;
-  Index firstQuery = 0, firstKey = 0; ///< the sequence's first rows in packed tensors
+  Index firstQuery = 0, firstKey = 0; ///< the first rows of the sequence, or of its piece, in packed tensors
   /// The first query of a stationary query tile, and whether the loop may visit unlisted tiles, because the lists were
   /// full.
   Index firstOfTile = 0;

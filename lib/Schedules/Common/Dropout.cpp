@@ -12,14 +12,16 @@ Value AttentionBody::findDropoutState(bool packs) {
   if (!dropout)
     return {};
   Location named = NameLoc::get(b.getStringAttr("dropout_state"), loc);
-  return DropoutStateOp::create(b, named, args[dropout->seed], math.value(batch), packs ? Value() : math.value(h));
+  return DropoutStateOp::create(b, named, args[dropout->seed], math.value(batch),
+                                packs ? Value() : math.value(numberOfHead()));
 }
 
 void AttentionBody::drop(Value place, Value row0, Value col0, Value dropoutState, bool scaled, bool transposed,
                          bool marks) {
   if (dropout)
     DropoutOp::create(b, loc, place, row0, col0, dropoutState, dropout->below,
-                      scaled ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), transposed, marks);
+                      scaled ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), transposed, marks,
+                      /*unaligned=*/hasPieces());
 }
 
 void AttentionBody::scaleKept(Value acc) {

@@ -8,7 +8,7 @@ using namespace attn::tile;
 void ForwardBody::findKvHead() {
   int64_t group = problem.getHeads() / problem.getKvHeads();
   kvHead = math.named(math.floorDiv(h, group), "kv_head");
-  scope.head = h;
+  scope.head = numberOfHead();
 }
 
 void ForwardBody::findKeys() {
@@ -41,7 +41,7 @@ Value ForwardBody::sinks() {
 void ForwardBody::findSink(std::optional<Cond> counts) {
   sinkCounts = counts;
   if (problem.getSinkAttr() && schedule.getPackHeads() == 1)
-    sink = sinkScore(b, loc, problem, sinks(), h, counts);
+    sink = sinkScore(b, loc, problem, sinks(), numberOfHead(), counts);
 }
 
 void ForwardBody::addSink(Value acc, Value row) {

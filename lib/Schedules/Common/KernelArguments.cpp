@@ -213,6 +213,25 @@ KernelArguments KernelArguments::ofSinks(ProblemOp problem, SegmentsOp segments)
   return arguments;
 }
 
+KernelArguments KernelArguments::ofGatherRows(GatherRowsOp rows) {
+  KernelArguments arguments(rows.getContext());
+  std::vector<ProblemTensor> tensors = tensorsOf(rows);
+  for (const ProblemTensor &tensor : tensors) {
+    bool isIndex = tensor.element == ProblemTensor::Int32;
+    Type element = isIndex                                    ? IntegerType::get(rows.getContext(), 32)
+                   : tensor.element == ProblemTensor::Float32 ? Type(Float32Type::get(rows.getContext()))
+                                                              : rows.getDtype();
+    arguments.addPointer(tensor.name, element, tensor.role == ProblemTensor::Result ? Effect::write : Effect::read);
+  }
+  arguments.addSize("total_q");
+  for (const ProblemTensor &tensor : tensors)
+    if (tensor.rowAxis >= 0 && tensor.role != ProblemTensor::Array) {
+      arguments.addStride(tensor.name, "row", tensor.rowAxis);
+      arguments.addStride(tensor.name, "head", tensor.headAxis);
+    }
+  return arguments;
+}
+
 tile::KernelOp KernelArguments::makeKernel(ProgramBuilder &program, OpBuilder &b, Location loc, StringRef name,
                                            StringRef target, const KernelGrid &grid,
                                            tile::ScheduleInterface schedule) const {
@@ -376,6 +395,15 @@ void KernelArguments::addLists(ProblemOp problem, bool ofKeys) {
 
 void KernelArguments::addSizes(ProblemOp problem, bool keys, bool totalKeys) {
   addSize("batch");
+  if (problem.getQLayout().hasPieces()) {
+    addSize("piece_count_q");
+    if (keys)
+      addSize("piece_count_kv");
+    for (auto [shape, name] : {std::pair(OperandShape::PerQuery, "whole_q"), {OperandShape::PerKey, "whole_kv"}})
+      if (llvm::any_of(distinctOperands(problem.getMask()),
+                       [&, shape = shape](const MaskOperand &array) { return array.shape == shape; }))
+        addSize(name);
+  }
   addSize(problem.getQLayout().isPacked() ? "total_q" : "seqlen_q");
   if (keys && !problem.getKLayout().isPacked())
     addSize("seqlen_kv");
@@ -391,7 +419,7 @@ void KernelArguments::addStrides(ProblemOp problem, ArrayRef<ProblemTensor> tens
   for (const ProblemTensor &tensor : tensors) {
     if (tensor.batchAxis >= 0)
       addStride(tensor.name, "batch", tensor.batchAxis);
-    if (tensor.rowAxis >= 0 && tensor.element == ProblemTensor::Data)
+    if (tensor.hasRowStride())
       addStride(tensor.name, "row", tensor.rowAxis);
     if (tensor.headAxis >= 0)
       addStride(tensor.name, "head", tensor.headAxis);

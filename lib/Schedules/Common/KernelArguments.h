@@ -107,6 +107,9 @@ struct KernelArguments {
   /// and offsets of q, sizes.
   static KernelArguments ofSinks(ProblemOp problem, SegmentsOp segments);
 
+  /// For the kernel of `attn.gather_rows`: the parts, the result and the index, `total_q`, strides of rows and heads.
+  static KernelArguments ofGatherRows(GatherRowsOp rows);
+
   /// Creates a kernel with these arguments and an empty body, and its launch in the program.
   tile::KernelOp makeKernel(ProgramBuilder &program, mlir::OpBuilder &b, mlir::Location loc, llvm::StringRef name,
                             llvm::StringRef target, const KernelGrid &grid, tile::ScheduleInterface schedule) const;

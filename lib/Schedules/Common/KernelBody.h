@@ -5,6 +5,7 @@
 #ifndef ATTN_LIB_SCHEDULES_COMMON_KERNELBODY_H
 #define ATTN_LIB_SCHEDULES_COMMON_KERNELBODY_H
 
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 #include "attn/Schedules/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -103,8 +104,30 @@ protected:
   }
 
   LayoutAttr layoutOf(bool keys) { return keys ? problem.getKLayout() : problem.getQLayout(); }
-  /// The offsets of packed sequences of queries or keys.
+  //===------------------------------------------------------------------===//
+  // Pieces
+  //===------------------------------------------------------------------===//
+
+  bool hasPieces() { return problem.getQLayout().hasPieces(); }
+  /// A line of `pieces_q` or `pieces_kv`.
+  mlir::Value pieceLine(bool keys, PieceLine line) {
+    mlir::Value all = args[piecesArray(keys)];
+    if (line == 0)
+      return all;
+    Index entries = math.add(arg(keys ? "piece_count_kv" : "piece_count_q"), 1);
+    return tile::AdvanceOp::create(b, loc, all, wide(math.mul(entries, line)));
+  }
+  /// The number of packed sequences, or pieces, of queries or keys.
+  Index sequenceCount(bool keys) { return arg(!hasPieces() ? "batch" : keys ? "piece_count_kv" : "piece_count_q"); }
+  /// The prefix sums of their lengths.
+  mlir::Value lengthsOf(bool keys) {
+    return hasPieces() ? pieceLine(keys, PieceEnds) : args[keys ? "cu_seqlens_kv" : "cu_seqlens_q"];
+  }
+
+  /// The offsets of packed sequences, or pieces, of queries or keys.
   mlir::Value startsOf(bool keys) {
+    if (hasPieces())
+      return pieceLine(keys, PieceRows);
     return args[std::string(layoutOf(keys).getPadded() ? "padded_offsets_" : "cu_seqlens_") + (keys ? "kv" : "q")];
   }
   /// The number of tokens of queries or keys if these are packed, else the length of a sequence.
@@ -115,16 +138,16 @@ protected:
   }
   /// Tiles of `rows` rows: the work tiles of all sequences if packed, the tiles of each if dense.
   Index tilesOf(bool keys, int64_t rows) {
-    return layoutOf(keys).isPacked() ? workTileCount(extentOf(keys), rows) : math.ceilDiv(extentOf(keys), rows);
+    return layoutOf(keys).isPacked() ? workTileCount(extentOf(keys), rows, keys) : math.ceilDiv(extentOf(keys), rows);
   }
   /// Work tiles of `rows` rows in the grid of a packed problem (tilesOfRows).
-  Index workTileCount(int64_t rows) { return workTileCount(arg("total_q"), rows); }
-  Index workTileCount(Index total, int64_t rows) {
-    return math.add(math.add(math.floorDiv(total, rows), arg("batch")), 2);
+  Index workTileCount(int64_t rows) { return workTileCount(arg("total_q"), rows, /*keys=*/false); }
+  Index workTileCount(Index total, int64_t rows, bool keys) {
+    return math.add(math.add(math.floorDiv(total, rows), sequenceCount(keys)), 2);
   }
-  /// The work tile of a sequence's first tile, given the sequence's first row among all tokens.
-  Index firstWorkTile(Index firstRow, Index batch, int64_t rows) {
-    return math.add(math.add(math.floorDiv(firstRow, rows), batch), 1);
+  /// The work tile of the first tile of a sequence, or piece, given its first row among all tokens.
+  Index firstWorkTile(Index firstRow, Index number, int64_t rows) {
+    return math.add(math.add(math.floorDiv(firstRow, rows), number), 1);
   }
 
   //===------------------------------------------------------------------===//

@@ -6,7 +6,8 @@ using namespace attn;
 
 // Two more launches take as long as attending to some hundred keys.
 bool attn::mayListTiles(ProblemOp problem) {
-  return problem.expectedKeys().value_or(INT32_MAX) > 1024 && leavesTilesOut(problem.getMask());
+  return !problem.getQLayout().hasPieces() && problem.expectedKeys().value_or(INT32_MAX) > 1024 &&
+         leavesTilesOut(problem.getMask());
 }
 
 bool attn::hasTileLists(ProblemOp problem, tile::ScheduleInterface schedule) {
@@ -31,7 +32,7 @@ KeyWalk::KeyWalk(MaskInterface mask, MaskScope scope) : mask(mask), scope(scope)
 }
 
 Interval KeyWalk::row(IndexMath &math, Index q) {
-  Interval row = {0, scope.lenK};
+  Interval row = {0, keySpan ? keySpan->hi : scope.lenK};
   for (Conjunct &c : intervals) {
     // Bounds need no clamping: `hi` starts at lenK, and keys are never negative.
     Interval i = c.mask.rowIntervals(math, c.scope.withoutClamping(), q)->front();
@@ -151,12 +152,27 @@ KeyWalk::Tests KeyWalk::numbers(bool withLower) {
 llvm::SmallVector<KeyRun> KeyWalk::runs(IndexMath &math, Interval queries, int64_t kvTile) {
   // After a full tile of a single run, no key lies before the first visible key of any row.
   queries = {queries.lo.atLeast(0), queries.hi.atLeast(0)};
-  return runsOf(math, mask.keyRanges(math, scope, queries), kvTile, numbers(/*withLower=*/false), std::nullopt);
+  TileRanges ranges = within(math, mask.keyRanges(math, scope, queries), keySpan, scope.lenK);
+  return runsOf(math, ranges, kvTile, numbers(/*withLower=*/false), std::nullopt);
 }
 
 llvm::SmallVector<KeyRun> KeyWalk::queryRuns(IndexMath &math, Interval keys, int64_t qTile) {
   keys = {keys.lo.atLeast(0), keys.hi.atLeast(0)};
-  return runsOf(math, mask.queryRanges(math, scope, keys), qTile, numbers(/*withLower=*/true), scope.lenQ);
+  TileRanges ranges = within(math, mask.queryRanges(math, scope, keys), querySpan, scope.lenQ);
+  return runsOf(math, ranges, qTile, numbers(/*withLower=*/true), spanOf(math, querySpan, scope.lenQ));
+}
+
+TileRanges KeyWalk::within(IndexMath &math, TileRanges ranges, const std::optional<Interval> &span, Index length) {
+  if (!span)
+    return ranges;
+  Index count = spanOf(math, span, length);
+  for (IntervalList *list : {&ranges.some, &ranges.all})
+    for (Interval &interval : *list) {
+      auto rowOf = [&](Index position) { return math.clamp(math.sub(position, span->lo), 0, count); };
+      interval = {interval.lo.is(0) ? Index(0) : rowOf(interval.lo),
+                  interval.hi == length ? count : rowOf(interval.hi)};
+    }
+  return ranges;
 }
 
 llvm::SmallVector<KeyRun> KeyWalk::runsOf(IndexMath &math, const TileRanges &ranges, int64_t tile, const Tests &last,

@@ -12,12 +12,16 @@ Extent ProblemExtents::rows(bool keys) const {
   return sizeNamed(keys ? (packed ? "total_kv" : "seqlen_kv") : (packed ? "total_q" : "seqlen_q"));
 }
 
+Extent ProblemExtents::sequences(bool keys) const {
+  return sizeNamed(!fixed.pieces ? "batch" : keys ? "piece_count_kv" : "piece_count_q");
+}
+
 Extent attn::tilesOfRows(bool packed, const Extent &batch, const Extent &rows, int64_t tile) {
   return packed ? floorDiv(rows, tile) + batch + 2 : batch * ceilDiv(rows, tile);
 }
 
 Extent ProblemExtents::tilesOf(bool keys, int64_t tile) const {
-  return tilesOfRows(keys ? fixed.packedKv : fixed.packedQ, sizeNamed("batch"), rows(keys), tile);
+  return tilesOfRows(keys ? fixed.packedKv : fixed.packedQ, sequences(keys), rows(keys), tile);
 }
 
 Extent ProblemExtents::extentOf(Axis axis, const ProblemTensor &tensor) const {
@@ -51,8 +55,22 @@ Extent ProblemExtents::extentOf(Axis axis, const ProblemTensor &tensor) const {
     return tilesOf(false, fixed.qTile);
   case ProblemTensor::One:
     return 1;
+  case ProblemTensor::PiecesQPlusOne:
+    return sizeNamed("piece_count_q") + 1;
+  case ProblemTensor::PiecesKvPlusOne:
+    return sizeNamed("piece_count_kv") + 1;
+  case ProblemTensor::AllHeads:
+    return fixed.allHeads;
+  case ProblemTensor::AllKvHeads:
+    return fixed.allKvHeads;
+  case ProblemTensor::WholeQ:
+    return sizeNamed("whole_q");
+  case ProblemTensor::WholeKv:
+    return sizeNamed("whole_kv");
   case ProblemTensor::Table:
     return tensor.entries;
+  case ProblemTensor::OwnRows:
+    return sizeNamed(tensor.name + "_rows");
   case ProblemTensor::Entries:
     return entries(tensor.name);
   case ProblemTensor::EntriesPlusOne: // at least one entry
@@ -85,7 +103,7 @@ static std::vector<rt::Program::Tensor> describe(llvm::ArrayRef<ProblemTensor> t
                                                               : Tensor::Lead::Last;
     std::vector<int> strided;
     for (int axis : {tensor.batchAxis, tensor.rowAxis, tensor.headAxis})
-      if (axis >= 0 && (axis != tensor.rowAxis || tensor.element == ProblemTensor::Data))
+      if (axis >= 0 && (axis != tensor.rowAxis || tensor.hasRowStride()))
         strided.push_back(axis);
     llvm::sort(strided);
     list.push_back(
@@ -118,6 +136,16 @@ static std::vector<rt::Program::ArrayCheck> checksOf(llvm::ArrayRef<ProblemTenso
     int cu = numberOf("cu_seqlens_" + side), padded = numberOf("padded_offsets_" + side);
     if (cu < 0)
       continue; // dense, or computed on the device
+    if (int pieces = numberOf(piecesArray(keys)); pieces >= 0) {
+      bool isIndexed = llvm::any_of(tensors, [&](const ProblemTensor &tensor) {
+        return llvm::is_contained(tensor.axes, keys ? Axis::WholeKv : Axis::WholeQ);
+      });
+      checks.push_back({.kind = Check::Kind::Pieces,
+                        .arrays = {cu, pieces, numberOf(firstPiecesArray(keys))},
+                        .rows = extents.rows(keys),
+                        .line = isIndexed ? sizeNamed(keys ? "whole_kv" : "whole_q") : Extent(0)});
+      continue;
+    }
     checks.push_back({.kind = Check::Kind::Offsets,
                       .arrays = {cu, padded},
                       .rows = extents.rows(keys),
@@ -153,6 +181,12 @@ static rt::Program signatureOf(llvm::ArrayRef<ProblemTensor> tensors, const Prob
 
 rt::Program attn::signatureOf(Computation computation) {
   return ::signatureOf(tensorsOf(computation), {FixedSizes::of(computation)}, dtypeOf(computation.problem.getDtype()));
+}
+
+rt::Program attn::signatureOf(GatherRowsOp rows) {
+  rt::Program program = ::signatureOf(tensorsOf(rows), {FixedSizes::of(rows)}, dtypeOf(rows.getDtype()));
+  program.sizes = {{"batch", 1}};
+  return program;
 }
 
 rt::Program attn::signatureOf(SegmentsOp segments) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Extents of a problem's tensors as expressions over the sizes of a call: `batch`, `seqlen_q` or `total_q`
-// (packed), `seqlen_kv` or `total_kv`, `tokens_q`, `tokens_kv` and `id_rows` (ids), `<array>_entries`, `splits`.
+// (packed), `seqlen_kv` or `total_kv`, `tokens_q`, `tokens_kv` and `id_rows` (ids), `<array>_entries`, `splits`,
+// with pieces `piece_count_q`, `piece_count_kv`, `whole_q` and `whole_kv`.
 //
 #ifndef ATTN_LIB_SCHEDULES_COMMON_PROBLEMEXTENTS_H
 #define ATTN_LIB_SCHEDULES_COMMON_PROBLEMEXTENTS_H
@@ -26,6 +27,8 @@ struct ProblemExtents {
 
   /// Rows of queries or keys, of a dense sequence or of all packed ones.
   rt::Extent rows(bool keys) const;
+  /// Packed sequences, or pieces, of queries or keys.
+  rt::Extent sequences(bool keys) const;
   /// Tiles of one side, of one head.
   rt::Extent tilesOf(bool keys, int64_t tile) const;
   rt::Extent extentOf(ProblemTensor::Axis axis, const ProblemTensor &tensor) const;

@@ -30,6 +30,12 @@ ProgramBuilder::ProgramBuilder(SegmentsOp segments, StringRef target)
   addSignature(signatureOf(segments));
 }
 
+ProgramBuilder::ProgramBuilder(GatherRowsOp rows, StringRef target) : ProgramBuilder(rows, rows.getSymName(), target) {
+  extents.fixed = FixedSizes::of(rows);
+  data = dtypeOf(rows.getDtype());
+  addSignature(signatureOf(rows));
+}
+
 void ProgramBuilder::addSize(StringRef name, const Extent &value) {
   SizeOp::create(b, loc, name, ExtentAttr::get(b.getContext(), value));
 }
@@ -83,7 +89,7 @@ Value ProgramBuilder::tensor(StringRef name) {
 Extent ProgramBuilder::ctasOf(tile::KernelOp kernel, const KernelGrid &grid, int64_t most) const {
   if (grid.cluster) // one cluster for each row of ids, or one for the whole batch
     return grid.ofIds ? sizeNamed("id_rows") : Extent(1);
-  Extent batch = sizeNamed("batch");
+  Extent batch = grid.packed ? extents.sequences(grid.keys) : sizeNamed("batch");
   if (grid.longer) { // work tiles of long sequences; dense sequences are all long or all short
     Extent queries = floorDiv(extents.rows(false), grid.longer[0] + 1),
            keys = floorDiv(extents.rows(true), grid.longer[1] + 1);

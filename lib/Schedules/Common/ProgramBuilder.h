@@ -25,6 +25,7 @@ public:
   /// Starts the program of a pass before its op. Its tensors are those before segments are expanded.
   ProgramBuilder(Computation computation, llvm::StringRef target);
   ProgramBuilder(SegmentsOp segments, llvm::StringRef target);
+  ProgramBuilder(GatherRowsOp rows, llvm::StringRef target);
 
   /// Sets the sizes of tiles that have KV-tile lists, before any list is used.
   void setListed(bool ofKeys, int64_t queries, int64_t keys) { extents.listed[ofKeys] = {queries, keys}; }

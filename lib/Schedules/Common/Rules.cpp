@@ -30,7 +30,8 @@ bool attn::isCostly(ProblemOp problem) {
 }
 
 int64_t attn::expectedKeysOf(ProblemOp problem) {
-  int64_t expected = mayBeLonger(problem) ? 4096 : problem.getExpectedSeqlenKv().value_or(4096);
+  int64_t usual = problem.getQLayout().hasPieces() ? 65536 : 4096; // what needs several ranks is long
+  int64_t expected = mayBeLonger(problem) ? usual : problem.getExpectedSeqlenKv().value_or(usual);
   return std::min<int64_t>(expected, problem.getMaxSeqlenKv().value_or(expected));
 }
 
@@ -105,8 +106,9 @@ bool attn::mayBeLonger(ProblemOp problem) {
 
 std::optional<int64_t> attn::tilesOfEachSequence(ProblemOp problem, ScheduleInterface schedule) {
   constexpr int64_t most = 2;
-  if (!problem.getQLayout().isPacked() || !problem.getMaxSeqlenQ() || problem.getTiles() || schedule.isPerSequence() ||
-      schedule.splitsKv() || schedule.getPackHeads() != 1 || hasTileLists(problem, schedule))
+  if (!problem.getQLayout().isPacked() || problem.getQLayout().hasPieces() || !problem.getMaxSeqlenQ() ||
+      problem.getTiles() || schedule.isPerSequence() || schedule.splitsKv() || schedule.getPackHeads() != 1 ||
+      hasTileLists(problem, schedule))
     return std::nullopt;
   int64_t tiles = llvm::divideCeil(std::max<int64_t>(*problem.getMaxSeqlenQ(), 1), schedule.getQueries());
   if (tiles > most)
@@ -115,7 +117,8 @@ std::optional<int64_t> attn::tilesOfEachSequence(ProblemOp problem, ScheduleInte
 }
 
 bool attn::mayHaveSinglePass(ProblemOp problem) {
-  return problem.getQLayout().isPacked() && problem.getKLayout().isPacked() && problem.getModifiers().empty() &&
+  LayoutAttr q = problem.getQLayout();
+  return q.isPacked() && !q.hasPieces() && problem.getKLayout().isPacked() && problem.getModifiers().empty() &&
          !problem.dropoutInForce();
 }
 
@@ -143,6 +146,8 @@ std::optional<std::string> attn::refusalOfTiles(ProblemOp problem, ScheduleInter
                         schedule);
   if (std::optional<std::string> refusal = refusalOfPackedHeads(problem, schedule))
     return refusal;
+  if (problem.getQLayout().hasPieces() && (schedule.getPackHeads() != 1 || schedule.splitsKv()))
+    return withSchedule("expected pack_heads = 1 with layout(thd pieces), got: ", schedule);
   if (int64_t dim = widthOf(problem); dim > widestOfTiles)
     return withSchedule(llvm::formatv("expected #tile.simt_rows for head dims beyond 256, got: dim {0} with ", dim),
                         schedule);

@@ -146,9 +146,9 @@ private:
     if (listed)
       tile = listedWorkTile(tile);
     Value offsets = startsOf(/*keys=*/false);
-    auto find = FindSequenceOp::create(b, loc, math.value(tile), args["cu_seqlens_q"], offsets, args["batch"],
-                                       args["total_q"], positions);
-    batch = find.getB();
+    auto find = FindSequenceOp::create(b, loc, math.value(tile), lengthsOf(/*keys=*/false), offsets,
+                                       math.value(sequenceCount(/*keys=*/false)), args["total_q"], positions);
+    takePiece(/*ofKeys=*/false, Value(find.getB()));
     q0 = find.getQ0();
     rows = find.getRows();
     writeRows = find.getWriteRows();
@@ -224,14 +224,15 @@ private:
     KeyWalk walk(problem.getMask(), scope);
 
     // Built before the loops: after them, the compiler would duplicate this code for each loop.
-    origin = perRow(math.value(q0), math.value(h), "at");
+    Index position = math.add(queryPiece.position, q0);
+    origin = perRow(math.value(position), math.value(h), "at");
     dropoutState = findDropoutState(schedule.getPackHeads() != 1);
     Value queryRows, queryStride, keys, values;
     auto findRows = [&] {
       queryRows = rowPointer("q", first, batch, h);
       queryStride = strideOf("q");
-      keys = keyPointer("k");
-      values = keyPointer("v");
+      keys = hasPieces() ? rowPointer("k", 0, batch, kvHead) : keyPointer("k");
+      values = hasPieces() ? rowPointer("v", 0, batch, kvHead) : keyPointer("v");
     };
     // Recompute rows with large scores, which are rare without modifiers. (A scale above 1 can take finite products to
     // infinity, so that a row seems to have no key. Twelve warps lack registers for recomputation that the mask does
@@ -248,18 +249,24 @@ private:
                 : CopyAsyncOp::create(b, loc, Q, queryRows, queryStride, rowsInTile, problem.getDimQk(), Value());
     ClearOp::create(b, loc, acc);
     ClearOp::create(b, loc, row);
+    if (problem.getPartialIn()) {
+      auto [o, stride, max, sum] = before();
+      ResumeOp::create(b, loc, acc, row, o, stride, max, sum, math.value(rows), problem.getDimV());
+    }
     WaitOp::create(b, loc, copied);
     if (problem.scaleOrDefault() < 0 && !usesTma)
       ScaleOp::create(b, loc, Q, /*factor=*/llvm::APFloat(-1.0));
     if (qOperand)
       LoadOperandOp::create(b, loc, qOperand, Q);
 
-    Interval queries =
-        rowStride == 1 ? Interval{q0, math.add(q0, rows)} : positionsOf(q0, schedule.getQueries(), scope.lenQ);
+    Interval queries = rowStride == 1 ? Interval{position, math.add(position, rows)}
+                                      : positionsOf(q0, schedule.getQueries(), scope.lenQ);
     std::optional<ListedWalk> listed;
     if (hasTileLists)
       listed = listedWalk(walk, /*ofKeys=*/false, tile, schedule.getQueries() * rowStride);
-    SmallVector<KeyRun> runs = listed ? listed->runs : walk.runs(math, queries, schedule.getKvTile() * rowStride);
+    SmallVector<KeyRun> runs;
+    if (!hasPieces())
+      runs = listed ? listed->runs : walk.runs(math, queries, schedule.getKvTile() * rowStride);
     Interval visited = {0, keyRows};
     if (part)
       cutTiles(math, runs, part->first, part->end);
@@ -272,7 +279,10 @@ private:
     }
     switch (mode) {
     case Keys::Streamed:
-      buildLoop(walk, runs, listed, keys, values);
+      if (hasPieces())
+        loopOverPieces(walk, queries);
+      else
+        buildLoop(walk, runs, listed, keys, values);
       break;
     case Keys::SinglePass:
       attendSinglePass(walk, /*isKLoaded=*/true);
@@ -286,11 +296,12 @@ private:
     findSink(isSplit ? std::optional(math.eq(split, 0)) : part ? std::optional(math.eq(part->first, 0)) : std::nullopt);
     addSink(acc, row);
     NormalizeOp::create(b, loc, acc, row, /*rows_recomputed=*/recomputesLarge);
-    scaleKept(acc);
+    if (!problem.getPartialOut())
+      scaleKept(acc);
     auto finish = [&](const Results &results) {
       auto [dst, dstStride, lse, lseStride, sum] = results;
       // The LSE of padding determines what the combine kernel stores there.
-      Index written = sum ? rows : writeRows;
+      Index written = sum && !problem.getPartialOut() ? rows : writeRows;
       StoreOp::create(b, loc, dst, dstStride, acc, rowsInTile, rowsOf(written), problem.getDimV());
       if (lse)
         StoreLseOp::create(b, loc, lse, sum, lseStride, row, rowsInTile, rowsOf(writeRows));
@@ -299,23 +310,37 @@ private:
       // With block maps, recomputation visits the listed tiles only, instead of testing each key against the lists.
       // (With other masks this would take registers for little gain.)
       bool followsList = listed && hasListsOfMaps();
+      Value ranges;
+      if (followsList)
+        ranges = math.value(listed->runs.front().bounds.back());
+      else if (hasPieces())
+        ranges = countPieces(/*ofKeys=*/true);
       if (!hasRows) // not earlier: they would occupy registers during the loop
         findRows();
-      Value firstKey = isSplit || part ? math.value(visited.lo) : Value();
+      Before continued = problem.getPartialIn() ? before() : Before();
+      Value firstVisited = isSplit || part ? math.value(visited.lo) : Value();
       auto recompute = RecomputeRowsOp::create(
-          b, loc, acc, origin, rowsInTile, firstKey, math.value(visited.hi), queryRows, queryStride, keys,
-          rowStrideOf("k"), values, rowStrideOf("v"), dst, dstStride, lse, lseStride, sum, dropoutState,
-          followsList ? math.value(listed->runs.front().bounds.back()) : Value(), problem.getDimQkAttr(),
+          b, loc, acc, origin, rowsInTile, firstVisited, math.value(visited.hi), queryRows, queryStride, keys,
+          rowStrideOf("k"), values, rowStrideOf("v"), dst, dstStride, lse, lseStride, sum, continued.o,
+          continued.stride, continued.max, continued.sum, dropoutState, ranges, problem.getDimQkAttr(),
           problem.getDimVAttr(), b.getF64FloatAttr(std::copysign(scaleOfProducts(), problem.scaleOrDefault())),
           dropout ? b.getI64IntegerAttr(dropout->below) : IntegerAttr(),
-          dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(),
-          followsList ? b.getI64IntegerAttr(schedule.getKvTile()) : IntegerAttr());
+          dropout ? b.getF64FloatAttr(problem.getPartialOut() ? 1 : dropout->factor()) : FloatAttr());
       buildTests(walk, recompute.getBody());
-      if (followsList) {
+      if (ranges) {
         OpBuilder::InsertionGuard guard(b);
         Block &block = recompute.getAlong().emplaceBlock();
         b.setInsertionPointToStart(&block);
-        YieldOp::create(b, loc, math.value(listed->tileAt(Index(block.addArgument(b.getI32Type(), loc)))));
+        Index number = Index(block.addArgument(b.getI32Type(), loc));
+        Index begin = 0, end = 0, row = 0;
+        if (followsList) {
+          begin = row = math.mul(listed->tileAt(number), schedule.getKvTile());
+          end = math.min(math.add(begin, schedule.getKvTile()), visited.hi);
+        } else {
+          findPiece(/*ofKeys=*/true, number);
+          begin = keyPiece.position, end = math.add(begin, keyPiece.rows), row = firstKey;
+        }
+        YieldOp::create(b, loc, ValueRange{math.value(begin), math.value(end), math.value(row)});
       }
       if (auto modifiers = problem.getModifiers(); !modifiers.empty()) {
         OpBuilder before(recompute);
@@ -354,10 +379,22 @@ private:
   Results results() {
     bool isStrided = schedule.getPackHeads() != 1 || rowStride != 1;
     Value o = rowPointer("o", first, batch, h);
+    if (problem.getPartialOut())
+      return {o, strideOf("o"), statisticPointer("row_max", first, batch, h), Value(),
+              statisticPointer("row_sum", first, batch, h)};
     if (!problem.hasLse())
       return {o, strideOf("o"), Value(), Value()};
     return {o, strideOf("o"), lsePointer(first, batch, h),
             isStrided ? perRow(wide(rowStride), args["lse_head"]) : Value()};
+  }
+
+  /// The partial result from which the tile's rows continue.
+  struct Before {
+    Value o, stride, max, sum;
+  };
+  Before before() {
+    return {rowPointer("before_o", first, batch, h), args["before_o_row"],
+            statisticPointer("before_row_max", first, batch, h), statisticPointer("before_row_sum", first, batch, h)};
   }
 
   /// Those of a split.
@@ -411,6 +448,16 @@ private:
     return result;
   }
 
+  void loopOverPieces(KeyWalk &walk, Interval queries) {
+    eachPiece(/*ofKeys=*/true, [&] {
+      keyRows = keyPiece.rows;
+      walk.restrictKeys(keyPiece.positions(math));
+      buildLoop(walk, walk.runs(math, queries, schedule.getKvTile()), /*listed=*/std::nullopt, keyPointer("k"),
+                keyPointer("v"));
+    });
+    walk.restrictKeys(std::nullopt);
+  }
+
   void buildLoop(KeyWalk &walk, ArrayRef<KeyRun> forward, const std::optional<ListedWalk> &listed, Value keys,
                  Value values) {
     bool backward = loopsBackward();
@@ -431,7 +478,8 @@ private:
     auto copy = [&](Value place, StringRef tensor, Value base, int64_t dim) -> Value {
       if (usesTma) {
         Index position = positionOf(k0, keyResidue);
-        return copyTma(place, tensor, math.add(firstKey, position), kvHead, math.sub(scope.lenK, position),
+        return copyTma(place, tensor, math.add(firstKey, position), kvHead,
+                       math.sub(hasPieces() ? keyRows : scope.lenK, position),
                        singlePass ? std::optional<int64_t>(1) : std::nullopt);
       }
       Index left = math.sub(keyRows, k0);
@@ -442,7 +490,8 @@ private:
     auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
 
     wait(copy(K, "k", keys, problem.getDimQk()));
-    Step step = {.walk = walk, .q = qOperand ? qOperand : Q, .k = K, .scores = s, .row = row, .acc = acc, .k0 = k0};
+    Step step = {.walk = walk, .q = qOperand ? qOperand : Q, .k = K, .scores = s, .row = row, .acc = acc};
+    step.k0 = math.add(keyPiece.position, k0);
     step.negated = usesTma && problem.scaleOrDefault() < 0;
     step.rising = !backward &&
                   llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface modifier) { return modifier.peak(); });
@@ -496,7 +545,7 @@ private:
   void storePadding() {
     storeResults([&](const Results &results) {
       auto [o, stride, lse, lseStride, sum] = results;
-      if (!sum) // the combine kernel reads neither O nor the sum of a split without keys
+      if (!sum || problem.getPartialOut()) // the combine kernel reads neither O nor the sum of a split without keys
         StorePaddingOp::create(b, loc, o, stride, rowsOf(writeRows), problem.getDimV());
       if (lse)
         StorePaddingOp::create(b, loc, lse, lseStride ? lseStride : wide(int64_t(1)), rowsOf(writeRows), 1);

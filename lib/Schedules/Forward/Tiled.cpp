@@ -51,6 +51,7 @@ namespace {
 class TiledSchedule : public Schedule {
 public:
   bool owns(mlir::Attribute schedule) const override { return llvm::isa<TiledAttr>(schedule); }
+  bool takesPieces() const override { return true; }
 
   mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &) const override {
     return target.specializesWarps ? TiledAttr() : sizesFor(of.problem, target);

@@ -168,7 +168,7 @@ static ScheduleInterface chooseForHopper(ProblemOp problem) {
     return chooseForFewQueries(problem);
   KeyWalk walk(problem.getMask(), MaskScope());
   int64_t keys = expectedKeysOf(problem), dim = widthOf(problem);
-  bool costly = isCostly(problem), packed = problem.getKLayout().isPacked();
+  bool costly = isCostly(problem), packed = problem.getKLayout().isPacked() && !problem.getKLayout().hasPieces();
   bool peaked = llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface m) { return m.peak().has_value(); });
   bool pingpong = !peaked && !costly, drops = problem.dropoutInForce().has_value();
   auto config = [&](int64_t warps, int64_t kvTile) { return sizes(problem, warps, kvTile).withSingleLoop(costly); };
@@ -246,6 +246,7 @@ public:
 class WarpSpecializedSchedule : public HopperForward {
 public:
   bool owns(mlir::Attribute schedule) const override { return llvm::isa<WarpSpecializedAttr>(schedule); }
+  bool takesPieces() const override { return true; }
 
   mlir::Attribute choose(Computation of, const TargetInfo &target, std::string &) const override {
     return target.specializesWarps ? ifKind<WarpSpecializedAttr>(chooseForHopper(of.problem)) : mlir::Attribute();

@@ -660,10 +660,10 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) schedule(#tile.tiled<q
 tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
-  // tile.recompute_rows C4: how many tiles, but not which;
-  // expected-error @below {{'tile.recompute_rows' op expected tiles and along together, and no from with them}}
+  // tile.recompute_rows C4: how many ranges, but not which;
+  // expected-error @below {{'tile.recompute_rows' op expected ranges and along together, and no from with them}}
   tile.recompute_rows %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
-      tiles(%n of 64) : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
+      ranges(%n) : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
   ^bb0(%a: i32, %b: i32):
   }
 }
@@ -673,10 +673,10 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(den
 tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
     schedule(#tile.warp_specialized<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   %acc = tile.alloc "acc" : !tile.frag<64x64, 4>
-  // and which, but of no number.
-  // expected-error @below {{'tile.recompute_rows' op expected an along from i32 to a tile's number of type i32}}
+  // and which, but of no keys.
+  // expected-error @below {{'tile.recompute_rows' op expected an along from i32 to the first key, the end and the row of a range, of type i32}}
   tile.recompute_rows %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
-      tiles(%n of 64) : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
+      ranges(%n) : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
   ^bb0(%a: i32, %b: i32):
   } along {
   ^bb0(%j: i32):

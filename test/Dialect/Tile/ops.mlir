@@ -257,7 +257,7 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
     // CHECK: tile.recompute_rows %acc at(%c0_i32) rows(%blocks) keys(%c0_i32) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row) lse(%lse) dims(72, 80) scale -5.000000e-01 : !tile.frag<64x80, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
     // CHECK-NEXT: ^bb0(%[[ROW:.*]]: i32, %[[KEY:.*]]: i32):
     // CHECK-NEXT: arith.cmpi sle, %[[KEY]], %[[ROW]]
-    // GENERIC: "tile.recompute_rows"({{.*}}) <{dim_qk = 72 : i64, dim_v = 80 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0>, scale = -5.000000e-01 : f64}>
+    // GENERIC: "tile.recompute_rows"({{.*}}) <{dim_qk = 72 : i64, dim_v = 80 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0>, scale = -5.000000e-01 : f64}>
     tile.recompute_rows %acc at(%zero) rows(%blocks) keys(%zero) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row)
         lse(%lse) dims(72, 80) scale -0.5 : !tile.frag<64x80, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
     ^bb0(%query: i32, %key: i32):
@@ -270,17 +270,17 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
         into(%lse, %q_row) lse(%lse) dims(72, 80) scale 0.5 : !tile.frag<64x80, 4>, !tile.ptr<bf16>, !tile.ptr<f32> {
     ^bb0(%query: i32, %key: i32):
     }
-    // Of the keys of some tiles.
-    // CHECK: tile.recompute_rows {{.*}} scale 5.000000e-01 tiles(%blocks of 128) : !tile.frag
+    // Keys of some ranges.
+    // CHECK: tile.recompute_rows {{.*}} scale 5.000000e-01 ranges(%blocks) : !tile.frag
     // CHECK: } along {
     // CHECK-NEXT: ^bb0(%j: i32):
-    // CHECK-NEXT: tile.yield %j : i32
+    // CHECK-NEXT: tile.yield %j, %j, %j : i32, i32, i32
     tile.recompute_rows %acc at(%zero) rows(%blocks) keys(%zero) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row)
-        dims(72, 80) scale 0.5 tiles(%blocks of 128) : !tile.frag<64x80, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
+        dims(72, 80) scale 0.5 ranges(%blocks) : !tile.frag<64x80, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
     ^bb0(%query: i32, %key: i32):
     } along {
-    ^bb0(%tile: i32):
-      tile.yield %tile : i32
+    ^bb0(%range: i32):
+      tile.yield %range, %range, %range : i32, i32, i32
     }
     // Without `lse`, and with a region that yields nothing, whose terminator goes without saying.
     // CHECK: tile.recompute_rows {{.*}} into(%q, %q_row) dims(72, 80) scale 5.000000e-01

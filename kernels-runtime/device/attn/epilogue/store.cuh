@@ -113,12 +113,51 @@ ATTN_INLINE void store_lse(const Lse &dst, const SoftmaxState<R, W> &row, float 
   store_lse(dst, 1ll, row, scale, rows, write_rows);
 }
 
+// Continues from a partial result: acc becomes O times the sum. Each row's sum goes to one of the four lanes that share
+// the row. A row without visible keys keeps its state.
+template <int Dim, int R, int C, int W>
+ATTN_INLINE void resume(Frag<R, C, W> &acc, SoftmaxState<R, W> &row, const float *o, long long stride, const float *max,
+                        const float *sum, int rows) {
+#pragma unroll
+  for (int i = 0; i < 2 * acc.Blocks; ++i) {
+    const int r = acc.row(i);
+    if (r >= rows || max[r] == -infinity())
+      continue;
+    const float total = fabsf(sum[r]);
+    set_reference(row, i, {max[r], sum[r] < 0});
+    row.sum[i] = lane_index() % 4 == 0 ? total : 0;
+#pragma unroll
+    for (int n = 0; n < Dim / 8; ++n) {
+      float *v = acc.v[i / 2][n] + i % 2 * 2;
+      const float2 pair = *(const float2 *)(o + r * stride + acc.col(n));
+      v[0] = pair.x * total, v[1] = pair.y * total;
+    }
+  }
+}
+
+template <int Dim, int R, int C, int W>
+ATTN_INLINE void add_rows(Frag<R, C, W> &acc, const float *from, long long stride, int rows) {
+#pragma unroll
+  for (int i = 0; i < 2 * acc.Blocks; ++i) {
+    const int r = acc.row(i);
+    if (r >= rows)
+      continue;
+#pragma unroll
+    for (int n = 0; n < Dim / 8; ++n) {
+      float *v = acc.v[i / 2][n] + i % 2 * 2;
+      const float2 pair = *(const float2 *)(from + r * stride + acc.col(n));
+      v[0] += pair.x, v[1] += pair.y;
+    }
+  }
+}
+
 // For tiles that consist of padding.
 template <int Dim, int Rows, int Threads, class T, class Stride>
 ATTN_INLINE void store_padding(T *dst, Stride stride, int write_rows, int thread = threadIdx.x) {
-  const int count = min(Rows, write_rows) * (Dim / 8);
+  constexpr int each = 16 / sizeof(T), parts = Dim / each;
+  const int count = min(Rows, write_rows) * parts;
   for (int i = thread; i < count; i += Threads)
-    *(uint4 *)(dst + offset_of(stride, i / (Dim / 8)) + i % (Dim / 8) * 8) = {0, 0, 0, 0};
+    *(uint4 *)(dst + offset_of(stride, i / parts) + i % parts * each) = {0, 0, 0, 0};
 }
 template <int Rows, int Threads, class Stride>
 ATTN_INLINE void store_padding_lse(float *dst, Stride stride, int write_rows) {

@@ -84,24 +84,17 @@ template <typename P, auto member> Clause<P> flag(StringRef keyword, StringRef f
 using P = ProblemOp::Properties;
 using B = BackwardOp::Properties;
 using S = SegmentsOp::Properties;
+using R = GatherRowsOp::Properties;
 
 // `layout(thd padded)` stands for all four tensors, `layout(a, b, c, d)` for q, k, v, o.
 ParseResult parseLayouts(OpAsmParser &parser, P &of) {
   SmallVector<LayoutAttr, 4> layouts;
   SMLoc loc = parser.getCurrentLocation();
   auto parseLayout = [&]() -> ParseResult {
-    SMLoc loc = parser.getCurrentLocation();
-    StringRef keyword;
-    if (parser.parseKeyword(&keyword))
+    FailureOr<LayoutAttr> layout = LayoutAttr::parseKeywords(parser);
+    if (failed(layout))
       return failure();
-    std::optional<LayoutKind> kind = symbolizeLayoutKind(keyword);
-    if (!kind)
-      return parser.emitError(loc, "expected layout `bshd`, `sbhd`, `bhsd` or `thd`, got: ") << keyword;
-    bool padded = succeeded(parser.parseOptionalKeyword("padded"));
-    auto layout = LayoutAttr::getChecked([&] { return parser.emitError(loc); }, parser.getContext(), *kind, padded);
-    if (!layout)
-      return failure();
-    layouts.push_back(layout);
+    layouts.push_back(*layout);
     return success();
   };
   if (parser.parseCommaSeparatedList(parseLayout))
@@ -117,12 +110,10 @@ void printLayouts(OpAsmPrinter &printer, const P &of) {
   SmallVector<LayoutAttr, 4> layouts = {of.q_layout, of.k_layout, of.v_layout, of.o_layout};
   if (llvm::all_equal(layouts))
     layouts.resize(1);
-  llvm::interleaveComma(layouts, printer.getStream(), [&](LayoutAttr layout) {
-    printer << stringifyLayoutKind(layout.getKind()) << (layout.getPadded() ? " padded" : "");
-  });
+  llvm::interleaveComma(layouts, printer.getStream(), [&](LayoutAttr layout) { printer << layout.getKeywords(); });
 }
 
-ParseResult parseDtype(OpAsmParser &parser, P &of) {
+ParseResult parseType(OpAsmParser &parser, TypeAttr &dtype) {
   SMLoc loc = parser.getCurrentLocation();
   Type type;
   OptionalParseResult parsed = parser.parseOptionalType(type);
@@ -130,11 +121,16 @@ ParseResult parseDtype(OpAsmParser &parser, P &of) {
     return parser.emitError(loc, "expected dtype `bf16`, `f16` or `f32`, got: `") << wordAt(loc) << "`";
   if (*parsed)
     return failure();
-  of.dtype = TypeAttr::get(type);
+  dtype = TypeAttr::get(type);
   return success();
 }
 
-void printDtype(OpAsmPrinter &printer, const P &of) { printer << of.dtype; }
+template <typename Of, auto member> Clause<Of> type(StringRef keyword, ClauseKind kind) {
+  return {{keyword, kind},
+          [](const Of &of) { return bool(of.*member); },
+          [](OpAsmParser &parser, Of &of) { return parseType(parser, of.*member); },
+          [](OpAsmPrinter &printer, const Of &of) { printer << of.*member; }};
+}
 
 // `score([a, b])`; the brackets may be left out.
 ParseResult parseScore(OpAsmParser &parser, P &of) {
@@ -196,6 +192,38 @@ ParseResult parseOutputs(OpAsmParser &parser, P &of) {
   return success();
 }
 
+// `partial(in)`, `partial(out)`, `partial(in, out)`
+ParseResult parsePartial(OpAsmParser &parser, P &of) {
+  return parser.parseCommaSeparatedList([&]() -> ParseResult {
+    SMLoc loc = parser.getCurrentLocation();
+    StringRef word;
+    if (parser.parseKeyword(&word))
+      return failure();
+    UnitAttr &flag = word == "in" ? of.partial_in : of.partial_out;
+    if ((word != "in" && word != "out") || flag)
+      return parser.emitError(loc, "expected `in`, `out` or both once in `partial`, got: ") << word;
+    flag = parser.getBuilder().getUnitAttr();
+    return success();
+  });
+}
+
+ParseResult parseOfHeads(OpAsmParser &parser, P &of) {
+  SmallVector<int64_t, 3> numbers;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseCommaSeparatedList([&] { return parser.parseInteger(numbers.emplace_back()); }))
+    return failure();
+  if (numbers.size() != 3)
+    return parser.emitError(loc, "expected the first head, and all heads and kv heads, got: ")
+           << numbers.size() << " numbers";
+  of.of_heads = parser.getBuilder().getDenseI64ArrayAttr(numbers);
+  return success();
+}
+
+void printPartial(OpAsmPrinter &printer, const P &of) {
+  printer << (of.partial_in ? "in" : "") << (of.partial_in && of.partial_out ? ", " : "")
+          << (of.partial_out ? "out" : "");
+}
+
 //===--------------------------------------------------------------------===//
 // The tables
 //===--------------------------------------------------------------------===//
@@ -205,7 +233,7 @@ const Clause<P> problemClauses[] = {
     {{"layout", ClauseKind::Required}, [](const P &) { return true; }, parseLayouts, printLayouts},
     pair<P, &P::heads, &P::kv_heads>("heads", ClauseKind::Required),
     pair<P, &P::dim_qk, &P::dim_v>("dims", ClauseKind::Required),
-    {{"dtype", ClauseKind::Required}, [](const P &of) { return bool(of.dtype); }, parseDtype, printDtype},
+    type<P, &P::dtype>("dtype", ClauseKind::Required),
     one<P, &P::scale>("scale"),
     {{"score", ClauseKind::Optional}, [](const P &of) { return bool(of.score); }, parseScore, printScore},
     {{"sink", ClauseKind::Optional}, [](const P &of) { return bool(of.sink); }, parseSink, printSink},
@@ -214,6 +242,14 @@ const Clause<P> problemClauses[] = {
      [](const P &of) { return bool(of.no_lse); },
      parseOutputs,
      [](OpAsmPrinter &printer, const P &) { printer << "o"; }},
+    {{"partial", ClauseKind::Optional},
+     [](const P &of) { return of.partial_in || of.partial_out; },
+     parsePartial,
+     printPartial},
+    {{"of_heads", ClauseKind::Optional},
+     [](const P &of) { return bool(of.of_heads); },
+     parseOfHeads,
+     [](OpAsmPrinter &printer, const P &of) { llvm::interleaveComma(of.of_heads.asArrayRef(), printer.getStream()); }},
     pair<P, &P::expected_seqlen_q, &P::expected_seqlen_kv>("expected_seqlen", ClauseKind::Optional, "typical"),
     pair<P, &P::max_seqlen_q, &P::max_seqlen_kv>("max_seqlen", ClauseKind::Optional, "bounds"),
     one<P, &P::kv_list_capacity>("kv_list_capacity", ClauseKind::Optional, "visits"),
@@ -228,6 +264,9 @@ const Clause<B> backwardClauses[] = {
     flag<B, &B::deterministic>("deterministic"),
     flag<B, &B::partial_kv>("partial_kv", "merged"),
     flag<B, &B::dlse>("dlse"),
+    flag<B, &B::float32_dq>("float32_dq"),
+    flag<B, &B::float32_dkv>("float32_dkv"),
+    flag<B, &B::add_dq>("add_dq"),
     one<B, &B::requires_grad>("requires_grad", ClauseKind::Optional, "learned"),
     one<B, &B::schedule>("schedule"),
     one<B, &B::schedule_reason>("schedule_reason"),
@@ -240,7 +279,18 @@ const Clause<S> segmentsClauses[] = {
     one<S, &S::tiles>("tiles"),
 };
 
+const Clause<R> gatherRowsClauses[] = {
+    one<R, &R::parts>("parts", ClauseKind::Required), one<R, &R::heads>("heads", ClauseKind::Required),
+    one<R, &R::dim>("dim", ClauseKind::Required),     type<R, &R::dtype>("dtype", ClauseKind::Required),
+    type<R, &R::from>("from", ClauseKind::Optional),
+};
+
 } // namespace
+
+ParseResult GatherRowsOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parseOpOf<GatherRowsOp>(gatherRowsClauses, parser, result);
+}
+void GatherRowsOp::print(OpAsmPrinter &printer) { printOpOf<GatherRowsOp>(gatherRowsClauses, printer, *this); }
 
 ParseResult ProblemOp::parse(OpAsmParser &parser, OperationState &result) {
   return parseOpOf<ProblemOp>(problemClauses, parser, result);

@@ -227,6 +227,11 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (problem.getSegments() || problem.getTiles()) // C4
     return refuse("a problem without segments and tiles",
                   problem.getSegments() ? "one with segments" : "one with tiles");
+  if (bool pieces = problem.getQLayout().hasPieces(); pieces && getRequiresGrad()) // C8
+    return refuse("a layout without pieces with requires_grad", problem.getQLayout());
+  else if (!pieces && (getFloat32Dq() || getFloat32Dkv() || getAddDq())) // C8
+    return refuse(getAddDq() ? "layout(thd pieces) with add_dq" : "layout(thd pieces) with float32 gradients",
+                  problem.getQLayout());
   if (!isIdentifier(getSymName())) // C3
     return emitOpError("expected an identifier as its name, got: \"") << getSymName() << "\"";
   return verifyDifferentiatedArrays(*this); // C6
@@ -253,12 +258,54 @@ static LogicalResult verifySegments(ProblemOp problem) {
   return success();
 }
 
+static LogicalResult verifyPieces(ProblemOp problem) { // C17
+  LayoutAttr q = problem.getQLayout(), k = problem.getKLayout();
+  if (q.hasPieces() != k.hasPieces())
+    return problem.emitOpError("expected pieces of both q and k, or of neither, got: ") << q << " and " << k;
+  if (bool partial = problem.getPartialIn() || problem.getPartialOut(); partial && !q.hasPieces()) // C18
+    return problem.emitOpError("expected layout(thd pieces) with partial results, got: ") << q;
+  else if (partial && problem.getNoLse()) // C18
+    return problem.emitOpError("expected outputs(o, lse) with partial results, got: outputs(o)");
+  if (problem.getPartialOut() && problem.getSink()) // C18
+    return problem.emitOpError("expected no sink with partial(out), got: ") << *problem.getSink();
+  if (!q.hasPieces())
+    return success();
+  auto refuse = [&](const char *expected, const llvm::Twine &got) {
+    return problem.emitOpError("expected ") << expected << " with layout(thd pieces), got: " << got;
+  };
+  for (const MaskOperand &array : problem.getMask().operands())
+    if (array.lists || !array.madeOf.empty())
+      return refuse("a mask without block maps and trees", "one that reads `" + llvm::Twine(array.name) + "`");
+  if (problem.getSegments() || problem.getTiles())
+    return refuse("neither segments nor tiles", problem.getSegments() ? "segments" : "tiles");
+  if (uint64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > widestOfTiles)
+    return refuse("head dims up to 256", llvm::Twine(dim));
+  return success();
+}
+
 /// `; near it is 512`, `; near it are 32 and 40`
 static std::string nearestDims(int64_t dim) {
   int64_t below = std::clamp<int64_t>(dim / 8 * 8, 8, 512);
   bool isBetween = dim > 8 && dim < 512;
   return isBetween ? ("; near it are " + Twine(below) + " and " + Twine(below + 8)).str()
                    : ("; near it is " + Twine(below)).str();
+}
+
+LogicalResult GatherRowsOp::verify() {
+  auto isIn = [](int64_t number, int64_t least, int64_t most) { return number >= least && number <= most; };
+  if (int64_t parts = getParts(); !isIn(parts, 1, 64)) // C1
+    return emitOpError("expected 1 to 64 parts, got: ") << parts;
+  if (int64_t heads = getHeads(); !isIn(heads, 1, 65536)) // C2
+    return emitOpError("expected 1 to 65536 heads, got: ") << heads;
+  if (int64_t dim = getDim(); dim != 1 && (dim % 8 || !isIn(dim, 8, 512))) // C2
+    return emitOpError("expected a dim of 1 or a multiple of 8 up to 512, got: ") << dim;
+  if (Type dtype = getDtype(); !dtype.isBF16() && !dtype.isF16() && !dtype.isF32()) // C3
+    return emitOpError("expected dtype bf16, f16 or f32, got: ") << dtype;
+  if (Type from = getPartType(); from != getDtype() && !from.isF32()) // C3
+    return emitOpError("expected parts of ") << getDtype() << " or f32, got: " << from;
+  if (!isIdentifier(getSymName())) // C4
+    return emitOpError("expected an identifier as its name, got: \"") << getSymName() << "\"";
+  return success();
 }
 
 LogicalResult ProblemOp::verify() {
@@ -273,7 +320,7 @@ LogicalResult ProblemOp::verify() {
   if (Type dtype = getDtype(); !dtype.isBF16() && !dtype.isF16() && !dtype.isF32()) // C3
     return emitOpError("expected dtype bf16, f16 or f32, got: ") << dtype;
   auto sameKind = [](LayoutAttr a, LayoutAttr b) {
-    return a.isPacked() == b.isPacked() && a.getPadded() == b.getPadded();
+    return a.isPacked() == b.isPacked() && a.getPacking() == b.getPacking();
   };
   if (!sameKind(getQLayout(), getOLayout())) // C4
     return emitOpError("expected q and o both dense or both packed alike, got: ")
@@ -281,6 +328,23 @@ LogicalResult ProblemOp::verify() {
   if (!sameKind(getKLayout(), getVLayout()))
     return emitOpError("expected k and v both dense or both packed alike, got: ")
            << getKLayout() << " and " << getVLayout();
+  if (failed(verifyPieces(*this))) // C17
+    return failure();
+  if (std::optional<ArrayRef<int64_t>> part = getOfHeads()) { // C19
+    if (!getQLayout().hasPieces())
+      return emitOpError("expected layout(thd pieces) with of_heads, got: ") << getQLayout();
+    int64_t first = (*part)[0], all = (*part)[1], allKv = (*part)[2];
+    if (allKv < 1 || all < 1 || all % allKv || first < 0 || first + heads > all)
+      return emitOpError("expected heads among those of of_heads, whose kv heads divide them, got: ")
+             << heads << " heads from " << first << " of " << all << " on " << allKv;
+    int64_t group = all / allKv, inGroup = first % group;
+    bool isWhole = inGroup == 0 && heads == kvHeads * group, isPart = kvHeads == 1 && inGroup + heads <= group;
+    if (!isWhole && !isPart)
+      return emitOpError("expected heads of whole kv heads or of a part of one, of which ")
+             << group << " query heads each read one, got: " << heads << " from " << first << " on " << kvHeads
+             << " kv heads";
+  }
+  heads = allHeads();
   if (MaskInterface bad = findUneven(getMask(), heads)) // C5
     return emitOpError("expected a number of masks that divides the ")
            << heads << " query heads, got: " << bad.children().size() << " in " << bad;

@@ -10,8 +10,10 @@ FixedSizes FixedSizes::of(Computation computation) {
   ProblemOp problem = computation.problem;
   FixedSizes fixed;
   fixed.heads = problem.getHeads(), fixed.kvHeads = problem.getKvHeads();
+  fixed.allHeads = problem.allHeads(), fixed.allKvHeads = problem.allKvHeads();
   fixed.dimQk = problem.getDimQk(), fixed.dimV = problem.getDimV();
   fixed.packedQ = problem.getQLayout().isPacked(), fixed.packedKv = problem.getKLayout().isPacked();
+  fixed.pieces = problem.getQLayout().hasPieces();
   fixed.backward = bool(computation.backward);
   fixed.segments = problem.getSegments().value_or(0);
   fixed.qTile = problem.getTiles().value_or(0);
@@ -29,6 +31,13 @@ FixedSizes FixedSizes::of(SegmentsOp op) {
   return fixed;
 }
 
+FixedSizes FixedSizes::of(GatherRowsOp op) {
+  FixedSizes fixed;
+  fixed.heads = op.getHeads(), fixed.dimQk = op.getDim();
+  fixed.packedQ = fixed.packedKv = true;
+  return fixed;
+}
+
 ProblemTensor::ProblemTensor(std::string name, Role role, Element element, llvm::ArrayRef<Axis> axes)
     : name(std::move(name)), role(role), element(element), axes(axes) {
   if (role == Array)
@@ -36,7 +45,7 @@ ProblemTensor::ProblemTensor(std::string name, Role role, Element element, llvm:
   for (auto [i, axis] : llvm::enumerate(axes)) {
     if (axis == Batch)
       batchAxis = i;
-    else if (axis == RowsQ || axis == RowsKv)
+    else if (axis == RowsQ || axis == RowsKv || axis == OwnRows)
       rowAxis = i;
     else if (axis == Heads || axis == KvHeads)
       headAxis = i;
@@ -73,6 +82,18 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
     return sizes.rowsQ / fixed.qTile + sizes.batch + 2;
   case Axis::One:
     return 1;
+  case Axis::PiecesQPlusOne:
+    return sizes.piecesQ < 0 ? -1 : sizes.piecesQ + 1;
+  case Axis::PiecesKvPlusOne:
+    return sizes.piecesKv < 0 ? -1 : sizes.piecesKv + 1;
+  case Axis::AllHeads:
+    return fixed.allHeads;
+  case Axis::AllKvHeads:
+    return fixed.allKvHeads;
+  case Axis::WholeQ:
+    return sizes.wholeQ;
+  case Axis::WholeKv:
+    return sizes.wholeKv;
   default: // of a tensor's own
     break;
   }
@@ -88,6 +109,7 @@ int64_t ProblemTensor::extentOf(Axis axis, const FixedSizes &fixed, const Sizes 
   case Table:
     return entries;
   case Entries:
+  case OwnRows:
     return ownOf(name);
   case EntriesPlusOne:
     return ownOf(name) ? ownOf(name) : -1;
@@ -133,7 +155,11 @@ void ProblemTensor::inferSizes(llvm::ArrayRef<int64_t> shape, const FixedSizes &
       set(sizes.batch, extent - (axis == BatchPlusOne));
     else if (axis == RowsQ || axis == RowsKv)
       set(axis == RowsQ ? sizes.rowsQ : sizes.rowsKv, extent);
-    else if (axis == Entries || axis == EntriesPlusOne)
+    else if (axis == PiecesQPlusOne || axis == PiecesKvPlusOne)
+      set(axis == PiecesQPlusOne ? sizes.piecesQ : sizes.piecesKv, extent - 1);
+    else if (axis == WholeQ || axis == WholeKv)
+      set(axis == WholeQ ? sizes.wholeQ : sizes.wholeKv, extent);
+    else if (axis == Entries || axis == EntriesPlusOne || axis == OwnRows)
       sizes.entries.try_emplace(name, extent);
     else if (axis == TokensQ || axis == TokensKv) {
       set(axis == TokensQ ? sizes.tokensQ : sizes.tokensKv, extent);
@@ -196,19 +222,31 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
   if (q.isPacked())
     statistics.erase(statistics.begin());
   T::Role results = computation.backward ? T::Operand : T::Result;
+  bool isPartial = !computation.backward && problem.getPartialOut();
+  auto roundedUnless = [](bool isWide) { return isWide ? T::Float32 : T::Data; };
   std::vector<T> list = {{"q", T::Operand, T::Data, axesQ},
                          {"k", T::Operand, T::Data, axesK},
                          {"v", T::Operand, T::Data, axesV},
-                         {"o", results, T::Data, axesO}};
+                         {"o", results, isPartial ? T::Float32 : T::Data, axesO}};
   if (problem.hasLse())
     list.emplace_back("lse", results, T::Float32, statistics);
+  if (isPartial)
+    for (const char *name : {"row_max", "row_sum"})
+      list.emplace_back(name, T::Result, T::Float32, statistics);
+  if (!computation.backward && problem.getPartialIn()) {
+    list.emplace_back("before_o", T::Operand, T::Float32, axesO);
+    for (const char *name : {"before_row_max", "before_row_sum"})
+      list.emplace_back(name, T::Operand, T::Float32, statistics);
+  }
+  if (computation.backward && computation.backward.getAddDq())
+    list.emplace_back("before_dq", T::Operand, T::Float32, axesQ);
   if (computation.backward) {
     list.emplace_back("do", T::Operand, T::Data, axesO);
     if (computation.backward.getDlse())
       list.emplace_back("dlse", T::Operand, T::Float32, statistics);
-    list.emplace_back("dq", T::Result, T::Data, axesQ);
-    list.emplace_back("dk", T::Result, T::Data, axesK);
-    list.emplace_back("dv", T::Result, T::Data, axesV);
+    list.emplace_back("dq", T::Result, roundedUnless(computation.backward.getFloat32Dq()), axesQ);
+    list.emplace_back("dk", T::Result, roundedUnless(computation.backward.getFloat32Dkv()), axesK);
+    list.emplace_back("dv", T::Result, roundedUnless(computation.backward.getFloat32Dkv()), axesV);
     addGradients(computation.backward, list);
   }
 
@@ -226,6 +264,12 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
       array(Twine("cu_seqlens_") + side, T::BatchPlusOne);
     if (layout.getPadded())
       array(Twine("padded_offsets_") + side, T::BatchPlusOne);
+    if (layout.hasPieces()) {
+      bool keys = llvm::StringRef(side) == "kv";
+      array(piecesArray(keys), {T::Table, keys ? T::PiecesKvPlusOne : T::PiecesQPlusOne});
+      list.back().entries = PieceLines;
+      array(firstPiecesArray(keys), T::BatchPlusOne);
+    }
   }
   if (problem.getTiles()) {
     array("tiles_q", T::Slots);
@@ -242,7 +286,10 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
       break;
     case OperandShape::PerQuery:
     case OperandShape::PerKey:
-      axes.push_back(operand.shape == OperandShape::PerQuery ? T::RowsQ : T::RowsKv);
+      if (q.hasPieces())
+        axes.push_back(operand.shape == OperandShape::PerQuery ? T::WholeQ : T::WholeKv);
+      else
+        axes.push_back(operand.shape == OperandShape::PerQuery ? T::RowsQ : T::RowsKv);
       break;
     case OperandShape::BlockRows:
     case OperandShape::Blocks:
@@ -260,6 +307,11 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
     list.emplace_back(dropout->seed, T::Array, T::Int32, T::Table);
     list.back().entries = Dropout::words;
   }
+  if (problem.getOfHeads())
+    for (T &tensor : list)
+      for (Axis &axis : tensor.axes)
+        if (tensor.role == T::Array)
+          axis = axis == T::Heads ? T::AllHeads : axis == T::KvHeads ? T::AllKvHeads : axis;
   return list;
 }
 
@@ -268,6 +320,19 @@ std::vector<ProblemTensor> attn::tensorsOfSegments(ProblemOp problem) {
   llvm::erase_if(list, [](const ProblemTensor &tensor) {
     return tensor.role != ProblemTensor::Result || tensor.name == "status";
   });
+  return list;
+}
+
+std::vector<ProblemTensor> attn::tensorsOf(GatherRowsOp op) {
+  using T = ProblemTensor;
+  std::vector<ProblemTensor> list;
+  T::Element element = op.getPartType() == op.getDtype() ? T::Data : T::Float32;
+  for (int64_t part = 0; part < int64_t(op.getParts()); ++part)
+    list.emplace_back("part_" + std::to_string(part), T::Operand, element,
+                      llvm::ArrayRef<Axis>{T::OwnRows, T::Heads, T::DimQk});
+  list.emplace_back("result", T::Result, T::Data, llvm::ArrayRef<Axis>{T::RowsQ, T::Heads, T::DimQk});
+  list.emplace_back("index", T::Array, T::Int32, llvm::ArrayRef<Axis>{T::Table, T::RowsQ});
+  list.back().entries = op.getParts();
   return list;
 }
 

@@ -222,14 +222,18 @@ LogicalResult RecomputeRowsOp::verify() {
     return emitOpError("expected dropout, below and by together");
   if (drops && failed(verifyDropoutOperands(*this, *getBelow())))
     return failure();
-  bool listed = bool(getTiles());
-  if (listed != !getAlong().empty() || listed != getTile().has_value() || (listed && getFirstKey())) // C4
-    return emitOpError("expected tiles and along together, and no from with them");
+  bool resumes = bool(getBeforeO());
+  if (bool(getBeforeRow()) != resumes || bool(getBeforeMax()) != resumes || bool(getBeforeSum()) != resumes) // C5
+    return emitOpError("expected the rows, their stride, maximum and sum together in before");
+  bool listed = bool(getRanges());
+  if (listed != !getAlong().empty() || (listed && getFirstKey())) // C4
+    return emitOpError("expected ranges and along together, and no from with them");
   if (listed) {
     Type i32 = IntegerType::get(getContext(), 32);
     auto yield = dyn_cast<YieldOp>(getAlong().front().getTerminator());
-    if (getAlong().getArgumentTypes() != TypeRange(i32) || !yield || yield.getOperandTypes() != TypeRange(i32))
-      return emitOpError("expected an along from i32 to a tile's number of type i32");
+    if (getAlong().getArgumentTypes() != TypeRange(i32) || !yield ||
+        yield.getOperandTypes() != TypeRange(ArrayRef<Type>{i32, i32, i32}))
+      return emitOpError("expected an along from i32 to the first key, the end and the row of a range, of type i32");
   }
   if (!getModify().empty() && failed(verifyModifier(*this, getModify(), getQ0())))
     return failure();

@@ -168,6 +168,25 @@ static LogicalResult verifyRows(Operation *op, int64_t dim, Type element, String
   return success();
 }
 
+static LogicalResult verifyColumns(Operation *op, FragType frag, int64_t dim) { // C1
+  if (dim % 8 || dim < 8 || dim > frag.getCols())
+    return op->emitOpError("expected a dim in multiples of 8 up to the ")
+           << frag.getCols() << " columns of the fragment, got: " << dim;
+  return success();
+}
+
+LogicalResult ResumeOp::verify() { return verifyColumns(*this, cast<FragType>(getAcc().getType()), getDim()); }
+LogicalResult AddRowsOp::verify() { return verifyColumns(*this, cast<FragType>(getAcc().getType()), getDim()); }
+
+LogicalResult attn::tile::GatherRowsOp::verify() {
+  if (getStrides().size() != 2 * getParts().size()) // C1
+    return emitOpError("expected a stride of rows and one of heads for each of ")
+           << getParts().size() << " parts, got: " << getStrides().size();
+  if (int64_t heads = getHeads(), dim = getDim(); heads < 1 || (dim != 1 && (dim % 8 || dim < 8))) // C2
+    return emitOpError("expected heads, and a dim of 1 or a multiple of 8, got: ") << heads << " and " << dim;
+  return success();
+}
+
 LogicalResult CombineOp::verify() {
   if (!(getScale().convertToDouble() > 0)) // C2
     return emitOpError("expected a positive scale, got: ") << getScale().convertToDouble();

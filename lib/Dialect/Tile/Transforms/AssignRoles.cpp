@@ -320,6 +320,15 @@ static int64_t registersOfDqMma(WarpSpecializedInterface schedule) {
   return schedule.getDqColumns() ? 32 + schedule.getDqColumns() / 2 : 0;
 }
 
+/// Is there a loop over ranges of rows, which reads where each begins, where it ends and where it lies?
+static bool walksRanges(PersistentLoopOp program) {
+  return containsOp(program, [](Operation *op) {
+    auto loop = dyn_cast<scf::ForOp>(op);
+    return loop && !loop.getBody()->getOps<KvLoopOp>().empty() &&
+           llvm::range_size(loop.getBody()->getOps<LoadOp>()) >= 3;
+  });
+}
+
 /// Registers of a thread of the producer and dQ store warps, and of consumers: multiples of 8 that add up to the
 /// register file of a multiprocessor.
 static std::pair<int64_t, int64_t> registersOf(KernelOp kernel, PersistentLoopOp program, bool hasDqStore) {
@@ -338,10 +347,17 @@ static std::pair<int64_t, int64_t> registersOf(KernelOp kernel, PersistentLoopOp
   auto many = [&](int64_t few) {
     return std::min((atLaunch / warpgroup - few - dqMmaRegisters) / (schedule.getWarps() / 4) / 8 * 8, most);
   };
-  // Where consumers' fragments leave registers free, a producer with much address arithmetic gets 32 more.
-  constexpr int64_t more = 32, left = 96;
-  if (hasManyArithOps(program.getBody().front()) && many(few + more) - registersOfFragments(kernel) >= left)
-    few += more;
+  // Where consumers' fragments leave registers free, a producer with much address arithmetic gets 32 more. One that
+  // walks ranges of queries has more of it in the loop over these, and gets 32 or 16.
+  auto leaves = [&](int64_t more) { return many(few + more) - registersOfFragments(kernel); };
+  if (kernel.getKeys() && walksRanges(program)) {
+    if (many(few + 32) == many(few) || leaves(32) >= 60)
+      few += 32;
+    else if (leaves(16) >= 44)
+      few += 16;
+  } else if (hasManyArithOps(program.getBody().front()) && leaves(32) >= 96) {
+    few += 32;
+  }
   return {few, many(few)};
 }
 

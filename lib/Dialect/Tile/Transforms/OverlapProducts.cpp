@@ -8,6 +8,8 @@
 // wait for the new row maximum (`tile.softmax_convert`). Where scores rise from tile to tile, `tile.online_softmax`
 // first finds the maximum, under the product with V.
 //
+// A loop in a loop over pieces begins and ends anew for each piece, with the accumulator that the one before left.
+//
 #include "TileWalk.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
@@ -105,6 +107,8 @@ public:
       clone(body.tests);
       OnlineSoftmaxOp::create(b, loc, body.softmax.getS(), body.softmax.getRow(), body.softmax.getScaleAttr(),
                               body.softmax.getRowsRecomputedAttr());
+      if (isRepeated()) // the accumulator has results of the loop before
+        RescaleOp::create(b, loc, body.softmax.getAcc(), body.softmax.getRow());
       cloneDrop(body.softmax.getS());
       ConvertOp::create(b, loc, p, body.softmax.getS());
     });
@@ -126,7 +130,7 @@ public:
       // A single-stage ring of Q is released before the last softmax, so that the next Q is loaded under it.
       // NOTE: this precedes the release of K: after that, ptxas at 256 columns no longer treats loop values as uniform.
       auto waitQ = body.qk.getQ().getDefiningOp<ConsumerWaitOp>();
-      if (waitQ && cast<RingType>(waitQ.getRing().getType()).getStages() == 1)
+      if (waitQ && !isRepeated() && cast<RingType>(waitQ.getRing().getType()).getStages() == 1)
         ConsumerReleaseOp::early(b, loc, waitQ.getRing(), map.lookup(loop.getMore()));
       clone(ArrayRef(body.scores).drop_front(qk + 1));
       Value s = body.softmax.getS(), row = body.softmax.getRow(), acc = body.softmax.getAcc();
@@ -177,6 +181,12 @@ private:
     YieldOp::create(b, loc, ValueRange());
   }
 
+  /// Does a query tile run the loop several times, once for each piece of its sequence?
+  bool isRepeated() {
+    auto waitQ = body.qk.getQ().getDefiningOp<ConsumerWaitOp>();
+    return waitQ && waitQ->getBlock() != loop->getBlock();
+  }
+
   /// Clones ops of the body with the scalars they need.
   void clone(ArrayRef<Operation *> ops) {
     for (Operation *op : ops) {
@@ -193,7 +203,8 @@ private:
       return;
     clone(body.drop.getOperation());
     auto drop = cast<DropoutOp>(*std::prev(b.getInsertionPoint()));
-    DropoutBitsOp::create(b, loc, dropoutBits, drop.getRow0(), drop.getCol0(), drop.getDropout(), drop.getBelow());
+    DropoutBitsOp::create(b, loc, dropoutBits, drop.getRow0(), drop.getCol0(), drop.getDropout(), drop.getBelow(),
+                          drop.getUnaligned());
     drop.erase();
   }
 

@@ -48,6 +48,16 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     By convention the first two words are a seed and the others an offset, which a caller increments for each call. Any
     four words are allowed.
 
+    With `partial(out)` the problem has a part of the keys. In place of o and lse it has partial results: `o`, float32
+    and without the factor of dropout, and the softmax state `row_max` and `row_sum`, float32, of the shape of lse.
+    Only a problem with `partial(in)` reads them. It has three more operands, `before_o`, `before_row_max` and
+    `before_row_sum`, and continues where they end, as one kernel over both parts of the keys would.
+    `partial(in, out)` does both. Rows in no piece, and rows that see none of these keys, have `row_max` = -inf; their
+    `row_sum` is not written.
+
+    With `of_heads(F, H, G)` the tensors have a part of the heads of a problem with `heads(H, G)`: query heads from F
+    on, and the kv heads that these use. Masks, score modifiers, dropout and arrays are those of all heads.
+
     LSE is float32, natural
     logarithm, scale included; [batch, heads, seqlen_q], or [heads, tokens] when
     packed. Softmax and accumulation are float32. Padding rows of O are 0.
@@ -79,8 +89,8 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
 
     Clauses may have any order, each at most once. They are printed in this order: `mask`, `layout`, `heads`,
     `dims` and `dtype`, which every problem has, and those of the others that differ from the default: `scale`, `score`,
-    `sink`, `dropout`, `outputs`, `expected_seqlen`, `max_seqlen`, `kv_list_capacity`, `segments`, `tiles`, `schedule`,
-    `schedule_reason`.
+    `sink`, `dropout`, `outputs`, `partial`, `of_heads`, `expected_seqlen`, `max_seqlen`, `kv_list_capacity`,
+    `segments`, `tiles`, `schedule`, `schedule_reason`.
 
     With `segments(S)`, sequences are found on the device. Instead of cu_seqlens and offsets the
     call takes ids and positions of tokens; `attn.segments` finds their sequences (at most S
@@ -120,6 +130,12 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     - C14: a sink is a number from -2^60 to 2^60 or an identifier.
     - C15: the probability of dropout is at least 0 and below 1 - 2^-16; the name of its array is an identifier.
     - C16: kv_list_capacity is positive.
+    - C17: either q and k have pieces (`layout(thd pieces)`), or neither. With pieces, head dims are up to 256, and
+      there are no block maps, trees, `segments` and `tiles`.
+    - C18: `partial` goes with `layout(thd pieces)`; a sink does not go with `partial(out)`: it is added where results
+      are complete. There is no `outputs(o)` with `partial(out)`.
+    - C19: `of_heads` goes with `layout(thd pieces)`, and G divides H. The heads are among the H, and are those of whole
+      kv heads or of a part of one.
 
     ```mlir
     attn.problem @packed_causal mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
@@ -135,6 +151,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(16) dims(128) dtype(bf16) segments(64)
     attn.problem @drafts mask(#attn.tree<"node", "first",
         "end">) layout(bshd) heads(16) dims(128) dtype(bf16) kv_list_capacity(8192)
+    attn.problem @part mask(#attn.causal) layout(thd pieces) heads(16) dims(128) dtype(bf16) partial(out)
     attn.problem @listed mask(#attn.causal) layout(thd) heads(16) dims(128) dtype(bf16) tiles(128)
     ```
   }];
@@ -142,7 +159,8 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
       Attn_LayoutAttr:$k_layout, Attn_LayoutAttr:$v_layout, Attn_LayoutAttr:$o_layout, I64Attr:$heads,
       I64Attr:$kv_heads, I64Attr:$dim_qk, I64Attr:$dim_v, TypeAttr:$dtype, OptionalAttr<F64Attr>:$scale,
       OptionalAttr<ArrayAttr>:$score, OptionalAttr<AnyAttr>:$sink, OptionalAttr<F64Attr>:$dropout,
-      OptionalAttr<StrAttr>:$seed, UnitAttr:$no_lse, OptionalAttr<I64Attr>:$expected_seqlen_q,
+      OptionalAttr<StrAttr>:$seed, UnitAttr:$no_lse, UnitAttr:$partial_in, UnitAttr:$partial_out,
+      OptionalAttr<DenseI64ArrayAttr>:$of_heads, OptionalAttr<I64Attr>:$expected_seqlen_q,
       OptionalAttr<I64Attr>:$expected_seqlen_kv, OptionalAttr<I64Attr>:$max_seqlen_q,
       OptionalAttr<I64Attr>:$max_seqlen_kv, OptionalAttr<I64Attr>:$kv_list_capacity, OptionalAttr<I64Attr>:$segments,
       OptionalAttr<I64Attr>:$tiles, OptionalAttr<AnyAttr>:$schedule, OptionalAttr<StrAttr>:$schedule_reason);
@@ -160,7 +178,12 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     std::optional<double> getSinkNumber();
     /// The dropout, if pairs are dropped.
     std::optional<::attn::Dropout> dropoutInForce();
-    bool hasLse() { return !getNoLse(); }
+    /// Heads of the whole problem, and the first of them that the tensors have.
+    int64_t allHeads() { return getOfHeads() ? (*getOfHeads())[1] : int64_t(getHeads()); }
+    int64_t allKvHeads() { return getOfHeads() ? (*getOfHeads())[2] : int64_t(getKvHeads()); }
+    int64_t firstHead() { return getOfHeads() ? (*getOfHeads())[0] : 0; }
+    int64_t firstKvHead() { return firstHead() / (allHeads() / allKvHeads()); }
+    bool hasLse() { return !getNoLse() && !getPartialOut(); }
     /// How many queries, and keys, a sequence is expected to have: max_seqlen, or else expected_seqlen.
     std::optional<int64_t> expectedQueries();
     std::optional<int64_t> expectedKeys();
@@ -189,11 +212,14 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     With dropout, dot(dO[q, h], V[k, g]), and P[q, k] * dO[q, h] in dV, are 0 for a dropped pair and divided by 1 - p
     for others. The words are those of the forward pass.
 
-    `do` has the shape and layout of o, `dq`, `dk` and `dv` those of q, k and v, each with
-    strides of its own; `dlse` has the shape of lse. Sums are float32, and results are rounded once
-    to the problem's dtype. Every row of dq, dk and dv is written; rows that see no key (lse = -inf),
-    keys that no row sees, and padding get zeros. Padding rows of the operands may have any values. A NaN or
-    infinity in a row of a sequence may reach any gradient of that sequence and kv head, and no other.
+    With `float32_dq` dq, and with `float32_dkv` dk and dv are float32, not rounded to the dtype. With `add_dq`, dq is
+    the sum of the gradient and of a further operand, `before_dq`, float32, of q's shape: the gradient over other keys.
+
+    `do` has the shape and layout of o, `dq`, `dk` and `dv` those of q, k and v, each with strides of its own; `dlse`
+    has the shape of lse. Sums are float32, and results are rounded once to the problem's dtype, unless they are
+    float32. Every row of dq, dk and dv is written; rows that see no key (lse = -inf), keys that no row sees, and
+    padding get zeros, or what `before_dq` has. Padding rows of the operands may have any values. A NaN or infinity in
+    a row of a sequence may reach any gradient of that sequence and kv head, and no other.
 
     dk and dv of packed layouts with padding are written as well, so `padded_offsets_kv` has to ascend like
     `padded_offsets_q`, with room for each sequence.
@@ -218,7 +244,7 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     forward pass.
 
     Clauses may have any order; they are printed in this order: `of`, `deterministic`, `partial_kv`, `dlse`,
-    `requires_grad`, `schedule`, `schedule_reason`.
+    `float32_dq`, `float32_dkv`, `add_dq`, `requires_grad`, `schedule`, `schedule_reason`.
 
     Constraints:
     - C1: it names an `attn.problem` of the same module.
@@ -230,6 +256,8 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     - C6: `requires_grad` names arrays of the problem's score modifiers or its sinks, each once, and no other tensor has
       the name of such a gradient.
     - C7: head dims beyond 256 have neither `partial_kv` nor `requires_grad`.
+    - C8: a problem with pieces (`layout(thd pieces)`) has no `requires_grad`, and only such a problem has
+      `float32_dq`, `float32_dkv` and `add_dq`.
 
     ```mlir
     attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
@@ -242,7 +270,8 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$problem, UnitAttr:$deterministic,
-      UnitAttr:$partial_kv, UnitAttr:$dlse, OptionalAttr<StrArrayAttr>:$requires_grad, OptionalAttr<AnyAttr>:$schedule,
+      UnitAttr:$partial_kv, UnitAttr:$dlse, UnitAttr:$float32_dq, UnitAttr:$float32_dkv, UnitAttr:$add_dq,
+      OptionalAttr<StrArrayAttr>:$requires_grad, OptionalAttr<AnyAttr>:$schedule,
       OptionalAttr<StrAttr>:$schedule_reason);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
@@ -316,6 +345,41 @@ def Attn_SegmentsOp : Attn_Op<"segments", [Symbol]> {
   let extraClassDeclaration = [{
     /// The mask's rule; the verifier ensures that it has one.
     ::attn::SegmentRule getRule() { return *::attn::SegmentRule::of(getMask()); }
+  }];
+}
+
+def Attn_GatherRowsOp : Attn_Op<"gather_rows", [Symbol]> {
+  let summary = "rows of tensors in another order, or sums of rows";
+  let description = [{
+    With tensors `part_0`, `part_1`, ..., of [rows, heads, dim], each with rows of its own, and an int32 array `index`
+    [parts, rows of the result]:
+
+        result[i] = sum over parts p with index[p, i] >= 0 of part_p[index[p, i]]
+
+    in the order of the parts, in float32, rounded once. A row without any part is 0. With one part, rows are copied bit
+    by bit. This packs rows that are sent to other ranks, unpacks what arrives, sums up gradients, and reorders tokens.
+    Indices are below the rows of their part. Nothing checks them: beyond, other memory is read.
+
+    `dtype` is that of the result, `from(f32)` that of the parts if it is another one. Strides of rows and heads are
+    multiples of 8, and memory is aligned to 16 bytes, unless dim is 1 (as of LSE).
+
+    Constraints:
+    - C1: there are 1 to 64 parts.
+    - C2: heads is from 1 to 65536, dim is 1 or a multiple of 8 up to 512.
+    - C3: dtype is bf16, f16 or f32; parts have the same dtype or f32.
+    - C4: the name is an identifier.
+
+    ```mlir
+    attn.gather_rows @pack parts(1) heads(8) dim(128) dtype(bf16)
+    attn.gather_rows @sum parts(4) heads(8) dim(128) dtype(bf16) from(f32)
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$parts, I64Attr:$heads, I64Attr:$dim, TypeAttr:$dtype,
+      OptionalAttr<TypeAttr>:$from);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Type getPartType() { return getFrom().value_or(getDtype()); }
   }];
 }
 

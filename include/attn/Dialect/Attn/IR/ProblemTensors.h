@@ -42,6 +42,8 @@ struct Sizes {
   llvm::SmallVector<int64_t, 4> lead;
   int64_t idRows = -1, tokensQ = -1, tokensKv = -1;
   int64_t positionRowsQ = 1, positionRowsKv = 1;
+  /// With pieces: their numbers, and the tokens of whole sequences (known from arrays that have positions).
+  int64_t piecesQ = -1, piecesKv = -1, wholeQ = -1, wholeKv = -1;
   /// The last extent of each array whose length its own shape decides, by name.
   std::map<std::string, int64_t> entries;
 };
@@ -51,13 +53,16 @@ using rt::widestOfTiles; ///< wider heads have no tiles: `simt_rows` computes th
 /// The extents that the problem decides.
 struct FixedSizes {
   int64_t heads = 0, kvHeads = 0, dimQk = 0, dimV = 0;
-  int64_t segments = 0;               ///< of segments: ids
-  int64_t qTile = 0;                  ///< query rows of the tiles in `tiles_q`
-  int64_t longest = int64_t(1) << 30; ///< of all axes (`longestSequence`)
+  int64_t allHeads = 0, allKvHeads = 0; ///< of arrays
+  int64_t segments = 0;                 ///< of segments: ids
+  int64_t qTile = 0;                    ///< query rows of the tiles in `tiles_q`
+  int64_t longest = int64_t(1) << 30;   ///< of all axes (`longestSequence`)
   bool packedQ = false, packedKv = false;
+  bool pieces = false;
   bool backward = false; ///< of gradients
   static FixedSizes of(Computation computation);
   static FixedSizes of(SegmentsOp segments);
+  static FixedSizes of(GatherRowsOp rows);
 };
 
 struct ProblemTensor {
@@ -82,6 +87,13 @@ struct ProblemTensor {
     Slots, ///< work tiles of `qTile` rows
     One,
     Table,
+    PiecesQPlusOne,
+    PiecesKvPlusOne,
+    WholeQ, ///< positions of whole sequences, with pieces
+    WholeKv,
+    OwnRows,
+    AllHeads, ///< of a problem of which the tensors have some heads
+    AllKvHeads,
     Entries,       ///< as many as the array has
     EntriesPlusOne ///< likewise, one or more
   };
@@ -99,6 +111,8 @@ struct ProblemTensor {
   /// Positions of batch, row and head among the axes, or -1; -1 for arrays.
   int batchAxis = -1, rowAxis = -1, headAxis = -1;
 
+  /// Do rows have a stride of their own, since an axis of columns follows?
+  bool hasRowStride() const { return rowAxis >= 0 && rowAxis + 1 < int64_t(axes.size()); }
   /// Are leading dimensions the first axis?
   bool hasLeadingDims() const { return !axes.empty() && (axes[0] == LeadingDims || axes[0] == LastLeadingDims); }
   /// Does the array's own shape decide its length?
@@ -120,12 +134,20 @@ int64_t extentOf(ProblemTensor::Axis axis, const FixedSizes &fixed, const Sizes 
 
 ProblemTensor tensorOf(const ScoreOperand &operand);
 
+/// The array of the pieces of queries or keys, and that of the first piece of each sequence.
+inline const char *piecesArray(bool keys) { return keys ? "pieces_kv" : "pieces_q"; }
+inline const char *firstPiecesArray(bool keys) { return keys ? "first_pieces_kv" : "first_pieces_q"; }
+/// The lines of `pieces_q` and `pieces_kv`.
+enum PieceLine { PieceRows, PieceEnds, PiecePositions, PieceSequences, PieceOrder, PieceLines };
+
 /// Forward: q, k, v, o, lse if it is an output, and the arrays of layouts, mask and score modifiers.
 /// Backward: q, k, v, o, lse, do, dlse with that clause, dq, dk, dv, and the same arrays.
 std::vector<ProblemTensor> tensorsOf(Computation computation);
 
 /// ids and positions, then results in the order of the op's description.
 std::vector<ProblemTensor> tensorsOf(SegmentsOp segments);
+/// The parts, the result and the index.
+std::vector<ProblemTensor> tensorsOf(GatherRowsOp rows);
 /// For a problem with ids: the results of `attn.segments` for its kernels. The status is the caller's tensor.
 std::vector<ProblemTensor> tensorsOfSegments(ProblemOp problem);
 

@@ -29,7 +29,8 @@ def Tile_DropoutOp : Tile_ComputeOp<"dropout"> {
     elements that are kept are multiplied (`by`). (`row0`, `col0`) are the numbers of the tile's first row and column:
     query and key, or, with `transposed`, key and query. A pair is dropped if its 15 random bits are below `below`.
     With `marks`, probabilities keep their magnitude, and those of dropped pairs become negative, for
-    `tile.dropout_grad_scores`.
+    `tile.dropout_grad_scores`. On a GPU, `row0` and `col0` are multiples of 16, unless the op is `unaligned`, which
+    takes four times the random numbers.
 
     Constraints:
     - C1: `below` is from 1 to 2^15 - 1.
@@ -45,11 +46,13 @@ def Tile_DropoutOp : Tile_ComputeOp<"dropout"> {
     ```
   }];
   let arguments = (ins AnyTypeOf<[Tile_AnyScores, Tile_RegisterOperand]>:$place, Tile_Origin:$row0, Tile_Origin:$col0,
-      Tile_DropoutState:$dropout, I64Attr:$below, OptionalAttr<F64Attr>:$factor, UnitAttr:$transposed, UnitAttr:$marks);
+      Tile_DropoutState:$dropout, I64Attr:$below, OptionalAttr<F64Attr>:$factor, UnitAttr:$transposed, UnitAttr:$marks,
+      UnitAttr:$unaligned);
   let assemblyFormat = [{
     $place `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `` custom<Origin>(type($col0)) `)`
     `dropout` `(` $dropout `)` `below` $below
-    (`by` $factor^)? (`transposed` $transposed^)? (`marks` $marks^)? attr-dict `:` qualified(type($place))
+    (`by` $factor^)? (`transposed` $transposed^)? (`marks` $marks^)? (`unaligned` $unaligned^)?
+    attr-dict `:` qualified(type($place))
   }];
   let hasVerifier = 1;
 }
@@ -58,7 +61,7 @@ def Tile_DropoutBitsOp : Tile_ComputeOp<"dropout_bits"> {
   let summary = "the first half of `tile.dropout`: which pairs are kept";
   let description = [{
     As masks of the later register operand. The bits depend on the numbers of pairs alone, so that they are computed
-    while the products run from which probabilities come.
+    while the products run from which probabilities come. `unaligned` as in `tile.dropout`.
 
     Constraints:
     - C1: `below` is from 1 to 2^15 - 1.
@@ -68,10 +71,10 @@ def Tile_DropoutBitsOp : Tile_ComputeOp<"dropout_bits"> {
     ```
   }];
   let arguments = (ins Out<Tile_RegisterOperand>:$bits, Tile_Origin:$row0, I32:$col0, Tile_DropoutState:$dropout,
-      I64Attr:$below);
+      I64Attr:$below, UnitAttr:$unaligned);
   let assemblyFormat = [{
     $bits `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `)` `dropout` `(` $dropout `)` `below` $below
-    attr-dict `:` qualified(type($bits))
+    (`unaligned` $unaligned^)? attr-dict `:` qualified(type($bits))
   }];
   let hasVerifier = 1;
 }

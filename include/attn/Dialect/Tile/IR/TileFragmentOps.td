@@ -214,14 +214,19 @@ def Tile_RecomputeRowsOp
     | first region | gets (query row, key) and yields the mask's conditions, all of which have to hold |
     | `modify` | as in `tile.modify`, for all score modifiers of the problem together |
     | `sink` | as in `tile.add_sink` |
+    | `before` | points at the partial result from which rows continue, as in `tile.resume` |
     | `dropout`, `below`, `by` | pairs that `tile.dropout` drops are left out; results are multiplied `by` |
-    | `tiles`, `along` | keys are those of `tiles` KV tiles; the region yields the number of the j-th one |
+    | `ranges`, `along` | keys are those of so many ranges; the region says where the j-th lies |
+
+    The region of `along` yields the first key of a range, the one behind its last, and the row of the first, counted
+    from `k` and `v`.
 
     Constraints:
     - C1: o has q's elements, or f32, as the results of a split have.
     - C2: where rows are pairs of a query and a head, `at` and the strides of q, o and lse are pairs.
     - C3: `dropout`, `below` and `by` are given together; `below` is from 1 to 2^15 - 1.
-    - C4: `tiles` and `along` are given together, and not `from` with them; the region gets an i32 and yields one.
+    - C4: `ranges` and `along` are given together, and not `from` with them; the region gets an i32 and yields three.
+    - C5: the parts of `before` are given together.
 
     ```mlir
     tile.recompute_rows %acc at(%q0) rows(%rows) keys(%keys) from(%q, %q_row, %k, %k_row, %v, %v_row)
@@ -236,8 +241,9 @@ def Tile_RecomputeRowsOp
   let arguments = (ins In<Tile_Frag>:$acc, Tile_Origin:$q0, I32:$rows, Optional<I32>:$first_key, I32:$keys, Tile_Ptr:$q,
       Tile_Stride:$q_row, Tile_Ptr:$k, I64:$k_row, Tile_Ptr:$v, I64:$v_row, Out<Tile_Ptr>:$o, Tile_Stride:$o_row,
       Out<Optional<Tile_FloatPtr>>:$lse, Optional<Tile_Stride>:$lse_row, Out<Optional<Tile_FloatPtr>>:$sum,
-      Optional<Tile_DropoutState>:$dropout, Optional<I32>:$tiles, I64Attr:$dim_qk, I64Attr:$dim_v, F64Attr:$scale,
-      OptionalAttr<I64Attr>:$below, OptionalAttr<F64Attr>:$factor, OptionalAttr<I64Attr>:$tile);
+      Optional<Tile_FloatPtr>:$before_o, Optional<I64>:$before_row, Optional<Tile_FloatPtr>:$before_max,
+      Optional<Tile_FloatPtr>:$before_sum, Optional<Tile_DropoutState>:$dropout, Optional<I32>:$ranges, I64Attr:$dim_qk,
+      I64Attr:$dim_v, F64Attr:$scale, OptionalAttr<I64Attr>:$below, OptionalAttr<F64Attr>:$factor);
   let regions = (region SizedRegion<1>:$body, AnyRegion:$modify, AnyRegion:$sink, AnyRegion:$along);
   let assemblyFormat = [{
     $acc `at` `(` $q0 `` custom<Origin>(type($q0)) `)` `rows` `(` $rows `)` `keys` `(` $keys (`from` $first_key^)? `)`
@@ -245,7 +251,8 @@ def Tile_RecomputeRowsOp
     `into` `(` $o `,` $o_row `` custom<Stride>(type($o_row)) `)`
     (`lse` `(` $lse^ (`,` $lse_row^ `` custom<Stride>(type($lse_row)))? `)`)? (`sum` `(` $sum^ `)`)? `dims` `(` $dim_qk
         `,` $dim_v `)` `scale` $scale
-    (`dropout` `(` $dropout^ `)` `below` $below `by` $factor)? (`tiles` `(` $tiles^ `of` $tile `)`)?
+    (`before` `(` $before_o^ `,` $before_row `,` $before_max `,` $before_sum `)`)?
+    (`dropout` `(` $dropout^ `)` `below` $below `by` $factor)? (`ranges` `(` $ranges^ `)`)?
     `:` qualified(type($acc)) `,` qualified(type($q)) `,` qualified(type($o)) $body (`modify` $modify^)? (`sink`
         $sink^)? (`along` $along^)? attr-dict
   }];

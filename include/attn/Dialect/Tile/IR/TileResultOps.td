@@ -97,6 +97,76 @@ def Tile_StorePaddingOp : Tile_ComputeOp<"store_padding", [AttrSizedOperandSegme
   let hasVerifier = 1;
 }
 
+def Tile_ResumeOp : Tile_ComputeOp<"resume"> {
+  let summary = "continues an online softmax from a partial result";
+  let description = [{
+    For `rows` rows that have visible keys in the partial result, the accumulator becomes O times the sum, and the
+    softmax state becomes that of the partial result, as `tile.store` and `tile.store_lse` with `sum` wrote them. Other
+    rows stay as they are.
+
+    Constraints:
+    - C1: dim is a multiple of 8, and at most the columns of the accumulator.
+
+    ```mlir
+    tile.resume %acc, %row from(%before_o, %before_o_row) state(%before_max, %before_sum) rows(%rows) dim 128
+        : !tile.frag<128x128, 8>, !tile.softmax_state<128, 8>
+    ```
+  }];
+  let arguments = (ins InOut<Tile_Frag>:$acc, InOut<Tile_AnySoftmaxState>:$row, Tile_FloatPtr:$o, I64:$stride,
+      Tile_FloatPtr:$max, Tile_FloatPtr:$sum, I32:$rows, I64Attr:$dim);
+  let assemblyFormat = [{
+    $acc `,` $row `from` `(` $o `,` $stride `)` `state` `(` $max `,` $sum `)` `rows` `(` $rows `)` `dim` $dim attr-dict
+    `:` qualified(type($acc)) `,` qualified(type($row))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_AddRowsOp : Tile_ComputeOp<"add_rows"> {
+  let summary = "adds rows of memory to a fragment";
+  let description = [{
+    The first `rows` rows, `dim` columns of each, float32.
+
+    Constraints:
+    - C1: dim is a multiple of 8, and at most the columns of the fragment.
+
+    ```mlir
+    tile.add_rows %dQ, %before_dq stride(%before_dq_row) rows(%rows) dim 128 : !tile.frag<128x128, 8>
+    ```
+  }];
+  let arguments = (ins InOut<Tile_Frag>:$acc, Tile_FloatPtr:$src, I64:$stride, I32:$rows, I64Attr:$dim);
+  let assemblyFormat = [{
+    $acc `,` $src `stride` `(` $stride `)` `rows` `(` $rows `)` `dim` $dim attr-dict `:` qualified(type($acc))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_GatherRowsOp : Tile_ComputeOp<"gather_rows", [AttrSizedOperandSegments]> {
+  let summary = "rows of tensors in another order, or sums of rows";
+  let description = [{
+    Row i of `rows` rows of the result, from `first` on, is the sum of the rows index[p * total + i] of the parts p that
+    have such a row (not below 0), in the order of the parts, in float32. With one part of the same elements rows are
+    copied. `strides` are those of rows and heads of each part. It is the only op of its
+    kernel.
+
+    Constraints:
+    - C1: there are two strides for each part.
+    - C2: dim is 1 or a multiple of 8; heads are positive.
+
+    ```mlir
+    tile.gather_rows %result stride(%row, %head) parts(%a, %b) strides(%ar, %ah, %br, %bh) index(%index of %total)
+        rows(%rows from %first) heads 8 dim 128 : !tile.ptr<bf16>, !tile.ptr<f32>, !tile.ptr<f32>
+    ```
+  }];
+  let arguments = (ins Out<Tile_Ptr>:$result, I64:$row, I64:$head, Variadic<Tile_Ptr>:$parts, Variadic<I64>:$strides,
+      Tile_IntPtr:$index, I32:$total, I32:$first, I32:$rows, I64Attr:$heads, I64Attr:$dim);
+  let assemblyFormat = [{
+    $result `stride` `(` $row `,` $head `)` `parts` `(` $parts `)` `strides` `(` $strides `)`
+    `index` `(` $index `of` $total `)` `rows` `(` $rows `from` $first `)` `heads` $heads `dim` $dim attr-dict
+    `:` qualified(type($result)) `,` qualified(type($parts))
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_CombineOp : Tile_ComputeOp<"combine"> {
   let summary = "combines the results of splits of the keys";
   let description = [{
