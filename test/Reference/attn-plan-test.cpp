@@ -6,11 +6,13 @@
 //   attn-plan-test FILE.mlir --time [--steps=...]     how long their tables take, in microseconds: the median of 21
 //   attn-plan-test FILE.mlir --random=N [--seed=S]   random plans, sequences and inputs for the problems of the file
 //   attn-plan-test FILE.mlir --mutants=N             random plans with a random fault
+//   attn-plan-test FILE.mlir --random=N --kernels=T  random plans run by kernels of target T (empty: what runs here)
 //
 // The first takes inputs without random numbers, as another program does, and prints sums of the results as JSON.
 // A plan with a fault has to be refused by its verifier or by its tables, unless its results are right all the same.
 // Steps are made by `plan-make-steps` with these options where a plan has none.
 //
+#include "RanksOfTest.h"
 #include "SequencesOfTest.h"
 #include "attn/Dialect/Plan/Transforms/Passes.h"
 #include "attn/Reference/Inputs.h"
@@ -35,6 +37,9 @@ static cl::opt<std::string> steps("steps", cl::desc("options of plan-make-steps"
 static cl::opt<bool> timesTables("time", cl::desc("print how long tables take"));
 static cl::opt<int64_t> randomCases("random", cl::desc("how many random cases"));
 static cl::opt<int64_t> mutants("mutants", cl::desc("how many random cases with a fault"));
+static cl::opt<std::string> kernelsOf("kernels", cl::desc("run random cases by kernels of this target"));
+static cl::opt<double> mostSeconds("seconds", cl::init(HUGE_VAL),
+                                   cl::desc("begin no other random case after so many; default: all cases"));
 static cl::opt<int64_t> seed("seed", cl::init(1), cl::desc("of random cases"));
 
 /// Errors of one result, relative to its largest number or 1. A plan changes nothing but the order of additions.
@@ -143,7 +148,7 @@ static llvm::Expected<Sums> run(plan::DefOp plan, ProblemOp problem, Call &call)
 
 /// k / 16 with |k| <= 15, by token, head and column, in the first four columns; 0 in others.
 static Tensor pattern(int64_t which, int64_t tokens, int64_t heads, int64_t dim) {
-  Tensor tensor(Dtype::F64, {tokens, heads, dim});
+  Tensor tensor(reference::Dtype::F64, {tokens, heads, dim});
   for (int64_t t = 0; t < tokens; ++t)
     for (int64_t h = 0; h < heads; ++h)
       for (int64_t c = 0; c < std::min<int64_t>(dim, 4); ++c)
@@ -153,7 +158,7 @@ static Tensor pattern(int64_t which, int64_t tokens, int64_t heads, int64_t dim)
 }
 
 static Tensor offsetsOf(llvm::ArrayRef<int64_t> lengths) {
-  Tensor offsets(Dtype::I32, {int64_t(lengths.size()) + 1});
+  Tensor offsets(reference::Dtype::I32, {int64_t(lengths.size()) + 1});
   int64_t sum = 0;
   for (auto [i, length] : llvm::enumerate(lengths))
     offsets.store(i + 1, sum += length);
@@ -221,6 +226,7 @@ public:
   void run(int64_t number, bool isMutant);
 
   int64_t byVerifier = 0, byTables = 0, harmless = 0; ///< how many mutants were refused, or are right
+  int64_t ran = 0, refused = 0;                       ///< cases that kernels ran, or that no kernels take
 
 private:
   int64_t below(int64_t n) { return std::uniform_int_distribution<int64_t>(0, n - 1)(random); }
@@ -236,6 +242,7 @@ private:
 
   mlir::ModuleOp module;
   llvm::SmallVector<ProblemOp> problems;
+  test::KernelRanks kernelRanks;
   std::mt19937_64 random;
 };
 } // namespace
@@ -410,6 +417,16 @@ void RandomCases::run(int64_t number, bool isMutant) {
       ++harmless;
     }
   }
+  if (kernelsOf.getNumOccurrences()) {
+    auto given = [&](llvm::StringRef) { return llvm::ArrayRef(call.given); };
+    if (!call.given.empty())
+      call.sequences.given = given;
+    llvm::Expected<bool> took = kernelRanks.run(plan, problem, backward ? backwardOf(problem) : BackwardOp(),
+                                                call.sequences, call.inputs, kernelsOf);
+    failIf(took.takeError(), what);
+    ++(*took ? ran : refused);
+    isRefused = true;
+  }
   if (!isRefused) {
     llvm::Expected<Sums> sums = ::run(plan, problem, call);
     failIf(sums.takeError(), what);
@@ -420,18 +437,24 @@ void RandomCases::run(int64_t number, bool isMutant) {
 int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(argc, argv, "runs plans on simulated ranks\n");
   mlir::DialectRegistry registry;
-  registry.insert<AttnDialect, plan::PlanDialect>();
+  registry.insert<AttnDialect, plan::PlanDialect, tile::TileDialect>();
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(file, &context);
   if (!module)
     return 1;
   if (randomCases.getNumOccurrences() || mutants.getNumOccurrences()) {
     RandomCases cases(*module);
-    for (int64_t number = 0; number < randomCases; ++number)
+    auto begin = std::chrono::steady_clock::now();
+    auto isLate = [&] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > mostSeconds;
+    };
+    for (int64_t number = 0; number < randomCases && !isLate(); ++number)
       cases.run(number, /*isMutant=*/false);
     for (int64_t number = 0; number < mutants; ++number)
       cases.run(number, /*isMutant=*/true);
-    if (randomCases)
+    if (kernelsOf.getNumOccurrences())
+      llvm::outs() << cases.ran << " random plans agree on kernels, " << cases.refused << " have none\n";
+    else if (randomCases)
       llvm::outs() << randomCases << " random plans agree\n";
     if (mutants)
       llvm::outs() << mutants << " with a fault: " << cases.byVerifier << " refused by the verifier, " << cases.byTables

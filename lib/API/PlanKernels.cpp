@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/API/RunPlan.h"
+#include <fmt/format.h>
+
+using namespace attn;
+
+static std::string textOf(mlir::Operation *op) {
+  std::string text;
+  llvm::raw_string_ostream(text) << *op;
+  return text + "\n";
+}
+
+/// The element type's keyword in a problem's text.
+static llvm::StringRef keywordOf(Dtype dtype) {
+  return dtype == Dtype::BF16 ? "bf16" : dtype == Dtype::F16 ? "f16" : "f32";
+}
+
+rt::Result<std::shared_ptr<PlanKernels>> PlanKernels::create(ProblemOp problem, BackwardOp backward,
+                                                             const Target &target) {
+  std::shared_ptr<PlanKernels> kernels(new PlanKernels);
+  kernels->target = target;
+  mlir::OwningOpRef<ProblemOp> part = problem.clone();
+  auto pieces = LayoutAttr::get(problem.getContext(), LayoutKind::thd, Packing::pieces);
+  part->setQLayoutAttr(pieces), part->setKLayoutAttr(pieces), part->setVLayoutAttr(pieces),
+      part->setOLayoutAttr(pieces);
+  part->setSymName("part");
+  mlir::SymbolTable::setSymbolVisibility(*part, mlir::SymbolTable::Visibility::Public);
+  part->removeScheduleAttr(), part->removeScheduleReasonAttr(), part->removeNoLseAttr();
+  kernels->problem = textOf(*part);
+  if (backward) {
+    mlir::OwningOpRef<BackwardOp> of = backward.clone();
+    of->setSymName("part_grads");
+    of->setProblem("part");
+    of->setDeterministic(true), of->setPartialKv(true);
+    of->removeScheduleAttr(), of->removeScheduleReasonAttr();
+    kernels->backward = textOf(*of);
+  }
+  rt::Status isValid;
+  withCompilation([&](Compilation &compilation) {
+    auto parsed = compilation.parse(kernels->problem + kernels->backward, "plan");
+    isValid = parsed ? rt::Status() : parsed.status();
+  });
+  if (!isValid)
+    return isValid.error();
+  return kernels;
+}
+
+PlanKernels::Made PlanKernels::make(const std::string &text, llvm::StringRef name) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (auto found = made.find(text); found != made.end())
+      return found->second;
+  }
+  Made kernel = Kernel::create(text, name, target);
+  if (!kernel)
+    return kernel;
+  std::lock_guard<std::mutex> lock(mutex);
+  return made.try_emplace(text, *kernel).first->second;
+}
+
+/// The text of a problem and of its backward pass after `edit`.
+static rt::Result<std::string> edited(const std::string &text, llvm::function_ref<void(ProblemOp, BackwardOp)> edit) {
+  rt::Result<std::string> result = rt::Error{};
+  withCompilation([&](Compilation &compilation) {
+    auto module = compilation.parse(text, "plan");
+    if (!module) {
+      result = module.error();
+      return;
+    }
+    auto passes = (**module).getOps<BackwardOp>();
+    edit(*(**module).getOps<ProblemOp>().begin(), passes.empty() ? BackwardOp() : *passes.begin());
+    std::string changed;
+    for (mlir::Operation &op : *(**module).getBody())
+      changed += textOf(&op);
+    result = changed;
+  });
+  return result;
+}
+
+/// Sets the heads of a part, if it has not all of them.
+static void setHeads(ProblemOp problem, const PlanHeads &heads) {
+  int64_t all = problem.getHeads(), allKv = problem.getKvHeads();
+  if (heads.count == all)
+    return;
+  problem.setOfHeads(llvm::ArrayRef<int64_t>{heads.first, all, allKv});
+  problem.setHeads(heads.count), problem.setKvHeads(heads.kvCount);
+}
+
+PlanKernels::Made PlanKernels::attend(const PlanHeads &heads, bool continues, bool isPartial) {
+  rt::Result<std::string> text = edited(problem, [&](ProblemOp part, BackwardOp) {
+    setHeads(part, heads);
+    part.setPartialIn(continues), part.setPartialOut(isPartial);
+    if (isPartial) // it is added where results are complete
+      part.removeSinkAttr();
+  });
+  return text ? make(*text, "part") : Made(text.error());
+}
+
+PlanKernels::Made PlanKernels::differentiate(const PlanHeads &heads, bool adds, bool isComplete) {
+  rt::Result<std::string> text = edited(problem + backward, [&](ProblemOp part, BackwardOp of) {
+    setHeads(part, heads);
+    of.setAddDq(adds), of.setFloat32Dq(!isComplete), of.setFloat32Dkv(true);
+  });
+  return text ? make(*text, "part_grads") : Made(text.error());
+}
+
+PlanKernels::Made PlanKernels::gatherRows(int64_t parts, int64_t heads, int64_t dim, Dtype dtype, Dtype from) {
+  std::string text = fmt::format("attn.gather_rows @rows parts({}) heads({}) dim({}) dtype({})", parts, heads, dim,
+                                 keywordOf(dtype).str());
+  if (from != dtype)
+    text += fmt::format(" from({})", keywordOf(from).str());
+  return make(text, "rows");
+}

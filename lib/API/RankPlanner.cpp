@@ -1,0 +1,556 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From a plan to the launches and messages of one rank.
+//
+#include "RankSteps.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <fmt/format.h>
+#include <set>
+
+using namespace attn;
+using plan::Heads;
+using plan::Held;
+using plan::Shard;
+
+namespace {
+/// What a rank has of a value: its tensors, as the kind of the value says, or nothing.
+struct Place {
+  Held held;
+  std::vector<PlacedTensor> parts;
+};
+
+class Planner {
+public:
+  Planner(plan::DefOp plan, ProblemOp problem, BackwardOp backward, const plan::CallSequences &sequences,
+          const plan::Tables &tables, int64_t rank, PlanKernels &kernels, RankSteps::Steps &steps)
+      : plan(plan), problem(problem), backward(backward), sequences(sequences), tables(tables), rank(rank),
+        kernels(kernels), steps(steps), group(int64_t(problem.getHeads()) / int64_t(problem.getKvHeads())),
+        data(problem.getDtype().isBF16()  ? Dtype::BF16
+             : problem.getDtype().isF16() ? Dtype::F16
+                                          : Dtype::F32) {}
+
+  rt::Status build();
+
+private:
+  using Kind = plan::Kind;
+  Place &of(mlir::Value value) { return places.find(value)->second; }
+  const Held &held(mlir::Value value) const { return tables.held(value, rank); }
+  static Kind kindOf(mlir::Value value) {
+    if (auto arrival = llvm::dyn_cast<plan::ArrivalType>(value.getType()))
+      return arrival.getKind();
+    return llvm::cast<plan::RowsType>(value.getType()).getKind();
+  }
+  static bool isComplete(mlir::Value value);
+  /// The stored result that a value is, as the caller's tensors; none if it is another.
+  std::vector<PlacedTensor> storedAs(mlir::Value value);
+
+  PlacedTensor allocate(Dtype dtype, const Held &held, int64_t dim, bool isStatistic = false);
+  std::vector<PlacedTensor> allocate(Kind kind, const Held &held, bool isComplete);
+  /// Columns of a caller's tensor.
+  int64_t dimOf(llvm::StringRef name) {
+    return name == "q" || name == "k" || name == "dq" || name == "dk" ? problem.getDimQk() : problem.getDimV();
+  }
+  PlacedTensor integers(llvm::ArrayRef<int32_t> values, llvm::ArrayRef<int64_t> shape);
+  PlacedTensor callers(llvm::StringRef name, Dtype dtype, bool isStatistic = false) {
+    PlacedTensor tensor;
+    tensor.memory = PlacedTensor::Memory::Caller;
+    tensor.name = name.str(), tensor.dtype = dtype, tensor.isStatistic = isStatistic;
+    return tensor;
+  }
+  std::vector<PlacedTensor> local(Kind kind);
+
+  /// The arrays of the pieces of a side, and of its whole sequences, by name.
+  const std::map<std::string, PlacedTensor> &piecesOf(bool ofKeys, const std::shared_ptr<const Shard> &shard);
+  rt::Status launch(PlanKernels::Made kernel, std::map<std::string, PlacedTensor> tensors);
+  /// Rows of a destination from those of sources, by token and head: copied, or with several sources added.
+  rt::Status gather(const Place &to, llvm::ArrayRef<const Place *> from);
+  PlacedTensor indexOf(const Shard &to, llvm::ArrayRef<const Shard *> from);
+  bool isNeeded(const Held &queries, const Held &keys) const;
+
+  /// Calls `visit` with parts of the query heads that use whole kv heads, or a part of one: their number, those of kv
+  /// heads, and the first of both among those that the rank has.
+  rt::Status eachHeadPart(Heads queries, Heads keys,
+                          llvm::function_ref<rt::Status(int64_t h, int64_t g, int64_t q0, int64_t k0)> visit);
+
+  rt::Status exchange(plan::ExchangeOp op);
+  rt::Status attend(plan::AttendOp op);
+  rt::Status differentiate(plan::GradsOp op);
+  rt::Status collect(mlir::Value result, mlir::ValueRange parts);
+  rt::Status store(plan::StoreOp op);
+
+  plan::DefOp plan;
+  ProblemOp problem;
+  BackwardOp backward;
+  const plan::CallSequences &sequences;
+  const plan::Tables &tables;
+  int64_t rank;
+  PlanKernels &kernels;
+  RankSteps::Steps &steps;
+  int64_t group; ///< query heads of a kv head
+  Dtype data;
+  llvm::DenseMap<mlir::Value, Place> places;
+  llvm::DenseMap<mlir::Operation *, int64_t> numbers; ///< of exchanges
+  std::map<std::pair<bool, const Shard *>, std::map<std::string, PlacedTensor>> pieces;
+  std::vector<std::shared_ptr<const Shard>> kept; ///< whose pieces are known
+};
+} // namespace
+
+/// Does no later step add to a result, which then has the dtype of the problem?
+bool Planner::isComplete(mlir::Value value) {
+  return llvm::none_of(value.getUsers(), [](mlir::Operation *user) {
+    bool goesOn = llvm::isa<plan::ExchangeOp, plan::WaitOp, plan::JoinHeadsOp>(user);
+    return llvm::isa<plan::AttendOp, plan::GradsOp>(user) || (goesOn && !isComplete(user->getResult(0)));
+  });
+}
+
+std::vector<PlacedTensor> Planner::local(Kind kind) {
+  switch (kind) {
+  case Kind::q: {
+    std::vector<PlacedTensor> views = {callers("q", data)};
+    if (backward)
+      views.insert(views.end(),
+                   {callers("do", data), callers("o", data), callers("lse", Dtype::F32, /*isStatistic=*/true)});
+    if (backward && backward.getDlse())
+      views.push_back(callers("dlse", Dtype::F32, true));
+    return views;
+  }
+  case Kind::kv:
+    return {callers("k", data), callers("v", data)};
+  case Kind::partial:
+    return {callers("o", data), callers("lse", Dtype::F32, true)};
+  case Kind::dq:
+    return {callers("dq", data)};
+  case Kind::dkv:
+    return {callers("dk", data), callers("dv", data)};
+  }
+  llvm_unreachable("all kinds return");
+}
+
+std::vector<PlacedTensor> Planner::storedAs(mlir::Value value) {
+  bool isStored = llvm::any_of(value.getUsers(), llvm::IsaPred<plan::StoreOp>);
+  return isStored ? local(kindOf(value)) : std::vector<PlacedTensor>();
+}
+
+PlacedTensor Planner::allocate(Dtype dtype, const Held &held, int64_t dim, bool isStatistic) {
+  PlacedTensor view;
+  view.dtype = dtype, view.isStatistic = isStatistic, view.offset = steps.values;
+  view.shape = {held.rows->rows, held.heads.size(), dim};
+  if (isStatistic)
+    view.shape = {held.heads.size(), held.rows->rows};
+  steps.values += llvm::alignTo(view.bytes(), 256);
+  return view;
+}
+
+std::vector<PlacedTensor> Planner::allocate(Kind kind, const Held &held, bool isComplete) {
+  int64_t dimQk = problem.getDimQk(), dimV = problem.getDimV();
+  auto tensor = [&](Dtype dtype, int64_t dim) { return allocate(dtype, held, dim); };
+  auto statistic = [&] { return allocate(Dtype::F32, held, 1, /*isStatistic=*/true); };
+  switch (kind) {
+  case Kind::q: {
+    std::vector<PlacedTensor> views = {tensor(data, dimQk)};
+    if (backward)
+      views.insert(views.end(), {tensor(data, dimV), tensor(data, dimV), statistic()});
+    if (backward && backward.getDlse())
+      views.push_back(statistic());
+    return views;
+  }
+  case Kind::kv:
+    return {tensor(data, dimQk), tensor(data, dimV)};
+  case Kind::partial:
+    if (isComplete)
+      return {tensor(data, dimV), statistic()};
+    return {tensor(Dtype::F32, dimV), statistic(), statistic()};
+  case Kind::dq:
+    return {tensor(isComplete ? data : Dtype::F32, dimQk)};
+  case Kind::dkv:
+    return {tensor(Dtype::F32, dimQk), tensor(Dtype::F32, dimV)};
+  }
+  llvm_unreachable("all kinds return");
+}
+
+PlacedTensor Planner::integers(llvm::ArrayRef<int32_t> values, llvm::ArrayRef<int64_t> shape) {
+  PlacedTensor view;
+  view.dtype = Dtype::I32, view.shape.assign(shape.begin(), shape.end());
+  view.memory = PlacedTensor::Memory::Integers;
+  view.offset = steps.integers.size() * sizeof(int32_t);
+  llvm::append_range(steps.integers, values);
+  return view;
+}
+
+const std::map<std::string, PlacedTensor> &Planner::piecesOf(bool ofKeys, const std::shared_ptr<const Shard> &shard) {
+  auto [it, isNew] = pieces.try_emplace({ofKeys, shard.get()});
+  if (!isNew)
+    return it->second;
+  kept.push_back(shard);
+  llvm::SmallVector<plan::Run> runs;
+  for (const plan::Run &run : shard->runs)
+    if (run.length)
+      runs.push_back(run);
+  const std::vector<int64_t> &lengths = sequences.lengths[ofKeys];
+  const int64_t count = runs.size(), line = count + 1, batch = lengths.size();
+  std::vector<int32_t> lines(PieceLines * line), first(batch + 1), whole(batch + 1);
+  std::vector<int32_t> order(count);
+  for (int64_t i = 0; i < count; ++i) {
+    const plan::Run &run = runs[i];
+    lines[PieceRows * line + i] = run.row;
+    lines[PieceEnds * line + i + 1] = lines[PieceEnds * line + i] + run.length;
+    lines[PiecePositions * line + i] = run.position, lines[PieceSequences * line + i] = run.sequence;
+    ++first[run.sequence + 1];
+    order[i] = i;
+  }
+  if (count)
+    lines[PieceRows * line + count] = runs.back().row + runs.back().length;
+  llvm::sort(order, [&](int32_t a, int32_t b) {
+    return std::pair(runs[a].sequence, runs[a].position) < std::pair(runs[b].sequence, runs[b].position);
+  });
+  llvm::copy(order, lines.begin() + PieceOrder * line);
+  for (int64_t b = 0; b < batch; ++b)
+    first[b + 1] += first[b], whole[b + 1] = whole[b] + lengths[b];
+  const std::string side = ofKeys ? "kv" : "q";
+  it->second["cu_seqlens_" + side] = integers(whole, {batch + 1});
+  it->second["pieces_" + side] = integers(lines, {PieceLines, line});
+  it->second["first_pieces_" + side] = integers(first, {batch + 1});
+  return it->second;
+}
+
+rt::Status Planner::launch(PlanKernels::Made kernel, std::map<std::string, PlacedTensor> tensors) {
+  if (!kernel)
+    return kernel.error();
+  RankSteps::Steps::Launch launch = {*kernel, {}};
+  for (const rt::Program::Tensor &spec : (*kernel)->getTensors()) {
+    auto found = tensors.find(spec.name);
+    launch.tensors.push_back(found != tensors.end() ? found->second : callers(spec.name, spec.dtype));
+  }
+  steps.actions.push_back(std::move(launch));
+  return {};
+}
+
+/// For each row of a shard, the row of its token in each of several; -1: none.
+PlacedTensor Planner::indexOf(const Shard &to, llvm::ArrayRef<const Shard *> from) {
+  std::vector<int32_t> index(to.rows * from.size(), -1);
+  for (auto [part, shard] : llvm::enumerate(from)) {
+    std::map<std::pair<int64_t, int64_t>, const plan::Run *> runs; // by sequence and position behind the last
+    for (const plan::Run &run : shard->runs)
+      if (run.length)
+        runs[{run.sequence, run.position + run.length}] = &run;
+    for (const plan::Run &own : to.runs)
+      for (auto it = runs.upper_bound({own.sequence, own.position}); it != runs.end(); ++it) {
+        const plan::Run &run = *it->second;
+        int64_t begin = std::max(own.position, run.position),
+                end = std::min(own.position + own.length, run.position + run.length);
+        if (run.sequence != own.sequence || run.position >= own.position + own.length)
+          break;
+        for (int64_t position = begin; position < end; ++position)
+          index[part * to.rows + own.row + position - own.position] = run.row + position - run.position;
+      }
+  }
+  return integers(index, {int64_t(from.size()), to.rows});
+}
+
+rt::Status Planner::gather(const Place &to, llvm::ArrayRef<const Place *> from) {
+  // Heads in which the same sources have a part.
+  std::set<int64_t> bounds = {to.held.heads.begin, to.held.heads.end};
+  for (const Place *source : from)
+    for (int64_t bound : {source->held.heads.begin, source->held.heads.end})
+      if (bound > to.held.heads.begin && bound < to.held.heads.end)
+        bounds.insert(bound);
+  for (auto it = bounds.begin(); std::next(it) != bounds.end(); ++it) {
+    Heads heads = {*it, *std::next(it)};
+    std::vector<const Place *> sources;
+    std::vector<const Shard *> shards;
+    for (const Place *source : from)
+      if (!source->parts.empty() && source->held.heads.contain(heads))
+        sources.push_back(source), shards.push_back(source->held.rows.get());
+    if (sources.size() > 64)
+      return rt::Error{
+          fmt::format("expected sums of up to 64 parts in a plan that kernels run, got: {}", sources.size())};
+    static const Shard none;
+    if (sources.empty())
+      shards = {&none};
+    PlacedTensor index = indexOf(*to.held.rows, shards);
+    for (auto [number, target] : llvm::enumerate(to.parts)) {
+      std::map<std::string, PlacedTensor> tensors = {{"index", index}};
+      auto partOf = [&](const PlacedTensor &view, const Held &held) {
+        PlacedTensor part = view.ofHeads(heads.begin - held.heads.begin, heads.size());
+        part.asRows = part.isStatistic;
+        return part;
+      };
+      int64_t dim = target.isStatistic ? 1 : target.isCallers() ? dimOf(target.name) : target.shape[2];
+      tensors["result"] = partOf(target, to.held);
+      Dtype type = sources.empty() ? target.dtype : sources[0]->parts[number].dtype;
+      for (auto [i, source] : llvm::enumerate(sources))
+        tensors["part_" + std::to_string(i)] = partOf(source->parts[number], source->held);
+      if (sources.empty()) {
+        PlacedTensor &empty = tensors["part_0"];
+        empty.dtype = type, empty.shape = {0, heads.size(), dim};
+      }
+      if (rt::Status done = launch(kernels.gatherRows(shards.size(), heads.size(), dim, target.dtype, type), tensors);
+          !done)
+        return done;
+    }
+  }
+  return {};
+}
+
+/// May a query, which is one of those of its owner, see a key?
+bool Planner::isNeeded(const Held &queries, const Held &keys) const {
+  if (queries.empty() || keys.empty())
+    return false;
+  for (const plan::Run &run : keys.rows->runs)
+    for (auto [begin, end] : tables.seenBy(queries.owner, run.sequence))
+      if (begin < run.position + run.length && run.position < end)
+        return true;
+  return false;
+}
+
+rt::Status Planner::eachHeadPart(Heads queries, Heads keys,
+                                 llvm::function_ref<rt::Status(int64_t h, int64_t g, int64_t q0, int64_t k0)> visit) {
+  for (int64_t head = queries.begin; head < queries.end;) {
+    int64_t kvHead = head / group, end = std::min((kvHead + 1) * group, queries.end), kvHeads = 1;
+    if (head % group == 0 && end == (kvHead + 1) * group) { // as many whole groups as there are
+      kvHeads = (queries.end - head) / group;
+      end = head + kvHeads * group;
+    }
+    if (rt::Status done = visit(end - head, kvHeads, head - queries.begin, kvHead - keys.begin); !done)
+      return done;
+    head = end;
+  }
+  return {};
+}
+
+rt::Status Planner::exchange(plan::ExchangeOp op) {
+  int64_t number = numbers.size(), to = tables.receiver(op, rank), from = rank;
+  numbers[op] = number;
+  for (int64_t other = 0; other < tables.ranks(); ++other)
+    if (tables.receiver(op, other) == rank)
+      from = other;
+  Kind kind = kindOf(op.getArrival());
+  bool complete = isComplete(op.getArrival());
+  RankSteps::Steps::Post post = {number, to, from, {}, {}};
+  const Held &sent = tables.held(op.getArrival(), to), &received = held(op.getArrival());
+  if (!sent.empty()) {
+    const Place &source = of(op.getRows());
+    bool isWhole = *sent.rows == *source.held.rows && sent.heads == source.held.heads &&
+                   llvm::all_of(source.parts, [](const PlacedTensor &view) { return view.isContiguous(); }) &&
+                   !source.parts.empty();
+    if (isWhole) {
+      post.sent = source.parts;
+    } else {
+      Place packed = {sent, allocate(kind, sent, complete)};
+      if (rt::Status done = gather(packed, &source); !done)
+        return done;
+      post.sent = packed.parts;
+    }
+  }
+  Place arriving = {received, {}};
+  if (!received.empty())
+    post.received = arriving.parts = allocate(kind, received, complete);
+  places[op.getArrival()] = std::move(arriving);
+  if (!post.sent.empty() || !post.received.empty())
+    steps.actions.push_back(std::move(post));
+  return {};
+}
+
+rt::Status Planner::attend(plan::AttendOp op) {
+  for (auto [i, query] : llvm::enumerate(op.getQueries())) {
+    mlir::Value result = op.getPartials()[i];
+    const Place q = of(query);
+    bool completes = isComplete(result);
+    Place now = op.getBefore().empty() ? Place{held(result), {}} : of(op.getBefore()[i]);
+    now.held = held(result);
+    if (q.held.empty()) {
+      places[result] = now;
+      continue;
+    }
+    std::vector<const Place *> keys;
+    for (mlir::Value key : op.getKeys())
+      if (isNeeded(q.held, of(key).held))
+        keys.push_back(&of(key));
+    // Without more keys it is completed, or begun for those that attend on.
+    bool isRead =
+        llvm::any_of(result.getUsers(), [](mlir::Operation *user) { return !llvm::isa<plan::AttendOp>(user); });
+    if (keys.empty() && (completes || (now.parts.empty() && isRead)))
+      keys.push_back(&of(op.getKeys().front()));
+    for (const Place *key : keys) {
+      bool isLast = completes && key == keys.back();
+      Place next = {now.held, isLast ? storedAs(result) : std::vector<PlacedTensor>()};
+      if (next.parts.empty())
+        next.parts = allocate(Kind::partial, now.held, isLast);
+      Place noKeys = *key; // whose buffers do not exist
+      if (noKeys.parts.empty()) {
+        auto none = std::make_shared<Shard>();
+        noKeys.held = {none, key->held.owner, tables.keyHeads(q.held.heads)};
+        noKeys.parts = allocate(Kind::kv, noKeys.held, true);
+      }
+      rt::Status done = eachHeadPart(
+          q.held.heads, noKeys.held.heads, [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
+            std::map<std::string, PlacedTensor> tensors = piecesOf(false, q.held.rows);
+            for (auto &[name, view] : piecesOf(true, noKeys.held.rows))
+              tensors[name] = view;
+            tensors["q"] = q.parts[0].ofHeads(q0, h);
+            tensors["k"] = noKeys.parts[0].ofHeads(k0, g), tensors["v"] = noKeys.parts[1].ofHeads(k0, g);
+            const char *states[] = {"o", isLast ? "lse" : "row_max", "row_sum"};
+            for (auto [number, view] : llvm::enumerate(next.parts))
+              tensors[states[number]] = view.ofHeads(q0, h);
+            const char *before[] = {"before_o", "before_row_max", "before_row_sum"};
+            for (auto [number, view] : llvm::enumerate(now.parts))
+              tensors[before[number]] = view.ofHeads(q0, h);
+            return launch(kernels.attend({q.held.heads.begin + q0, h, g}, /*continues=*/!now.parts.empty(),
+                                         /*isPartial=*/!isLast),
+                          tensors);
+          });
+      if (!done)
+        return done;
+      now = std::move(next);
+    }
+    places[result] = now;
+  }
+  return {};
+}
+
+rt::Status Planner::differentiate(plan::GradsOp op) {
+  llvm::SmallVector<Place> dq;
+  for (auto [i, result] : llvm::enumerate(op.getDq())) {
+    dq.push_back(op.getBefore().empty() ? Place{held(result), {}} : of(op.getBefore()[i]));
+    dq.back().held = held(result);
+  }
+  llvm::SmallVector<std::pair<size_t, size_t>> pairs; // of a query and a key that it may see
+  for (auto [j, key] : llvm::enumerate(op.getKeys()))
+    for (auto [i, query] : llvm::enumerate(op.getQueries()))
+      if (isNeeded(of(query).held, of(key).held))
+        pairs.push_back({i, j});
+  llvm::SmallVector<std::vector<Place>> dkv(op.getKeys().size());
+  llvm::SmallVector<bool> isDone(dq.size(), false);
+  for (auto [at, pair] : llvm::enumerate(pairs)) {
+    auto [i, j] = pair;
+    const Place q = of(op.getQueries()[i]), keys = of(op.getKeys()[j]);
+    mlir::Value result = op.getDq()[i];
+    bool isLast = isComplete(result) && llvm::none_of(llvm::ArrayRef(pairs).drop_front(at + 1),
+                                                      [i = i](auto &other) { return other.first == i; });
+    Place next = {dq[i].held, isLast ? storedAs(result) : std::vector<PlacedTensor>()};
+    if (next.parts.empty())
+      next.parts = allocate(Kind::dq, next.held, isLast);
+    // Parts of a kv head have gradients of their own, which are added.
+    rt::Status done =
+        eachHeadPart(q.held.heads, keys.held.heads, [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
+          Held own = keys.held;
+          own.heads = {keys.held.heads.begin + k0, keys.held.heads.begin + k0 + g};
+          dkv[j].push_back({own, allocate(Kind::dkv, own, true)});
+          std::map<std::string, PlacedTensor> tensors = piecesOf(false, q.held.rows);
+          for (auto &[name, view] : piecesOf(true, keys.held.rows))
+            tensors[name] = view;
+          const char *ofQueries[] = {"q", "do", "o", "lse", "dlse"};
+          for (auto [number, view] : llvm::enumerate(q.parts))
+            tensors[ofQueries[number]] = view.ofHeads(q0, h);
+          tensors["k"] = keys.parts[0].ofHeads(k0, g), tensors["v"] = keys.parts[1].ofHeads(k0, g);
+          tensors["dk"] = dkv[j].back().parts[0], tensors["dv"] = dkv[j].back().parts[1];
+          tensors["dq"] = next.parts[0].ofHeads(q0, h);
+          bool adds = !dq[i].parts.empty();
+          if (adds)
+            tensors["before_dq"] = dq[i].parts[0].ofHeads(q0, h);
+          return launch(kernels.differentiate({q.held.heads.begin + q0, h, g}, adds, /*isComplete=*/isLast), tensors);
+        });
+    if (!done)
+      return done;
+    dq[i] = std::move(next);
+    isDone[i] = isLast;
+  }
+  for (auto [i, result] : llvm::enumerate(op.getDq())) {
+    if (!isDone[i] && !dq[i].held.empty() && isComplete(result)) { // this step adds nothing to it
+      Place complete = {dq[i].held, storedAs(result)};
+      if (complete.parts.empty())
+        complete.parts = allocate(Kind::dq, complete.held, true);
+      if (rt::Status done = gather(complete, &dq[i]); !done)
+        return done;
+      dq[i] = complete;
+    }
+    places[result] = dq[i];
+  }
+  for (auto [j, result] : llvm::enumerate(op.getDkv())) {
+    Place sum = {held(result), {}};
+    if (!sum.held.empty()) {
+      if (dkv[j].size() == 1 && dkv[j][0].held.heads == sum.held.heads) {
+        sum.parts = dkv[j][0].parts;
+      } else {
+        sum.parts = allocate(Kind::dkv, sum.held, true);
+        llvm::SmallVector<const Place *> from;
+        for (const Place &part : dkv[j])
+          from.push_back(&part);
+        if (rt::Status done = gather(sum, from); !done)
+          return done;
+      }
+    }
+    places[result] = sum;
+  }
+  return {};
+}
+
+/// Sums of gradients, or heads side by side.
+rt::Status Planner::collect(mlir::Value result, mlir::ValueRange parts) {
+  Place made = {held(result), storedAs(result)};
+  if (made.held.empty())
+    made.parts.clear();
+  else if (made.parts.empty())
+    made.parts = allocate(kindOf(result), made.held, isComplete(result));
+  llvm::SmallVector<const Place *> from;
+  for (mlir::Value part : parts)
+    from.push_back(&of(part));
+  if (!made.held.empty())
+    if (rt::Status done = gather(made, from); !done)
+      return done;
+  places[result] = made;
+  return {};
+}
+
+/// What is not in the caller's tensors yet goes there.
+rt::Status Planner::store(plan::StoreOp op) {
+  for (mlir::Value value : op.getRows()) {
+    const Place &source = of(value);
+    if (source.held.rows->rows == 0 || (!source.parts.empty() && source.parts[0].isCallers()))
+      continue;
+    if (rt::Status done = gather({source.held, local(kindOf(value))}, &source); !done)
+      return done;
+  }
+  return {};
+}
+
+rt::Status Planner::build() {
+  for (mlir::Operation &step : plan.getBody().front()) {
+    rt::Status done = llvm::TypeSwitch<mlir::Operation *, rt::Status>(&step)
+                          .Case([&](plan::LocalOp op) {
+                            places[op.getRows()] = {held(op.getRows()), local(kindOf(op.getRows()))};
+                            return rt::Status();
+                          })
+                          .Case([&](plan::HeadsOp op) {
+                            const Place whole = of(op.getRows());
+                            Place part = {held(op.getPart()), {}};
+                            for (const PlacedTensor &view : whole.parts)
+                              if (!part.held.empty())
+                                part.parts.push_back(view.ofHeads(part.held.heads.begin, part.held.heads.size()));
+                            places[op.getPart()] = part;
+                            return rt::Status();
+                          })
+                          .Case([&](plan::ExchangeOp op) { return exchange(op); })
+                          .Case([&](plan::WaitOp op) {
+                            auto exchanged = op.getArrival().getDefiningOp<plan::ExchangeOp>();
+                            steps.actions.push_back(RankSteps::Steps::Wait{numbers.lookup(exchanged)});
+                            const Place arrived = of(op.getArrival());
+                            places[op.getRows()] = arrived;
+                            return rt::Status();
+                          })
+                          .Case([&](plan::AttendOp op) { return attend(op); })
+                          .Case([&](plan::GradsOp op) { return differentiate(op); })
+                          .Case([&](plan::SumOp op) { return collect(op.getSum(), op.getParts()); })
+                          .Case([&](plan::JoinHeadsOp op) { return collect(op.getJoined(), op.getParts()); })
+                          .Case([&](plan::StoreOp op) { return store(op); });
+    if (!done)
+      return done;
+  }
+  return {};
+}
+
+rt::Status attn::planRank(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
+                          const plan::CallSequences &sequences, const plan::Tables &tables, int64_t rank,
+                          PlanKernels &kernels, RankSteps::Steps &steps) {
+  return Planner(plan, problem, backward, sequences, tables, rank, kernels, steps).build();
+}
