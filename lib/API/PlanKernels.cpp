@@ -10,11 +10,6 @@ static std::string textOf(mlir::Operation *op) {
   return text + "\n";
 }
 
-/// The element type's keyword in a problem's text.
-static llvm::StringRef keywordOf(Dtype dtype) {
-  return dtype == Dtype::BF16 ? "bf16" : dtype == Dtype::F16 ? "f16" : "f32";
-}
-
 rt::Result<std::shared_ptr<PlanKernels>> PlanKernels::create(ProblemOp problem, BackwardOp backward,
                                                              const Target &target) {
   std::shared_ptr<PlanKernels> kernels(new PlanKernels);
@@ -45,17 +40,21 @@ rt::Result<std::shared_ptr<PlanKernels>> PlanKernels::create(ProblemOp problem, 
   return kernels;
 }
 
-PlanKernels::Made PlanKernels::make(const std::string &text, llvm::StringRef name) {
+PlanKernels::Made PlanKernels::make(const std::string &key, llvm::StringRef name,
+                                    llvm::function_ref<rt::Result<std::string>()> text) {
   {
     std::lock_guard<std::mutex> lock(mutex);
-    if (auto found = made.find(text); found != made.end())
+    if (auto found = made.find(key); found != made.end())
       return found->second;
   }
-  Made kernel = Kernel::create(text, name, target);
+  rt::Result<std::string> written = text();
+  if (!written)
+    return written.error();
+  Made kernel = Kernel::create(*written, name, target);
   if (!kernel)
     return kernel;
   std::lock_guard<std::mutex> lock(mutex);
-  return made.try_emplace(text, *kernel).first->second;
+  return made.try_emplace(key, *kernel).first->second;
 }
 
 /// The text of a problem and of its backward pass after `edit`.
@@ -87,27 +86,32 @@ static void setHeads(ProblemOp problem, const PlanHeads &heads) {
 }
 
 PlanKernels::Made PlanKernels::attend(const PlanHeads &heads, bool continues, bool isPartial) {
-  rt::Result<std::string> text = edited(problem, [&](ProblemOp part, BackwardOp) {
-    setHeads(part, heads);
-    part.setPartialIn(continues), part.setPartialOut(isPartial);
-    if (isPartial) // it is added where results are complete
-      part.removeSinkAttr();
+  std::string key = fmt::format("attend {} {} {} {} {}", heads.first, heads.count, heads.kvCount, continues, isPartial);
+  return make(key, "part", [&] {
+    return edited(problem, [&](ProblemOp part, BackwardOp) {
+      setHeads(part, heads);
+      part.setPartialIn(continues), part.setPartialOut(isPartial);
+      if (isPartial) // it is added where results are complete
+        part.removeSinkAttr();
+    });
   });
-  return text ? make(*text, "part") : Made(text.error());
 }
 
 PlanKernels::Made PlanKernels::differentiate(const PlanHeads &heads, bool adds, bool isComplete) {
-  rt::Result<std::string> text = edited(problem + backward, [&](ProblemOp part, BackwardOp of) {
-    setHeads(part, heads);
-    of.setAddDq(adds), of.setFloat32Dq(!isComplete), of.setFloat32Dkv(true);
+  std::string key =
+      fmt::format("differentiate {} {} {} {} {}", heads.first, heads.count, heads.kvCount, adds, isComplete);
+  return make(key, "part_grads", [&] {
+    return edited(problem + backward, [&](ProblemOp part, BackwardOp of) {
+      setHeads(part, heads);
+      of.setAddDq(adds), of.setFloat32Dq(!isComplete), of.setFloat32Dkv(true);
+    });
   });
-  return text ? make(*text, "part_grads") : Made(text.error());
 }
 
 PlanKernels::Made PlanKernels::gatherRows(int64_t parts, int64_t heads, int64_t dim, Dtype dtype, Dtype from) {
   std::string text = fmt::format("attn.gather_rows @rows parts({}) heads({}) dim({}) dtype({})", parts, heads, dim,
-                                 keywordOf(dtype).str());
+                                 rt::toString(dtype));
   if (from != dtype)
-    text += fmt::format(" from({})", keywordOf(from).str());
-  return make(text, "rows");
+    text += fmt::format(" from({})", rt::toString(from));
+  return make(text, "rows", [&] { return rt::Result<std::string>(text); });
 }

@@ -3,6 +3,7 @@
 // From a plan to the launches and messages of one rank.
 //
 #include "RankSteps.h"
+#include "attn/Dialect/Program/IR/PlainData.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <fmt/format.h>
 #include <set>
@@ -25,9 +26,7 @@ public:
           const plan::Tables &tables, int64_t rank, PlanKernels &kernels, RankSteps::Steps &steps)
       : plan(plan), problem(problem), backward(backward), sequences(sequences), tables(tables), rank(rank),
         kernels(kernels), steps(steps), group(int64_t(problem.getHeads()) / int64_t(problem.getKvHeads())),
-        data(problem.getDtype().isBF16()  ? Dtype::BF16
-             : problem.getDtype().isF16() ? Dtype::F16
-                                          : Dtype::F32) {}
+        data(dtypeOf(problem.getDtype())) {}
 
   rt::Status build();
 
@@ -61,6 +60,13 @@ private:
 
   /// The arrays of the pieces of a side, and of its whole sequences, by name.
   const std::map<std::string, PlacedTensor> &piecesOf(bool ofKeys, const std::shared_ptr<const Shard> &shard);
+  /// Those of both sides.
+  std::map<std::string, PlacedTensor> piecesOf(const Held &queries, const Held &keys) {
+    std::map<std::string, PlacedTensor> all = piecesOf(false, queries.rows);
+    const std::map<std::string, PlacedTensor> &others = piecesOf(true, keys.rows);
+    all.insert(others.begin(), others.end());
+    return all;
+  }
   rt::Status launch(PlanKernels::Made kernel, std::map<std::string, PlacedTensor> tensors);
   /// Rows of a destination from those of sources, by token and head: copied, or with several sources added.
   rt::Status gather(const Place &to, llvm::ArrayRef<const Place *> from);
@@ -384,9 +390,7 @@ rt::Status Planner::attend(plan::AttendOp op) {
       }
       rt::Status done = eachHeadPart(
           q.held.heads, noKeys.held.heads, [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
-            std::map<std::string, PlacedTensor> tensors = piecesOf(false, q.held.rows);
-            for (auto &[name, view] : piecesOf(true, noKeys.held.rows))
-              tensors[name] = view;
+            std::map<std::string, PlacedTensor> tensors = piecesOf(q.held, noKeys.held);
             tensors["q"] = q.parts[0].ofHeads(q0, h);
             tensors["k"] = noKeys.parts[0].ofHeads(k0, g), tensors["v"] = noKeys.parts[1].ofHeads(k0, g);
             const char *states[] = {"o", isLast ? "lse" : "row_max", "row_sum"};
@@ -436,9 +440,7 @@ rt::Status Planner::differentiate(plan::GradsOp op) {
           Held own = keys.held;
           own.heads = {keys.held.heads.begin + k0, keys.held.heads.begin + k0 + g};
           dkv[j].push_back({own, allocate(Kind::dkv, own, true)});
-          std::map<std::string, PlacedTensor> tensors = piecesOf(false, q.held.rows);
-          for (auto &[name, view] : piecesOf(true, keys.held.rows))
-            tensors[name] = view;
+          std::map<std::string, PlacedTensor> tensors = piecesOf(q.held, keys.held);
           const char *ofQueries[] = {"q", "do", "o", "lse", "dlse"};
           for (auto [number, view] : llvm::enumerate(q.parts))
             tensors[ofQueries[number]] = view.ofHeads(q0, h);

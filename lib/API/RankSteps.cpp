@@ -10,7 +10,7 @@
 using namespace attn;
 
 size_t PlacedTensor::bytes() const {
-  size_t all = bytesOf(dtype);
+  size_t all = rt::sizeOf(dtype);
   for (int64_t extent : shape)
     all *= extent;
   return all;
@@ -45,7 +45,7 @@ rt::Result<RankSteps::Steps::Resolved> RankSteps::Steps::resolve(const PlacedTen
     if (tensor.firstHead + tensor.heads > made.shape[axis])
       return rt::Error{fmt::format("expected {} heads or more in `{}`, got: {}", tensor.firstHead + tensor.heads,
                                    tensor.name, made.shape[axis])};
-    made.data = static_cast<char *>(made.data) + tensor.firstHead * made.strides[axis] * int64_t(bytesOf(made.dtype));
+    made.data = static_cast<char *>(made.data) + tensor.firstHead * made.strides[axis] * rt::sizeOf(made.dtype);
     made.shape[axis] = tensor.heads;
   }
   if (tensor.asRows) {

@@ -68,8 +68,6 @@ struct RankSteps::Steps {
                                             char *workspace) const;
 };
 
-inline size_t bytesOf(Dtype dtype) { return dtype == Dtype::BF16 || dtype == Dtype::F16 ? 2 : 4; }
-
 /// Fills in the steps of a rank.
 rt::Status planRank(plan::DefOp plan, ProblemOp problem, BackwardOp backward, const plan::CallSequences &sequences,
                     const plan::Tables &tables, int64_t rank, PlanKernels &kernels, RankSteps::Steps &steps);

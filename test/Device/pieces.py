@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The kernels of one rank of several (`layout(thd pieces)`) beside the kernel of the whole sequence: one sequence,
-of whose queries a rank has a part, and of whose keys it has those that it may see, in the order in which ranks sent
-them.
+"""The kernels of one rank of several (`layout(thd pieces)`) beside the kernel of the whole sequence. A rank has a
+part of the queries of one sequence, and the keys that these may see, in the order in which ranks sent them.
 
   pieces.py BUILD [--out FILE.jsonl]
 

@@ -8,6 +8,7 @@
 #include "attn-rt/Driver.h"
 #include "attn/API/RunPlan.h"
 #include "attn/Reference/Difference.h"
+#include "attn/Reference/Inputs.h"
 #include "attn/Reference/Interpreter.h"
 #include "attn/Reference/Sequences.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -130,9 +131,12 @@ inline llvm::Expected<bool> KernelRanks::run(plan::DefOp plan, ProblemOp problem
            : name == "o" || name == "do" ? problem.getOLayout()
                                          : problem.getQLayout();
   };
+  auto isOfKeys = [](const ProblemTensor &spec) {
+    return spec.name == "k" || spec.name == "v" || spec.name == "dk" || spec.name == "dv";
+  };
   /// Calls `visit(row in the shard, index in the whole tensor)` for each token and head.
   auto eachRow = [&](const ProblemTensor &spec, int64_t rank, auto visit) {
-    bool ofKeys = spec.name == "k" || spec.name == "v" || spec.name == "dk" || spec.name == "dv";
+    bool ofKeys = isOfKeys(spec);
     bool isStatistic = !spec.hasRowStride();
     int64_t heads = ofKeys ? problem.getKvHeads() : problem.getHeads();
     for (const plan::Run &run : tables.held(locals[ofKeys], rank).rows->runs)
@@ -156,14 +160,11 @@ inline llvm::Expected<bool> KernelRanks::run(plan::DefOp plan, ProblemOp problem
         local = Tensor(given.dtype(), shape);
         std::memcpy(local.data<char>(), given.data<char>(), local.bytes().size());
       } else {
-        bool ofKeys = spec.name == "k" || spec.name == "v" || spec.name == "dk" || spec.name == "dv";
+        bool ofKeys = isOfKeys(spec);
         int64_t rows = tables.held(locals[ofKeys], rank).rows->rows,
                 heads = ofKeys ? problem.getKvHeads() : problem.getHeads();
         bool isStatistic = !spec.hasRowStride();
-        reference::Dtype dtype = isStatistic                   ? reference::Dtype::F32
-                                 : problem.getDtype().isBF16() ? reference::Dtype::BF16
-                                 : problem.getDtype().isF16()  ? reference::Dtype::F16
-                                                               : reference::Dtype::F32;
+        reference::Dtype dtype = isStatistic ? reference::Dtype::F32 : reference::dtypeOf(problem);
         int64_t dim = spec.axes.back() == ProblemTensor::DimQk ? problem.getDimQk() : problem.getDimV();
         local = isStatistic ? Tensor(dtype, {heads, rows}) : Tensor(dtype, {rows, heads, dim});
         llvm::fill(local.bytes(), char(0xff)); // NaN in padding, and in results
@@ -259,8 +260,8 @@ inline llvm::Expected<bool> KernelRanks::run(plan::DefOp plan, ProblemOp problem
       return wrong;
     return true;
   }
-  auto all_ = [](const Row &) { return true; };
-  llvm::Expected<Gradients> expected = interpret(backward, inputs, all_, all_);
+  auto every = [](const Row &) { return true; };
+  llvm::Expected<Gradients> expected = interpret(backward, inputs, every, every);
   if (!expected)
     return expected.takeError();
   for (llvm::StringRef name : {"dq", "dk", "dv"}) {

@@ -38,12 +38,13 @@ public:
 
 private:
   PlanKernels() = default;
-  Made make(const std::string &text, llvm::StringRef name);
+  /// The kernel of this key, made from `text` when it is first asked for.
+  Made make(const std::string &key, llvm::StringRef name, llvm::function_ref<rt::Result<std::string>()> text);
 
   std::string problem, backward; ///< texts
   Target target;
   std::mutex mutex;
-  std::map<std::string, std::shared_ptr<const Kernel>> made; ///< by text
+  std::map<std::string, std::shared_ptr<const Kernel>> made; ///< by what was asked for
 };
 
 /// Memory of a message, contiguous.

@@ -104,6 +104,7 @@ protected:
   }
 
   LayoutAttr layoutOf(bool keys) { return keys ? problem.getKLayout() : problem.getQLayout(); }
+
   //===------------------------------------------------------------------===//
   // Pieces
   //===------------------------------------------------------------------===//
