@@ -73,9 +73,11 @@ static bool isSameDirectory(const std::string &a, const std::string &b) {
                     first.st_dev == second.st_dev && first.st_ino == second.st_ino);
 }
 
+std::string attn::rt::libraryBuild() { return fmt::format("{} abi {}", ATTN_LIBRARY_BUILD, kAbiVersion); }
+
 Cache::Cache(CacheOptions options) : impl(std::make_unique<Impl>()) {
   if (options.libraryBuild.empty())
-    options.libraryBuild = fmt::format("{} abi {}", ATTN_LIBRARY_BUILD, kAbiVersion);
+    options.libraryBuild = attn::rt::libraryBuild();
   if (Switches::get().noCache || options.maxBytes == 0)
     options.root.clear();
   if (Switches::get().noCache)

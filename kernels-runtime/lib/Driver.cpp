@@ -188,6 +188,43 @@ Status Driver::fill(DevicePtr dst, uint8_t value, size_t bytes, Stream stream) c
   return {};
 }
 
+Status Driver::copyToHostAsync(void *dst, DevicePtr src, size_t bytes, Stream stream) const {
+  if (bytes)
+    ATTN_CALL(cuMemcpyDtoHAsync_v2, dst, src, bytes, stream);
+  return {};
+}
+
+Result<MemoryHandle> Driver::handleOf(DevicePtr ptr) const {
+  MemoryHandle handle;
+  ATTN_CALL(cuIpcGetMemHandle, &handle, ptr);
+  return handle;
+}
+
+Result<DevicePtr> Driver::openHandle(const MemoryHandle &handle) const {
+  DevicePtr ptr = 0;
+  ATTN_CALL(cuIpcOpenMemHandle_v2, &ptr, handle, cuda::lazyPeerAccess);
+  return ptr;
+}
+
+Status Driver::closeHandle(DevicePtr ptr) const {
+  ATTN_CALL(cuIpcCloseMemHandle, ptr);
+  return {};
+}
+
+Status Driver::enablePeerAccess(Context peer) const {
+  if (int code = functions->cuCtxEnablePeerAccess(peer, 0); code && code != cuda::errorPeerAccessEnabled)
+    return error("cuCtxEnablePeerAccess", code);
+  return {};
+}
+
+Result<Stream> Driver::createUrgentStream() const {
+  int least = 0, greatest = 0;
+  ATTN_CALL(cuCtxGetStreamPriorityRange, &least, &greatest);
+  Stream stream = nullptr;
+  ATTN_CALL(cuStreamCreateWithPriority, &stream, cuda::streamNonBlocking, greatest);
+  return stream;
+}
+
 Result<Stream> Driver::createStream() const {
   Stream stream = nullptr;
   ATTN_CALL(cuStreamCreate, &stream, cuda::streamNonBlocking);
@@ -207,6 +244,46 @@ Status Driver::synchronize(Stream stream) const {
 Status Driver::synchronizeContext() const {
   ATTN_CALL(cuCtxSynchronize);
   return {};
+}
+
+Status Driver::waitEvent(Stream stream, Event event) const {
+  ATTN_CALL(cuStreamWaitEvent, stream, event, 0);
+  return {};
+}
+
+Status Driver::writeValue(Stream stream, DevicePtr address, uint32_t value) const {
+  ATTN_CALL(cuStreamWriteValue32_v2, stream, address, value, 0);
+  return {};
+}
+
+Status Driver::waitForValue(Stream stream, DevicePtr address, uint32_t value) const {
+  ATTN_CALL(cuStreamWaitValue32_v2, stream, address, value, cuda::waitValueGeq);
+  return {};
+}
+
+Result<bool> Driver::isCapturing(Stream stream) const {
+  int status = cuda::captureNone;
+  ATTN_CALL(cuStreamIsCapturing, stream, &status);
+  return status != cuda::captureNone;
+}
+
+Result<Context> Driver::contextOf(Stream stream) const {
+  Context context = nullptr;
+  ATTN_CALL(cuStreamGetCtx, stream, &context);
+  return context;
+}
+
+Result<Event> Driver::createUntimedEvent() const {
+  Event event = nullptr;
+  ATTN_CALL(cuEventCreate, &event, cuda::eventDisableTiming);
+  return event;
+}
+
+Result<bool> Driver::isReached(Event event) const {
+  int code = functions->cuEventQuery(event);
+  if (code && code != cuda::errorNotReady)
+    return error("cuEventQuery", code);
+  return code == 0;
 }
 
 Result<Event> Driver::createEvent() const {
@@ -251,6 +328,14 @@ Result<GraphExec> Driver::endCapture(Stream stream) const {
     return error("cuGraphInstantiateWithFlags", code);
   return exec;
 }
+
+int Driver::exchangeCaptureMode(int mode) const {
+  functions->cuThreadExchangeStreamCaptureMode(&mode);
+  return mode;
+}
+
+CapturesUntouched::CapturesUntouched(const Driver &driver)
+    : driver(driver), before(driver.exchangeCaptureMode(cuda::captureRelaxed)) {}
 
 Status Driver::launchGraph(GraphExec graph, Stream stream) const {
   ATTN_CALL(cuGraphLaunch, graph, stream);

@@ -4,8 +4,11 @@
 //
 #include "attn-rt/Driver.h"
 #include "attn/API/RunPlan.h"
+#include <condition_variable>
 #include <cstring>
 #include <fmt/format.h>
+#include <map>
+#include <mutex>
 
 using namespace attn;
 
@@ -23,10 +26,11 @@ struct LocalRanks::State {
   };
   class Rank : public Transport {
   public:
-    Rank(State &all, int64_t rank) : all(all), rank(rank) {}
+    Rank(State &all, int64_t rank, int64_t ranks) : Transport(rank, ranks), all(all), rank(rank) {}
+    rt::Result<std::vector<std::string>> allGather(llvm::StringRef own) override;
     rt::Status post(int64_t number, int64_t to, llvm::ArrayRef<MessagePart> sent, int64_t from,
                     llvm::ArrayRef<MessagePart> received, rt::Stream stream) override;
-    rt::Status wait(int64_t number, rt::Stream stream) override;
+    rt::Status wait(int64_t number, int64_t from, rt::Stream stream) override;
     rt::Status finish(rt::Stream stream) override;
 
   private:
@@ -51,7 +55,9 @@ struct LocalRanks::State {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<Key, Sent> sent;
-  int64_t finished = 0, runs = 0; ///< ranks that have finished this run, and runs that all have finished
+  int64_t finished = 0, runs = 0;           ///< ranks that have finished this run, and runs that all have finished
+  std::vector<std::string> given, gathered; ///< texts of this all-gather by rank, and of the last one
+  int64_t givers = 0, gathers = 0;
   bool isAbandoned = false;
 };
 
@@ -73,10 +79,9 @@ rt::Status LocalRanks::State::Rank::post(int64_t number, int64_t to, llvm::Array
   return {};
 }
 
-rt::Status LocalRanks::State::Rank::wait(int64_t number, rt::Stream stream) {
+rt::Status LocalRanks::State::Rank::wait(int64_t number, int64_t, rt::Stream stream) {
   auto found = expected.find(number);
-  if (found == expected.end())
-    return {};
+  assert(found != expected.end() && "an exchange that receives");
   Expected own = std::move(found->second);
   expected.erase(found);
   Sent message;
@@ -94,6 +99,20 @@ rt::Status LocalRanks::State::Rank::wait(int64_t number, rt::Stream stream) {
     if (rt::Status copied = all.copy(to, from, stream); !copied)
       return copied;
   return {};
+}
+
+rt::Result<std::vector<std::string>> LocalRanks::State::Rank::allGather(llvm::StringRef own) {
+  std::unique_lock<std::mutex> lock(all.mutex);
+  int64_t number = all.gathers;
+  all.given.resize(all.ranks.size());
+  all.given[rank] = own.str();
+  if (++all.givers == int64_t(all.ranks.size())) {
+    all.givers = 0, ++all.gathers;
+    all.gathered = std::exchange(all.given, {});
+    all.changed.notify_all();
+  }
+  all.changed.wait(lock, [&] { return all.isAbandoned || all.gathers != number; });
+  return all.gathers != number ? rt::Result<std::vector<std::string>>(all.gathered) : abandoned();
 }
 
 rt::Status LocalRanks::State::Rank::finish(rt::Stream stream) {
@@ -119,7 +138,7 @@ LocalRanks::LocalRanks(int64_t ranks, bool isHost) : state(std::make_unique<Stat
       state->hasDriver = driver.error();
   }
   for (int64_t rank = 0; rank < ranks; ++rank)
-    state->ranks.push_back(std::make_unique<State::Rank>(*state, rank));
+    state->ranks.push_back(std::make_unique<State::Rank>(*state, rank, ranks));
 }
 LocalRanks::~LocalRanks() = default;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "attn/API/RunPlan.h"
+#include "RankSteps.h"
 #include <fmt/format.h>
 
 using namespace attn;
 
-static std::string textOf(mlir::Operation *op) {
+std::string attn::textOf(mlir::Operation *op) {
   std::string text;
   llvm::raw_string_ostream(text) << *op;
   return text + "\n";
@@ -34,6 +34,15 @@ rt::Result<std::shared_ptr<PlanKernels>> PlanKernels::create(ProblemOp problem, 
   withCompilation([&](Compilation &compilation) {
     auto parsed = compilation.parse(kernels->problem + kernels->backward, "plan");
     isValid = parsed ? rt::Status() : parsed.status();
+    if (!parsed)
+      return;
+    for (mlir::Operation &op : *(*parsed)->getBody()) {
+      rt::Program signature;
+      for (rt::Program::Tensor &tensor : signatureOf(&op).tensors) // a plan itself has the arrays of pieces
+        if (llvm::StringRef name = tensor.name; !name.starts_with("cu_seqlens_") && !name.contains("pieces_"))
+          signature.tensors.push_back(std::move(tensor));
+      kernels->signatures[llvm::isa<BackwardOp>(op)] = std::move(signature);
+    }
   });
   if (!isValid)
     return isValid.error();
@@ -50,7 +59,7 @@ PlanKernels::Made PlanKernels::make(const std::string &key, llvm::StringRef name
   rt::Result<std::string> written = text();
   if (!written)
     return written.error();
-  Made kernel = Kernel::create(*written, name, target);
+  Made kernel = Kernel::lower(*written, name, target);
   if (!kernel)
     return kernel;
   std::lock_guard<std::mutex> lock(mutex);

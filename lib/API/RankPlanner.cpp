@@ -325,12 +325,10 @@ rt::Status Planner::eachHeadPart(Heads queries, Heads keys,
 }
 
 rt::Status Planner::exchange(plan::ExchangeOp op) {
-  int64_t number = numbers.size(), to = tables.receiver(op, rank), from = rank;
+  int64_t number = numbers.size(), to = tables.receiver(op, rank), from = tables.sender(op, rank);
   numbers[op] = number;
-  for (int64_t other = 0; other < tables.ranks(); ++other)
-    if (tables.receiver(op, other) == rank)
-      from = other;
   Kind kind = kindOf(op.getArrival());
+  steps.names->exchanges.push_back(plan::stringifyKind(kind).str());
   bool complete = isComplete(op.getArrival());
   RankSteps::Steps::Post post = {number, to, from, {}, {}};
   const Held &sent = tables.held(op.getArrival(), to), &received = held(op.getArrival());
@@ -517,6 +515,17 @@ rt::Status Planner::store(plan::StoreOp op) {
 }
 
 rt::Status Planner::build() {
+  steps.names->plan = "@" + plan.getSymName().str();
+  steps.rank = rank;
+  plan.walk([&](plan::LocalOp op) {
+    bool ofKeys = kindOf(op.getRows()) == Kind::kv;
+    int64_t rows = held(op.getRows()).rows->rows, heads = ofKeys ? problem.getKvHeads() : problem.getHeads();
+    for (const char *name : {"q", "do", "o", "dq", "k", "v", "dk", "dv"})
+      if (bool(llvm::StringRef(name).ends_with("k") || llvm::StringRef(name).ends_with("v")) == ofKeys)
+        steps.shapes[name] = {rows, heads, dimOf(name)};
+    if (!ofKeys)
+      steps.shapes["lse"] = steps.shapes["dlse"] = {heads, rows};
+  });
   for (mlir::Operation &step : plan.getBody().front()) {
     rt::Status done = llvm::TypeSwitch<mlir::Operation *, rt::Status>(&step)
                           .Case([&](plan::LocalOp op) {
@@ -535,8 +544,10 @@ rt::Status Planner::build() {
                           .Case([&](plan::ExchangeOp op) { return exchange(op); })
                           .Case([&](plan::WaitOp op) {
                             auto exchanged = op.getArrival().getDefiningOp<plan::ExchangeOp>();
-                            steps.actions.push_back(RankSteps::Steps::Wait{numbers.lookup(exchanged)});
                             const Place arrived = of(op.getArrival());
+                            if (!arrived.parts.empty())
+                              steps.actions.push_back(
+                                  RankSteps::Steps::Wait{numbers.lookup(exchanged), tables.sender(exchanged, rank)});
                             places[op.getRows()] = arrived;
                             return rt::Status();
                           })

@@ -3,9 +3,11 @@
 // Runs the steps of a rank.
 //
 #include "RankSteps.h"
-#include "attn-rt/Driver.h"
-#include <cstring>
+#include "attn-rt/Placement.h"
+#include <atomic>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <thread>
 
 using namespace attn;
 
@@ -17,11 +19,13 @@ size_t PlacedTensor::bytes() const {
 }
 
 rt::Result<RankSteps::Steps::Resolved> RankSteps::Steps::resolve(const PlacedTensor &tensor, const Given &given,
-                                                                 char *workspace) const {
+                                                                 char *values) const {
   Resolved made;
   made.dtype = tensor.dtype;
   if (!tensor.isCallers()) {
-    made.data = workspace + tensor.offset + (tensor.memory == PlacedTensor::Memory::Values ? integerBytes() : 0);
+    char *own =
+        driver ? reinterpret_cast<char *>(onDevice) : reinterpret_cast<char *>(const_cast<int32_t *>(integers.data()));
+    made.data = (tensor.memory == PlacedTensor::Memory::Values ? values : own) + tensor.offset;
     made.shape.assign(tensor.shape.begin(), tensor.shape.end());
     made.strides.assign(made.shape.size(), 1);
     for (size_t axis = made.shape.size(); axis-- > 1;)
@@ -55,11 +59,11 @@ rt::Result<RankSteps::Steps::Resolved> RankSteps::Steps::resolve(const PlacedTen
   return made;
 }
 
-rt::Result<std::vector<RankSteps::Steps::Resolved>>
-RankSteps::Steps::resolve(llvm::ArrayRef<PlacedTensor> tensors, const Given &given, char *workspace) const {
+rt::Result<std::vector<RankSteps::Steps::Resolved>> RankSteps::Steps::resolve(llvm::ArrayRef<PlacedTensor> tensors,
+                                                                              const Given &given, char *values) const {
   std::vector<Resolved> all;
   for (const PlacedTensor &tensor : tensors) {
-    rt::Result<Resolved> made = resolve(tensor, given, workspace);
+    rt::Result<Resolved> made = resolve(tensor, given, values);
     if (!made)
       return made.error();
     all.push_back(std::move(*made));
@@ -79,7 +83,6 @@ rt::Result<std::unique_ptr<RankSteps>> RankSteps::create(plan::DefOp plan, Probl
                                                          const plan::Tables &tables, int64_t rank,
                                                          std::shared_ptr<PlanKernels> kernels) {
   auto steps = std::make_unique<Steps>();
-  steps->isHost = kernels->getTarget().isHost();
   BackwardOp pass = plan.getBackward() ? backward : BackwardOp();
   if (plan.getBackward() && !(backward && kernels->haveBackward()))
     return rt::Error{"expected an attn.backward for a plan of gradients, got: none"};
@@ -89,15 +92,95 @@ rt::Result<std::unique_ptr<RankSteps>> RankSteps::create(plan::DefOp plan, Probl
           fmt::format("expected up to {} {} of all sequences, got: {}", INT32_MAX, ofKeys ? "keys" : "queries", all)};
   if (rt::Status built = planRank(plan, problem, pass, sequences, tables, rank, *kernels, *steps); !built)
     return built.error();
+  if (!kernels->getTarget().isHost())
+    if (rt::Status placed = steps->place(); !placed)
+      return placed.error();
+  if (rt::Status built = steps->build(); !built)
+    return built.error();
   return std::unique_ptr<RankSteps>(new RankSteps(std::move(steps)));
 }
 
 RankSteps::RankSteps(std::unique_ptr<Steps> steps) : steps(std::move(steps)) {}
 RankSteps::~RankSteps() = default;
 
-size_t RankSteps::valueBytes() const { return steps->integerBytes() + steps->values; }
+static std::string shapeText(llvm::ArrayRef<int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+rt::Status RankSteps::Steps::checkShapes(const Given &given) const {
+  for (const auto &[name, tensor] : given)
+    if (auto found = shapes.find(name); found != shapes.end())
+      if (llvm::ArrayRef<int64_t> own(tensor.shape.data(), tensor.shape.size()), expected = found->second;
+          own != expected)
+        return rt::Error{fmt::format("expected `{}` to be {}, the rows of rank {}, got: {}", name, shapeText(expected),
+                                     rank, shapeText(own))}
+            .as(rt::ErrorKind::Tensor);
+  return {};
+}
+
+rt::Status RankSteps::Steps::place() {
+  rt::Result<const rt::Driver *> opened = rt::Driver::get();
+  if (!opened)
+    return opened.error();
+  rt::Result<rt::Context> current = (*opened)->ensureContext();
+  rt::Result<rt::DevicePtr> memory = (*opened)->alloc(integers.size() * sizeof(int32_t));
+  if (!current || !memory)
+    return current ? memory.status() : current.status();
+  driver = *opened, context = *current, onDevice = *memory;
+  if (rt::Status copied = driver->copyToDevice(onDevice, integers.data(), integers.size() * sizeof(int32_t)); !copied)
+    return copied;
+  return driver->synchronize(nullptr); // other streams do not wait for such a copy
+}
+
+/// Compiling a kernel takes a second or two.
+rt::Status RankSteps::Steps::build() const {
+  std::vector<const Kernel *> kernels;
+  for (const auto &action : actions)
+    if (const auto *launch = std::get_if<Launch>(&action))
+      if (!launch->kernel->isBuilt() && !llvm::is_contained(kernels, launch->kernel.get()))
+        kernels.push_back(launch->kernel.get());
+  std::vector<rt::Status> built(kernels.size());
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    std::optional<rt::Result<rt::StreamContext>> inside;
+    if (driver)
+      inside.emplace(rt::StreamContext::enter(*driver, nullptr, context));
+    for (size_t i; (i = next++) < kernels.size();)
+      built[i] = kernels[i]->build();
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < std::min<size_t>(kernels.size(), std::thread::hardware_concurrency()); ++i)
+    threads.emplace_back(work);
+  work();
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const rt::Status &status : built)
+    if (!status)
+      return status;
+  return {};
+}
+
+RankSteps::Steps::~Steps() {
+  if (!onDevice)
+    return;
+  rt::CapturesUntouched untouched(*driver); // callers destroy plans at any time
+  auto inside = rt::StreamContext::enter(*driver, nullptr, context);
+  (void)driver->free(onDevice);
+}
+
+ReceivePlan RankSteps::Steps::receivePlan() const {
+  ReceivePlan plan;
+  plan.bytes = values;
+  for (const auto &action : actions)
+    if (const auto *post = std::get_if<Post>(&action); post && !post->received.empty()) {
+      plan.messages.push_back({post->number, post->from, {}});
+      for (const PlacedTensor &part : post->received)
+        plan.messages.back().offsets.push_back(part.offset);
+    }
+  return plan;
+}
 
 rt::Result<size_t> RankSteps::workspaceBytes(const std::map<std::string, TensorView> &tensors) const {
+  if (rt::Status right = steps->checkShapes(tensors); !right)
+    return right.error();
   size_t most = 0;
   for (const auto &action : steps->actions) {
     const auto *launch = std::get_if<Steps::Launch>(&action);
@@ -111,25 +194,36 @@ rt::Result<size_t> RankSteps::workspaceBytes(const std::map<std::string, TensorV
       return bytes.error();
     most = std::max(most, *bytes);
   }
-  return valueBytes() + most;
+  return most + (route ? 0 : steps->values);
 }
 
 rt::Status RankSteps::run(const std::map<std::string, TensorView> &tensors, void *workspace, rt::Stream stream,
                           Transport &transport) const {
-  char *memory = static_cast<char *>(workspace);
-  size_t bytes = steps->integers.size() * sizeof(int32_t);
-  if (steps->isHost) {
-    std::memcpy(memory, steps->integers.data(), bytes);
-  } else if (bytes) {
-    rt::Result<const rt::Driver *> driver = rt::Driver::get();
-    if (!driver)
-      return driver.error();
-    if (rt::Status copied = (*driver)->copyToDeviceAsync(rt::DevicePtr(memory), steps->integers.data(), bytes, stream);
-        !copied)
-      return copied;
+  if (rt::Status right = steps->checkShapes(tensors); !right)
+    return right;
+  std::optional<rt::Result<rt::StreamContext>> inside;
+  if (steps->driver) {
+    inside.emplace(rt::StreamContext::enter(*steps->driver, stream, steps->context));
+    if (!*inside)
+      return inside->error();
   }
+  rt::Result<void *> begun = transport.begin(steps->names, route.get(), stream);
+  if (!begun)
+    return begun.error();
+  rt::Status done = runSteps(tensors, static_cast<char *>(*begun), static_cast<char *>(workspace), stream, transport);
+  if (done)
+    done = transport.finish(stream);
+  if (!done)
+    transport.abandon(done.error());
+  return done;
+}
+
+rt::Status RankSteps::runSteps(const std::map<std::string, TensorView> &tensors, char *values, char *workspace,
+                               rt::Stream stream, Transport &transport) const {
+  if (!values)
+    values = workspace, workspace += steps->values;
   auto messageOf = [&](llvm::ArrayRef<PlacedTensor> parts) -> rt::Result<std::vector<MessagePart>> {
-    auto resolved = steps->resolve(parts, tensors, memory);
+    auto resolved = steps->resolve(parts, tensors, values);
     if (!resolved)
       return resolved.error();
     std::vector<MessagePart> message;
@@ -140,20 +234,21 @@ rt::Status RankSteps::run(const std::map<std::string, TensorView> &tensors, void
   for (const auto &action : steps->actions) {
     rt::Status done;
     if (const auto *launch = std::get_if<Steps::Launch>(&action)) {
-      auto own = steps->resolve(launch->tensors, tensors, memory);
+      auto own = steps->resolve(launch->tensors, tensors, values);
       if (!own)
         return own.error();
-      done = launch->kernel->launch(viewsOf(*own), memory + valueBytes(), stream);
+      done = launch->kernel->launch(viewsOf(*own), workspace, stream);
     } else if (const auto *post = std::get_if<Steps::Post>(&action)) {
       auto sent = messageOf(post->sent), received = messageOf(post->received);
       if (!sent || !received)
         return sent ? received.status() : sent.status();
       done = transport.post(post->number, post->to, *sent, post->from, *received, stream);
     } else {
-      done = transport.wait(std::get<Steps::Wait>(action).number, stream);
+      const auto &wait = std::get<Steps::Wait>(action);
+      done = transport.wait(wait.number, wait.from, stream);
     }
     if (!done)
       return done;
   }
-  return transport.finish(stream);
+  return {};
 }

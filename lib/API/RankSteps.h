@@ -10,18 +10,21 @@
 
 namespace attn {
 
+/// An op as text, and a line break.
+std::string textOf(mlir::Operation *op);
+
 /// A tensor, [rows, heads, dim] or, of LSE and softmax states, [heads, rows].
 struct PlacedTensor {
   enum class Memory {
-    Values,   ///< of the workspace: what the rank computes and receives, contiguous
-    Integers, ///< of the workspace: arrays that the host writes
+    Values,   ///< what the rank computes and receives, contiguous
+    Integers, ///< arrays that the host has written
     Caller    ///< the caller's tensor of this name, with its own shape
   };
   Memory memory = Memory::Values;
   std::string name;  ///< of the caller's
-  size_t offset = 0; ///< in the workspace, in bytes
+  size_t offset = 0; ///< in the memory of values or integers, in bytes
   Dtype dtype = Dtype::F32;
-  llvm::SmallVector<int64_t, 3> shape; ///< in the workspace
+  llvm::SmallVector<int64_t, 3> shape; ///< not of the caller's
   int64_t firstHead = 0, heads = -1;   ///< a part of the heads; -1: all
   bool isStatistic = false;            ///< [heads, rows]
   bool asRows = false;                 ///< a statistic as [rows, heads, 1]
@@ -46,14 +49,28 @@ struct RankSteps::Steps {
     std::vector<PlacedTensor> sent, received; ///< contiguous
   };
   struct Wait {
-    int64_t number;
+    int64_t number, from;
   };
   std::vector<std::variant<Launch, Post, Wait>> actions;
-  size_t values = 0;             ///< bytes of values
-  std::vector<int32_t> integers; ///< in front of them
-  bool isHost = false;
+  size_t values = 0; ///< bytes of values
+  std::vector<int32_t> integers;
+  /// Of the caller's tensors that hold rows of this rank, by name.
+  std::map<std::string, llvm::SmallVector<int64_t, 3>> shapes;
+  int64_t rank = 0;
+  std::shared_ptr<PlanNames> names = std::make_shared<PlanNames>();
+  const rt::Driver *driver = nullptr; ///< null: a CPU
+  rt::Context context = nullptr;      ///< whose device has the integers
+  rt::DevicePtr onDevice = 0;
 
-  size_t integerBytes() const { return llvm::alignTo(integers.size() * sizeof(int32_t), 256); }
+  Steps() = default;
+  Steps(const Steps &) = delete;
+  ~Steps();
+  rt::Status checkShapes(const std::map<std::string, TensorView> &tensors) const;
+  /// Brings the integers to the device of the current context.
+  rt::Status place();
+  /// Builds all kernels.
+  rt::Status build() const;
+  ReceivePlan receivePlan() const;
 
   /// A tensor with its address.
   struct Resolved {
@@ -63,9 +80,9 @@ struct RankSteps::Steps {
     TensorView view() const { return {data, dtype, shape, strides}; }
   };
   using Given = std::map<std::string, TensorView>;
-  rt::Result<Resolved> resolve(const PlacedTensor &tensor, const Given &given, char *workspace) const;
+  rt::Result<Resolved> resolve(const PlacedTensor &tensor, const Given &given, char *values) const;
   rt::Result<std::vector<Resolved>> resolve(llvm::ArrayRef<PlacedTensor> tensors, const Given &given,
-                                            char *workspace) const;
+                                            char *values) const;
 };
 
 /// Fills in the steps of a rank.

@@ -23,6 +23,12 @@ def options(description, add=None):
     return _args
 
 
+def adopt(args):
+    """Goes on with the options of another process, whose lines are there already."""
+    global _args, _out
+    _args, _out = args, open(args.out, "a") if args.out else None
+
+
 def report(check, ok, **facts):
     global _failed
     _failed += not ok

@@ -65,7 +65,14 @@ static_assert(maxSharedMemoryOptin == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_
 static_assert(maxDynamicSharedSize == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 static_assert(nonPortableCluster == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
 static_assert(streamNonBlocking == CU_STREAM_NON_BLOCKING);
+static_assert(eventDisableTiming == CU_EVENT_DISABLE_TIMING);
+static_assert(waitValueGeq == CU_STREAM_WAIT_VALUE_GEQ);
+static_assert(lazyPeerAccess == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+static_assert(errorNotReady == CUDA_ERROR_NOT_READY);
+static_assert(errorPeerAccessEnabled == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+static_assert(sizeof(attn::rt::MemoryHandle) == sizeof(CUipcMemHandle));
 static_assert(captureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+static_assert(captureRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
 static_assert(captureNone == CU_STREAM_CAPTURE_STATUS_NONE);
 static_assert(pageableMemoryAccess == CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS);
 static_assert(pointerMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);

@@ -85,9 +85,10 @@ public:
   rt::Result<Program> compile(llvm::StringRef text, llvm::StringRef name, const Target &target, int fallback = 0,
                               llvm::StringRef file = "problem", std::optional<rt::ExpectedLengths> expected = {});
 
-private:
+  /// An error with what the context has said since the last one.
   rt::Error takeDiagnostics(llvm::StringRef what);
 
+private:
   mlir::MLIRContext context;
   std::string diagnostics;
 };

@@ -7,8 +7,8 @@
 #define ATTN_API_RUNPLAN_H
 
 #include "attn/API/Jit.h"
+#include "attn/API/Transport.h"
 #include "attn/Dialect/Plan/Analysis/Tables.h"
-#include <condition_variable>
 
 namespace attn {
 
@@ -17,8 +17,8 @@ struct PlanHeads {
   int64_t first, count, kvCount;
 };
 
-/// The kernels of a plan, made when they are first asked for. They know neither ranks nor lengths. Safe to use from
-/// several threads.
+/// The kernels of a plan, lowered when they are first asked for, and built by `RankSteps::create`. They know neither
+/// ranks nor lengths. Safe to use from several threads.
 class PlanKernels {
 public:
   using Made = rt::Result<std::shared_ptr<const Kernel>>;
@@ -35,6 +35,8 @@ public:
 
   const Target &getTarget() const { return target; }
   bool haveBackward() const { return !backward.empty(); }
+  /// The tensors of a run (`RankSteps::run`), as a program without steps.
+  const rt::Program &getSignature(bool ofGradients) const { return signatures[ofGradients]; }
 
 private:
   PlanKernels() = default;
@@ -42,29 +44,10 @@ private:
   Made make(const std::string &key, llvm::StringRef name, llvm::function_ref<rt::Result<std::string>()> text);
 
   std::string problem, backward; ///< texts
+  rt::Program signatures[2];
   Target target;
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<const Kernel>> made; ///< by what was asked for
-};
-
-/// Memory of a message, contiguous.
-struct MessagePart {
-  void *data;
-  size_t bytes;
-};
-
-/// How ranks reach each other. All ranks post the same exchanges in the same order.
-class Transport {
-public:
-  virtual ~Transport() = default;
-  /// Begins exchange `number` of a run. What is sent was computed on `stream` and does not change until the end of the
-  /// run; what is received is written any time from now on. Without parts nothing is sent, or received.
-  virtual rt::Status post(int64_t number, int64_t to, llvm::ArrayRef<MessagePart> sent, int64_t from,
-                          llvm::ArrayRef<MessagePart> received, rt::Stream stream) = 0;
-  /// What is put on `stream` afterwards finds what exchange `number` received.
-  virtual rt::Status wait(int64_t number, rt::Stream stream) = 0;
-  /// Ends a run: memory that was sent may change.
-  virtual rt::Status finish(rt::Stream stream) = 0;
 };
 
 /// The ranks of one process, each a thread, on a CPU or on one GPU: for tests, and for plans on one device. Memory of
@@ -89,11 +72,15 @@ public:
   static rt::Result<std::unique_ptr<RankSteps>> create(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
                                                        const plan::CallSequences &sequences, const plan::Tables &tables,
                                                        int64_t rank, std::shared_ptr<PlanKernels> kernels);
+  /// The same for `transport`, which has to stay. All ranks call it: they compare builds, plans, problems and
+  /// sequences. An error is one on all ranks, and names a rank and what differs.
+  static rt::Result<std::unique_ptr<RankSteps>> bind(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
+                                                     const plan::CallSequences &sequences, Transport &transport,
+                                                     std::shared_ptr<PlanKernels> kernels);
   ~RankSteps();
 
-  /// Bytes of the values that the rank receives and computes, and of integers.
-  size_t valueBytes() const;
-  /// Bytes of memory that a run needs with such tensors, aligned to 256: those, and the workspace of its kernels.
+  /// Bytes of memory that a run needs with such tensors, aligned to 256: the workspace of its kernels, and if the
+  /// transport has no memory for them (`Transport::route`) the values that the rank receives and computes.
   rt::Result<size_t> workspaceBytes(const std::map<std::string, TensorView> &tensors) const;
 
   /// Runs the rank's steps. `tensors`, by name: `q`, `k`, `v`, `o`, `lse`, and in a backward pass `do`, `dq`, `dk`,
@@ -107,7 +94,10 @@ public:
 
 private:
   explicit RankSteps(std::unique_ptr<Steps> steps);
+  rt::Status runSteps(const std::map<std::string, TensorView> &tensors, char *values, char *workspace,
+                      rt::Stream stream, Transport &transport) const;
   std::unique_ptr<Steps> steps;
+  std::shared_ptr<const Transport::Route> route;
 };
 
 } // namespace attn

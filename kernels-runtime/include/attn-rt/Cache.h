@@ -66,6 +66,9 @@ struct CacheOptions {
   static CacheOptions fromEnvironment();
 };
 
+/// Version of this library and of what its kernels and launchers agree on.
+std::string libraryBuild();
+
 /// "4096", "64K", "200M", "1G" in bytes; empty where the text is no such size.
 std::optional<uint64_t> parseSize(std::string_view text);
 

@@ -25,6 +25,11 @@ using Graph = void *;       ///< CUgraph
 using GraphExec = void *;   ///< CUgraphExec
 using DevicePtr = uint64_t; ///< CUdeviceptr
 
+/// Memory of one process for another one of the same machine (CUipcMemHandle).
+struct MemoryHandle {
+  char bytes[64];
+};
+
 struct DriverTable; // lib/DriverTable.h: the functions as libcuda exports them
 
 class Driver {
@@ -64,12 +69,32 @@ public:
   Status copyToDeviceAsync(DevicePtr dst, const void *src, size_t bytes, Stream stream) const;
   Status fill(DevicePtr dst, uint8_t value, size_t bytes, Stream stream = nullptr) const;
 
-  Result<Stream> createStream() const; ///< non-blocking
+  Status copyToHostAsync(void *dst, DevicePtr src, size_t bytes, Stream stream) const;
+
+  /// Memory that `alloc` gave, for other processes.
+  Result<MemoryHandle> handleOf(DevicePtr ptr) const;
+  /// Memory of another process, whose device the current context can then access. Not of this process.
+  Result<DevicePtr> openHandle(const MemoryHandle &handle) const;
+  Status closeHandle(DevicePtr ptr) const;
+  /// The current context can then access memory of another one of this process.
+  Status enablePeerAccess(Context peer) const;
+
+  Result<Stream> createStream() const;       ///< non-blocking
+  Result<Stream> createUrgentStream() const; ///< the same, of the highest priority
   Status destroyStream(Stream stream) const;
   Status synchronize(Stream stream) const;
+  Status waitEvent(Stream stream, Event event) const;
+  /// Writes a word of device memory, of a peer too, after all that is on the stream.
+  Status writeValue(Stream stream, DevicePtr address, uint32_t value) const;
+  /// What follows on the stream waits until the word is `value` or more. Takes no multiprocessor.
+  Status waitForValue(Stream stream, DevicePtr address, uint32_t value) const;
+  Result<bool> isCapturing(Stream stream) const;
+  Result<Context> contextOf(Stream stream) const;
   Status synchronizeContext() const;
 
-  Result<Event> createEvent() const; ///< with timing
+  Result<Event> createEvent() const;        ///< with timing
+  Result<Event> createUntimedEvent() const; ///< cheaper
+  Result<bool> isReached(Event event) const;
   Status destroyEvent(Event event) const;
   Status record(Event event, Stream stream) const;
   Status synchronizeEvent(Event event) const;
@@ -81,6 +106,8 @@ public:
   /// destroyed.
   Status beginCapture(Stream stream) const;
   Result<GraphExec> endCapture(Stream stream) const;
+  /// What this thread may do while streams are captured; returns what it was before (CUstreamCaptureMode).
+  int exchangeCaptureMode(int mode) const;
   Status launchGraph(GraphExec graph, Stream stream) const;
   Status destroyGraph(GraphExec graph) const;
 
@@ -92,6 +119,19 @@ private:
   const DriverTable *functions = nullptr;
   int devices = 0;
   int driverVersion = 0;
+};
+
+/// For the life of this object, calls of this thread that have nothing to do with captured streams, such as freeing
+/// memory, do not end the capture of any stream.
+class CapturesUntouched {
+public:
+  explicit CapturesUntouched(const Driver &driver);
+  CapturesUntouched(const CapturesUntouched &) = delete;
+  ~CapturesUntouched() { driver.exchangeCaptureMode(before); }
+
+private:
+  const Driver &driver;
+  int before;
 };
 
 /// The target to compile for on a device of compute capability `arch`: "sm_86"

@@ -3,8 +3,9 @@
 graphs."""
 from . import _flops
 from ._attention import attention
+from ._context_parallel import ContextParallel
 from ._segments import Lengths, lengths_and_offsets
 from .module import Attention
 from .transformers import register_transformers
 
-__all__ = ["Attention", "Lengths", "attention", "lengths_and_offsets", "register_transformers"]
+__all__ = ["Attention", "ContextParallel", "Lengths", "attention", "lengths_and_offsets", "register_transformers"]

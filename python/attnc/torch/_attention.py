@@ -19,7 +19,8 @@ _known = {}  # plans of eager calls without bound arrays, whose arguments were v
 
 def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, cu_seqlens_q=None, cu_seqlens_kv=None,
               padded_offsets_q=None, padded_offsets_kv=None, ids=None, positions=None, segments=None, arrays=None,
-              dropout=0.0, seed=None, deterministic=None, expected_seqlen=None, max_seqlen=None, return_lse=False):
+              dropout=0.0, seed=None, deterministic=None, expected_seqlen=None, max_seqlen=None, return_lse=False,
+              context_parallel=None, seqlens=None):
     """softmax(scores(q k^T) under the mask) v, with gradients of q, k, v, of float32 arrays of score modifiers, and of
     sinks.
 
@@ -43,10 +44,24 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
     deterministic: equal bits each time; None is torch.are_deterministic_algorithms_enabled().
     expected_seqlen, max_seqlen: hints, (queries, keys) or one for both, which choose kernels and change no result.
     return_lse: also return the logarithms of the softmax's sums, float32 [batch, heads, seqlen] or [heads, tokens].
+    context_parallel: a ContextParallel: q, k, v, and o are this rank's rows, in the layouts "bshd", "thd" and "thd
+        padded". All else is of the whole sequences, the same on all ranks: cu_seqlens and padded_offsets (sequences of
+        integers or tensors; one on a GPU is copied to the host, which waits), seed, and arrays, of which those with an
+        entry for each token have those of all tokens, without padding. Arrays and sinks have no gradients then. Results
+        have equal bits each time; hints are not read.
+    seqlens: with context_parallel in the layout "bshd": how long the whole sequences are, (queries, keys) or one for
+        both; None: those of the rank times the number of ranks.
 
     Returns o, as q but for the head dim of v; a row that sees no key is 0. Raises attnc.ProblemError, TensorError,
     UnsupportedError, CompileError; there is never a fallback to another implementation.
     """
+    if context_parallel is not None:
+        from ._of_ranks import of_ranks
+        return of_ranks(
+            context_parallel, q, k, v, mask=mask, layout=layout, scale=scale, score=score, sink=sink, arrays=arrays,
+            dropout=dropout, seed=seed, return_lse=return_lse, seqlens=seqlens, cu_seqlens_q=cu_seqlens_q,
+            cu_seqlens_kv=cu_seqlens_kv, padded_offsets_q=padded_offsets_q, padded_offsets_kv=padded_offsets_kv,
+            ids=ids, positions=positions, segments=segments)
     if ids is not None or getattr(q, "is_nested", False):
         options = dict(mask=mask, layout=layout, return_lse=return_lse, scale=scale, score=score, sink=sink,
                        arrays=arrays, dropout=dropout, seed=seed, deterministic=deterministic,
@@ -54,8 +69,9 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
                        offsets=(cu_seqlens_q, cu_seqlens_kv, padded_offsets_q, padded_offsets_kv))
         return of_jagged(attention, q, k, v, **options) if ids is None else by_ids(
             attention, q, k, v, ids, positions, segments, **options)
-    if positions is not None or segments is not None:
-        raise errors.ProblemError("expected ids beside `positions` and `segments`, got: None")
+    if positions is not None or segments is not None or seqlens is not None:
+        raise errors.ProblemError("expected ids beside `positions` and `segments`, got: None" if seqlens is None else
+                                  "expected context_parallel beside `seqlens`, got: None")
     given, written = given_by(arrays), {SINK: "sink", SEED: "seed"}
     put_both(given, written, "cu_seqlens", cu_seqlens_q, cu_seqlens_kv, layout)
     put_both(given, written, "padded_offsets", padded_offsets_q, padded_offsets_kv, layout)

@@ -76,15 +76,19 @@ class _Backward(torch.autograd.Function):
         raise UnsupportedError("attnc has no second derivatives: gradients of attention cannot be differentiated")
 
 
+def refuse_batched(do, dlse):
+    if not torch.compiler.is_compiling() and any(
+            [t is not None and torch._C._functorch.is_legacy_batchedtensor(t) for t in (do, dlse)]):
+        raise UnsupportedError("attnc has no gradients of several outputs at once (is_grads_batched, vectorize): take "
+                               "torch.func.vmap of torch.func.vjp, or torch.func.jacrev")
+
+
 def _backward(ctx, do, dlse):
     plan, deterministic = ctx.plan, ctx.deterministic
     q, k, v, o, lse, *arrays = ctx.saved_tensors  # once: checkpoint unpacks them a single time
     if do is None:
         do = torch.zeros_like(o)
-    if not torch.compiler.is_compiling() and any(
-            [t is not None and torch._C._functorch.is_legacy_batchedtensor(t) for t in (do, dlse)]):
-        raise UnsupportedError("attnc has no gradients of several outputs at once (is_grads_batched, vectorize): take "
-                               "torch.func.vmap of torch.func.vjp, or torch.func.jacrev")
+    refuse_batched(do, dlse)
     if do.stride(-1) != 1 or any(s % 8 for s in do.stride()[:-1]):
         do = do.contiguous()
     elif not torch.compiler.is_compiling() and not torch._C._are_functorch_transforms_active() and do.data_ptr() % 16:

@@ -96,16 +96,31 @@ int cuMemPoolGetAccess(int *flags, void *pool, struct location *location) {
   return *flags = pool == &fake_launch && location->type == 1 && location->id == 0 ? 3 : 0, 0;
 }
 FINE(cuCtxSynchronize, (void))
+FINE(cuCtxEnablePeerAccess, (void *context, unsigned flags))
+FINE(cuCtxGetStreamPriorityRange, (int *least, int *greatest))
 FINE(cuMemAlloc_v2, (uint64_t *ptr, size_t bytes))
 FINE(cuMemFree_v2, (uint64_t ptr))
 FINE(cuMemcpyHtoD_v2, (uint64_t dst, const void *src, size_t bytes))
 FINE(cuMemcpyDtoH_v2, (void *dst, uint64_t src, size_t bytes))
 FINE(cuMemcpyHtoDAsync_v2, (uint64_t dst, const void *src, size_t bytes, void *stream))
+FINE(cuMemcpyDtoHAsync_v2, (void *dst, uint64_t src, size_t bytes, void *stream))
 FINE(cuMemcpyDtoDAsync_v2, (uint64_t dst, uint64_t src, size_t bytes, void *stream))
 FINE(cuMemsetD8Async, (uint64_t dst, unsigned char value, size_t bytes, void *stream))
+FINE(cuIpcGetMemHandle, (void *handle, uint64_t ptr))
+struct handle {
+  char bytes[64];
+};
+FINE(cuIpcOpenMemHandle_v2, (uint64_t *ptr, struct handle handle, unsigned flags))
+FINE(cuIpcCloseMemHandle, (uint64_t ptr))
+FINE(cuStreamCreateWithPriority, (void **stream, unsigned flags, int priority))
+FINE(cuStreamWaitEvent, (void *stream, void *event, unsigned flags))
+FINE(cuStreamWaitValue32_v2, (void *stream, uint64_t address, uint32_t value, unsigned flags))
+FINE(cuStreamWriteValue32_v2, (void *stream, uint64_t address, uint32_t value, unsigned flags))
+FINE(cuEventQuery, (void *event))
 FINE(cuStreamCreate, (void **stream, unsigned flags))
 FINE(cuStreamDestroy_v2, (void *stream))
 FINE(cuStreamSynchronize, (void *stream))
+FINE(cuThreadExchangeStreamCaptureMode, (int *mode))
 FINE(cuStreamBeginCapture_v2, (void *stream, int mode))
 FINE(cuStreamEndCapture, (void *stream, void **graph))
 // Streams from 0x9000 on are being captured.

@@ -17,9 +17,17 @@ static bool isQueries(Type type) {
 
 static int64_t modulo(int64_t a, int64_t b) { return (a % b + b) % b; }
 
+/// The rank so many farther on in a rank's group.
+static int64_t fartherOn(int64_t rank, int64_t offset, int64_t group) {
+  return rank / group * group + modulo(rank % group + offset, group);
+}
+
 int64_t Tables::receiver(ExchangeOp exchange, int64_t rank) const {
-  int64_t group = exchange.getWithin().value_or(ranks());
-  return rank / group * group + modulo(rank % group + int64_t(exchange.getOffset()), group);
+  return fartherOn(rank, exchange.getOffset(), exchange.getWithin().value_or(ranks()));
+}
+
+int64_t Tables::sender(ExchangeOp exchange, int64_t rank) const {
+  return fartherOn(rank, -int64_t(exchange.getOffset()), exchange.getWithin().value_or(ranks()));
 }
 
 int64_t Tables::sent(ExchangeOp exchange, int64_t rank) const {

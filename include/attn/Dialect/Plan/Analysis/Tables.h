@@ -57,6 +57,8 @@ public:
   const Held &held(mlir::Value value, int64_t rank) const { return values.find(value)->second[rank]; }
   /// The rank that receives what `rank` sends.
   int64_t receiver(ExchangeOp exchange, int64_t rank) const;
+  /// The rank that sends what `rank` receives.
+  int64_t sender(ExchangeOp exchange, int64_t rank) const;
   /// Rows times heads that a rank sends.
   int64_t sent(ExchangeOp exchange, int64_t rank) const;
   /// The keys of a sequence that a rank's own queries see in some head; never too few, and exact where the mask's

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What all transports have in common, and the one that calls functions of the caller.
+//
+#include "attn/API/Transport.h"
+#include <cstring>
+#include <fmt/format.h>
+
+using namespace attn;
+
+rt::Status attn::checkRank(int64_t rank, int64_t ranks) {
+  if (ranks >= 1 && ranks <= 65536 && rank >= 0 && rank < ranks)
+    return {};
+  return rt::Error{fmt::format("expected a rank of 1 to 65536 ranks, got: rank {} of {}", rank, ranks)};
+}
+
+rt::Status Transport::agree(const rt::Status &own) {
+  std::string text;
+  if (!own)
+    text = char('0' + int(own.error().kind)) + own.error().str();
+  auto all = allGather(text);
+  if (!all)
+    return own ? all.status() : own;
+  if (!own) // what went wrong here says most
+    return own;
+  for (auto [rank, said] : llvm::enumerate(*all))
+    if (!said.empty())
+      return rt::Error{fmt::format("rank {}: {}", rank, said.substr(1))}.as(rt::ErrorKind(said[0] - '0'));
+  return {};
+}
+
+rt::Result<std::vector<std::string>> attn::allGatherTexts(const AllGather &allGather, int64_t ranks,
+                                                          llvm::StringRef own) {
+  uint64_t size = own.size();
+  std::vector<uint64_t> sizes(ranks);
+  if (rt::Status done = allGather(&size, sizes.data(), sizeof(size)); !done)
+    return done.error();
+  std::vector<std::string> texts(ranks);
+  uint64_t most = *llvm::max_element(sizes);
+  if (most == 0)
+    return texts;
+  std::string padded = own.str(), all(most * ranks, 0);
+  padded.resize(most);
+  if (rt::Status done = allGather(padded.data(), all.data(), most); !done)
+    return done.error();
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    texts[rank] = all.substr(rank * most, sizes[rank]);
+  return texts;
+}
+
+namespace {
+class CallbackTransport : public Transport {
+public:
+  CallbackTransport(int64_t rank, int64_t ranks, TransportFunctions functions)
+      : Transport(rank, ranks), functions(std::move(functions)) {}
+
+  rt::Result<std::vector<std::string>> allGather(llvm::StringRef own) override {
+    auto all = fine ? allGatherTexts(functions.allGather, getRanks(), own)
+                    : rt::Result<std::vector<std::string>>(fine.error());
+    (void)keep(all.status());
+    return all;
+  }
+  rt::Result<void *> begin(std::shared_ptr<const PlanNames> ofPlan, const Route *, rt::Stream) override {
+    names = std::move(ofPlan);
+    return fine ? rt::Result<void *>(nullptr) : rt::Result<void *>(fine.error());
+  }
+  rt::Status post(int64_t number, int64_t to, llvm::ArrayRef<MessagePart> sent, int64_t from,
+                  llvm::ArrayRef<MessagePart> received, rt::Stream stream) override {
+    return keep(named(number, functions.post(number, to, sent, from, received, stream)));
+  }
+  rt::Status wait(int64_t number, int64_t, rt::Stream stream) override {
+    return keep(named(number, functions.wait(number, stream)));
+  }
+  rt::Status finish(rt::Stream stream) override {
+    return keep(functions.finish ? functions.finish(stream) : rt::Status());
+  }
+  void abandon(const rt::Error &error) override { (void)keep(error); }
+  rt::Status check() override { return fine; }
+
+private:
+  rt::Status keep(rt::Status status) {
+    if (fine && !status)
+      fine = status;
+    return status;
+  }
+  rt::Status named(int64_t number, rt::Status status) const {
+    if (status)
+      return status;
+    rt::Error error = status.error();
+    std::string moved = number < int64_t(names->exchanges.size()) ? names->exchanges[number] : "rows";
+    error.message = fmt::format("exchange {} ({}) of `{}`: {}", number, moved, names->plan, error.message);
+    return error;
+  }
+  TransportFunctions functions;
+  std::shared_ptr<const PlanNames> names;
+  rt::Status fine;
+};
+} // namespace
+
+MadeTransport attn::makeCallbackTransport(int64_t rank, int64_t ranks, TransportFunctions functions) {
+  if (rt::Status right = checkRank(rank, ranks); !right)
+    return right.error();
+  return std::unique_ptr<Transport>(std::make_unique<CallbackTransport>(rank, ranks, std::move(functions)));
+}

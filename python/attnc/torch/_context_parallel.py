@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Context parallelism: ranks of a process group share the tokens of sequences (docs/ContextParallel.md)."""
+import operator
+import threading
+
+import torch
+import torch.distributed as dist
+
+from .._calls import as_mask
+from .._plans import Plan, Run, Sequences, Shard
+from .._text import identifier, integer
+from ..errors import Error, ProblemError, TensorError, UnsupportedError
+from ._bound_plans import Call, Device, Recent
+from ._ranks import Ranks
+from ._shards import OWN, SHARDINGS, contiguous, name_of, positions_of, quoted, sharding_text, side_of
+
+_FORWARD, _BACKWARD = "forward", "backward"
+_STRATEGIES = ("gather", "cast", "ring", "ulysses")
+_KEPT = 256  # plans, and shards of sequences
+
+
+class ContextParallel:
+    """Ranks that share the tokens of sequences. attention(context_parallel=...) takes it, and computes attention of
+    the whole sequences from the rows that each rank has.
+
+    group: a process group of torch.distributed; None is the default one.
+    sharding: which rows a rank has (docs/generated/Plan.md). Every token is on one rank.
+        "dual_chunk": two chunks of each sequence, which balance a causal mask; "dual_chunk padded": chunks of slots, as
+        TransformerEngine has them. "contiguous": equal parts, for windows. "striped" or ("striped", rows): stripes in
+        turn. "documents" or ("documents", slack): whole sequences where the work of `mask` stays balanced. "runs" or
+        ("runs", name): those of `shards`.
+    kv_sharding: of keys and values, if theirs is another one.
+    strategy: what ranks send each other. "gather": all keys; "cast": keys that the receiver's queries see; "ring": keys
+        from rank to rank; "ulysses": heads for rows.
+    head_group: so many neighbours exchange heads for rows first; it divides the number of ranks.
+    transport: None: gloo for tensors on the CPU, "peer" for CUDA tensors. "peer": GPUs of one host that can access each
+        other's memory; "nccl": NCCL, also between hosts.
+    timeout: seconds that a rank waits for another one. A time-out is an error that names the rank. Later calls fail,
+        too; a group with gloo is then of no more use, and a new ContextParallel needs a new one.
+    mask: an attnc.Mask, for "documents": the one with the most work; None is causal. Calls may have any mask.
+    shards: for "runs": of each rank a pair (rows, [(row, sequence, position, length), ...]): rows of the rank's
+        tensors, and runs of tokens in them, ascending by rows. Rows in no run are padding. For several names: a
+        dictionary of such lists. The attribute `shards` may be set between calls.
+
+    All ranks make the same calls in the same order, with equal masks, options, lengths, arrays and seeds; those that
+    need a backward pass run it in the same order, too. Each combination of a problem and lengths is compiled and
+    compared among the ranks at its first call; this call and `unshard` wait for the other ranks. Results have equal
+    bits each time. `close` frees what ranks share.
+
+    Raises attnc.ProblemError, and attnc.Error for a process that is no rank of the group.
+    """
+
+    def __init__(self, group=None, *, sharding="dual_chunk", kv_sharding=None, strategy="cast", head_group=1,
+                 transport=None, timeout=60.0, mask=None, shards=None):
+        if strategy not in _STRATEGIES:
+            raise ProblemError(f"expected a strategy of {quoted(_STRATEGIES)}, got: {strategy!r}")
+        if transport not in (None, "peer", "nccl"):
+            raise ProblemError(f"expected None, 'peer' or 'nccl' as transport, got: {transport!r}")
+        if not isinstance(timeout, (int, float)) or not 0 < timeout < 1e6:
+            raise ProblemError(f"expected a timeout of more than 0 seconds, got: {timeout!r}")
+        head_group = integer(head_group, "head_group", 1)
+        if strategy == "ulysses" and head_group != 1:
+            raise ProblemError(f"expected no head_group with the strategy 'ulysses', got: {head_group}")
+        self._shardings = [sharding_text(sharding)]
+        self._shardings.append(self._shardings[0] if kv_sharding is None else sharding_text(kv_sharding))
+        self._ranks = Ranks(group, float(timeout))
+        if self._ranks.count % head_group:
+            raise ProblemError(f"expected a head_group that divides {self._ranks.count} ranks, got: {head_group}")
+        self.group, self.rank, self.ranks = group, self._ranks.rank, self._ranks.count
+        self._words = [text.removeprefix("#plan.") for text in self._shardings]
+        self._steps = "head-group=0" if strategy == "ulysses" else f"strategy={strategy}" + (
+            f" head-group={head_group}" if head_group != 1 else "")
+        self._mask = "#attn.causal" if mask is None else as_mask(mask)._text
+        self._transport, self._lock = transport, threading.RLock()
+        self._devices, self._plans, self._found = {}, Recent(_KEPT), Recent(_KEPT)
+        self._is_closed = False
+        self.shards = shards
+
+    @property
+    def shards(self):
+        """The shards of "runs", by name, of each rank."""
+        return dict(self._shards)
+
+    @shards.setter
+    def shards(self, shards):
+        named = shards if isinstance(shards, dict) else {} if shards is None else {"shards": shards}
+        made = tuple(sorted([(identifier(name, "a name of shards"), self._checked(of)) for name, of in named.items()]))
+        missing = [name_of(text) for text in self._shardings if "runs" in text and name_of(text) not in dict(made)]
+        if missing:
+            raise ProblemError(f"expected shards of the name {missing[0]!r}, got: {quoted(dict(made)) or None}")
+        self._shards = made
+
+    def _checked(self, shards):
+        try:
+            made = tuple([Shard(operator.index(rows), tuple([Run(*map(operator.index, run)) for run in runs]))
+                          for rows, runs in shards])
+        except (TypeError, ValueError):
+            raise ProblemError("expected of each rank (rows, [(row, sequence, position, length), ...]) as shards, got: "
+                               f"{shards!r:.100}") from None
+        if len(made) != self.ranks:
+            raise ProblemError(f"expected shards of {self.ranks} ranks, got: {len(made)}")
+        return made
+
+    def __repr__(self):
+        shardings = ", ".join(dict.fromkeys(self._words))
+        return f"<attnc.torch.ContextParallel: rank {self.rank} of {self.ranks}, {shardings}, {self._steps}>"
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    # Rows of ranks. Lengths are those of one side, the whole sequences' ones.
+
+    def rows(self, *, keys=False, rank=None, seqlen=None, batch=1, cu_seqlens=None, padded_offsets=None):
+        """The `Shard` of a rank (None: this one): its number of rows, padding included, and runs of (row, sequence,
+        position, length): `length` rows from `row` on hold positions from `position` on of the whole sequence.
+
+        seqlen, batch: of whole dense sequences. cu_seqlens: in place of these, of packed ones, [sequences + 1] integers
+        or a tensor, which is copied to the host. padded_offsets: where they begin in a buffer with padding. keys: of
+        keys and values.
+        """
+        side = side_of(seqlen, batch, cu_seqlens, padded_offsets)
+        return self._shard(side, keys, self.rank if rank is None else rank)
+
+    def positions(self, *, keys=False, rank=None, seqlen=None, batch=1, cu_seqlens=None, padded_offsets=None,
+                  device=None):
+        """The positions of a rank's rows in their sequences, -1 in padding: for rotary embeddings and labels. int64
+        [rows] of packed sequences, [batch, local seqlen] of dense ones. Lengths are as in `rows`."""
+        side = side_of(seqlen, batch, cu_seqlens, padded_offsets)
+        shard = self._shard(side, keys, self.rank if rank is None else rank)
+        found = positions_of(shard, [0] * len(side.lengths))
+        batch = len(side.lengths)
+        return (found.view(batch, shard.rows // max(batch, 1)) if side.is_dense else found).to(device)
+
+    def shard(self, x, *, keys=False, cu_seqlens=None, padded_offsets=None):
+        """This rank's rows of a tensor with all tokens; 0 in padding. Gradients go to the rows that it took.
+
+        x: with cu_seqlens, [rows, ...] of packed sequences, with padded_offsets those of the padded buffer; without
+        them [batch, seqlen, ...].
+        """
+        side = self._side_of(x, cu_seqlens, padded_offsets)
+        index = self._index(side, keys, self.rank, x.device)
+        rows = x.flatten(0, 1) if side.is_dense else x
+        own = rows.index_select(0, index.clamp(min=0))
+        own = own.masked_fill((index < 0).view(-1, *[1] * (own.dim() - 1)), 0)
+        return own.unflatten(0, (x.shape[0], -1)) if side.is_dense and x.shape[0] else own
+
+    def unshard(self, x, *, keys=False, seqlen=None, cu_seqlens=None, padded_offsets=None):
+        """The tensor with all tokens from the rows of all ranks; 0 in padding. All ranks call it. It has no gradient.
+
+        x: with cu_seqlens, [rows, ...]; without them [batch, local seqlen, ...], for whole sequences of `seqlen` tokens
+        (None: the local ones times the number of ranks).
+        """
+        if cu_seqlens is None:
+            seqlen = x.shape[1] * self.ranks if seqlen is None else seqlen
+            side = side_of(seqlen, x.shape[0], None, None)
+        else:
+            side = side_of(None, 1, cu_seqlens, padded_offsets)
+        own = x.detach().flatten(0, 1) if side.is_dense else x.detach()
+        counts = [self._shard(side, keys, rank).rows for rank in range(self.ranks)]
+        if own.shape[0] != counts[self.rank]:
+            raise TensorError(f"expected {counts[self.rank]} rows, those of rank {self.rank} by "
+                              f"`{self._words[keys]}`, got: {own.shape[0]}")
+        sent = own.new_zeros(max(counts), *own.shape[1:])
+        sent[:own.shape[0]] = own
+        parts = [torch.empty_like(sent) for _ in counts]
+        dist.all_gather(parts, sent, group=self._ranks.host() if x.device.type == "cpu" else self.group)
+        whole = own.new_zeros(side.rows, *own.shape[1:])
+        for rank, part in enumerate(parts):
+            index = self._index(side, keys, rank, x.device)
+            whole[index[index >= 0]] = part[:counts[rank]][index >= 0]
+        return whole.view(x.shape[0], seqlen, *x.shape[2:]) if side.is_dense else whole
+
+    def check(self):
+        """Raises what went wrong in runs that are complete, such as a rank that did not come in time. It does not
+        wait for those that are not."""
+        for own in self._devices.values():
+            own.check()
+
+    def close(self):
+        """Waits for what runs, and frees the transport, on all ranks. Later calls fail."""
+        with self._lock:
+            self._is_closed = True
+            devices, self._devices = self._devices, {}
+            for own in devices.values():
+                own.close()
+
+    def _side_of(self, x, cu_seqlens, padded_offsets):
+        if cu_seqlens is not None:
+            side = side_of(None, 1, cu_seqlens, padded_offsets)
+            if x.dim() < 1 or x.shape[0] != side.rows:
+                raise TensorError(f"expected {side.rows} rows of all sequences, got: {tuple(x.shape)}")
+            return side
+        if x.dim() < 2:
+            raise TensorError(f"expected cu_seqlens, or a tensor [batch, seqlen, ...], got: {tuple(x.shape)}")
+        return side_of(x.shape[1], x.shape[0], None, padded_offsets)
+
+    def _index(self, side, keys, rank, device):
+        """The row of the whole buffer that each row of a rank has, -1 in padding."""
+        return positions_of(self._shard(side, keys, rank), side.starts).to(device)
+
+    def _shard(self, side, keys, rank):
+        rank = integer(rank, "rank", 0, self.ranks - 1)
+        key = side, keys, rank, self._shards
+        found = self._found.get(key)
+        if found is None:
+            text, shards = self._sharding(side, keys)
+            found = dict(shards)[name_of(text)][rank] if name_of(text) in OWN else self._by(text, side, shards, rank)
+            if side.is_dense:
+                self._check_dense(side, found, keys, rank)
+            self._found.put(key, found)
+        return found
+
+    def _by(self, text, side, shards, rank):
+        """The shard of a rank by a sharding's text."""
+        problem = f"attn.problem @attention mask({self._mask}) layout(thd) heads(1) dims(16) dtype(bf16)"
+        plan = self._plan(f"{problem} {self._definition(_FORWARD, text, text)}", _FORWARD, "cpu")
+        return plan.shard(Sequences(side.lengths, side.slots, shards=shards), rank)
+
+    def _check_rows(self, name, tensor, side, keys):
+        shard = self._shard(side, keys, self.rank)
+        rows, of_each, got = shard.rows, "", tensor.shape[0]
+        if side.is_dense:
+            if not side.lengths:
+                return
+            rows, got = rows // len(side.lengths), tensor.shape[1]
+            of_each = f" of each sequence of {side.lengths[0]} tokens"
+        if got != rows:
+            raise TensorError(f"expected {name!r} to have {rows} rows{of_each}, those of rank {self.rank} by "
+                              f"`{self._words[keys]}`, got: {got}")
+
+    def _check_dense(self, side, shard, keys, rank):
+        """Are a rank's rows [batch, local seqlen]?"""
+        batch = len(side.lengths)
+        each = shard.rows // batch if batch else 0
+        if batch and (shard.rows % batch or any(
+                [run.row < run.sequence * each or run.row + run.length > (run.sequence + 1) * each
+                 for run in shard.runs])):
+            raise UnsupportedError(
+                f"attnc has dense tensors where a rank has as many rows of each sequence, got: `{self._words[keys]}` "
+                f"of {batch} sequences of {side.lengths[0]} tokens for rank {rank}; pack them (layout 'thd')")
+
+    def _sharding(self, side, keys):
+        """The text of a sharding, and the shards that it names. Dense sequences are cut one by one; what depends on a
+        mask is the same for all calls."""
+        text = self._shardings[keys]
+        name = OWN[bool(keys)]
+        if text.startswith("#plan.documents"):
+            key = side, text
+            found = self._found.get(key)
+            if found is None:
+                found = tuple([self._by(text, side, (), rank) for rank in range(self.ranks)])
+                self._found.put(key, found)
+        elif text == SHARDINGS["contiguous"] and side.is_dense and len(side.lengths) > 1:
+            found = contiguous(side, self.ranks)
+        else:
+            return text, tuple([own for own in self._shards if own[0] == name_of(text)])
+        return f'#plan.runs<"{name}">', ((name, found),)
+
+    def _definition(self, name, sharding_q, sharding_kv):
+        shardings = sharding_q if sharding_q == sharding_kv else f"{sharding_q}, {sharding_kv}"
+        backward = " backward" if name == _BACKWARD else ""
+        return f"plan.def @{name} of(@attention) ranks({self.ranks}) sharding({shardings}){backward} {{}}"
+
+    def _plan(self, text, name, target):
+        found = self._plans.get((text, target))
+        if found is None:
+            found = Plan(text, name, self._steps, target)
+            self._plans.put((text, target), found)
+        return found
+
+    def _on(self, device):
+        """What there is for tensors of a device. All ranks make it at the same time."""
+        if self._is_closed:
+            raise Error("expected an open ContextParallel, got: a closed one")
+        found = self._devices.get(device)
+        if found is None:
+            found = self._devices[device] = Device(self._ranks, device, self._transport, self._lock)
+        return found
+
+    def _call(self, text, sides, device, needs_gradients, dlse):
+        """Bound plans of a problem's text for whole sequences."""
+        with self._lock:
+            own = self._on(device)
+            of_q, of_kv = (self._sharding(side, keys) for keys, side in enumerate(sides))
+            shards = tuple(sorted({**dict(of_q[1]), **dict(of_kv[1])}.items()))
+            lengths = (sides[0].lengths, sides[0].slots)
+            lengths += (None, None) if sides[0][:2] == sides[1][:2] else (sides[1].lengths, sides[1].slots)
+            sequences = Sequences(*lengths, shards)
+            target = "cpu" if device.type == "cpu" else None
+
+            def bound(name, module):
+                module = f"{module} {self._definition(name, of_q[0], of_kv[0])}"
+                return own.bind(module, name, sequences, lambda: self._plan(module, name, target))
+            forward = bound(_FORWARD, text)
+            if not needs_gradients:
+                return Call(own, forward, None)
+            return Call(own, forward, bound(_BACKWARD, text + _gradient_text(dlse)))
+
+
+def _gradient_text(dlse):
+    return f" attn.backward @grads of(@attention){' dlse' if dlse else ''}"
