@@ -6,6 +6,7 @@
  *                   how ranks reach each other
  *   attnPlanCreate  a plan's text to a plan; nothing is compiled
  *   attnPlanShard   the rows of a rank
+ *   attnPlanChoose  the steps that take the least computed time
  *   attnPlanBind    for the sequences of a call: compiles, and compares with all ranks
  *   attnPlanRun     puts the kernels and messages of this rank on a stream
  *
@@ -137,6 +138,13 @@ ATTN_API void attnPlanDestroy(attnPlan *plan);
  */
 ATTN_API int attnPlanShard(const attnPlan *plan, const attnSequences *sequences, int32_t rank, int keys, int64_t *rows,
                            const attnRun **runs, int64_t *run_count);
+
+/*
+ * Options of plan-make-steps for a plan without steps: those of the least computed time for these sequences and this
+ * plan's sharding (`attn-opt --explain --ranks`). Equal inputs give equal answers, so all ranks choose the same. Plans
+ * of gradients are chosen by themselves. `*steps` is valid until this thread calls attnPlanChoose again.
+ */
+ATTN_API int attnPlanChoose(const char *mlir, const char *name, const attnSequences *sequences, const char **steps);
 
 /* A plan for the sequences of a call, on this rank. */
 typedef struct attnBoundPlan attnBoundPlan;

@@ -191,12 +191,25 @@ std::vector<int64_t> ProgramCode::shapeOf(std::span<const TensorView> tensors, s
   return shape;
 }
 
+/// May a result be the memory of an operand that it continues from (`partial(in)`, `add_dq`)? Tiles read their rows
+/// before they write them.
+static bool continues(const Program::Tensor &result, const TensorView &written, const Program::Tensor &operand,
+                      const TensorView &read) {
+  if (operand.name != "before_" + result.name || read.dtype != written.dtype || read.rank() != written.rank())
+    return false;
+  for (int axis = 0; axis < read.rank(); ++axis)
+    if (read.strideOf(axis) != written.strideOf(axis))
+      return false;
+  return true;
+}
+
 Status ProgramCode::checkApart(std::span<const TensorView> tensors) const {
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!source.tensors[i].isResult() || tensors[i].isEmpty())
       continue;
     for (size_t j = 0; j < tensors.size(); ++j)
-      if (j != i && tensors[j].data == tensors[i].data && !tensors[j].isEmpty())
+      if (j != i && tensors[j].data == tensors[i].data && !tensors[j].isEmpty() &&
+          !continues(source.tensors[i], tensors[i], source.tensors[j], tensors[j]))
         return expected(source.tensors[i], "memory of its own", fmt::format("that of `{}`", source.tensors[j].name));
   }
   return {};

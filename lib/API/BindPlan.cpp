@@ -60,29 +60,22 @@ static std::vector<Field> fieldsOf(plan::DefOp plan, ProblemOp problem, Backward
   return fields;
 }
 
-/// An error on all ranks if some field differs from that of rank 0.
-static rt::Status compare(Transport &transport, llvm::ArrayRef<Field> fields) {
-  json own = json::array();
-  for (const Field &field : fields)
-    own.push_back({{"words", field.words}, {"digest", digestOf(field.text)}});
-  auto all = transport.allGather(own.dump());
-  if (!all)
-    return all.status();
-  json first = json::parse((*all)[0], nullptr, false);
-  for (size_t number = 0; number < fields.size(); ++number)
-    for (size_t rank = 1; rank < all->size(); ++rank) {
-      json other = json::parse((*all)[rank], nullptr, false);
-      if (!first.is_array() || !other.is_array() || first.size() != fields.size() || other.size() != fields.size())
-        return rt::Error{fmt::format("expected all ranks to bind a plan by the same version of this library, got: "
-                                     "another one on rank {}",
-                                     rank)};
-      if (first[number]["digest"] == other[number]["digest"])
+/// Why ranks cannot run together, if they cannot: the error of the first that has one, or a field that differs from
+/// that of rank 0. `said`: by rank.
+static rt::Status compare(llvm::ArrayRef<json> said) {
+  for (auto [rank, one] : llvm::enumerate(said))
+    if (std::string error = one["error"]; !error.empty())
+      return rt::Error{fmt::format("rank {}: {}", rank, error)}.as(rt::ErrorKind(one["kind"]));
+  const json &first = said[0]["fields"];
+  for (size_t number = 0; number < first.size(); ++number)
+    for (size_t rank = 1; rank < said.size(); ++rank) {
+      const json &field = said[rank]["fields"][number];
+      if (first[number]["digest"] == field["digest"])
         continue;
-      std::string here = first[number]["words"], there = other[number]["words"];
+      std::string name = first[number]["name"], here = first[number]["words"], there = field["words"];
       std::string words = here == there ? "" : fmt::format(" ({} there, {} on rank 0)", there, here);
-      return rt::Error{
-          fmt::format("expected all ranks to have the same {}, got: other ones on rank {} than on rank 0{}",
-                      fields[number].name, rank, words)};
+      return rt::Error{fmt::format(
+          "expected all ranks to have the same {}, got: other ones on rank {} than on rank 0{}", name, rank, words)};
     }
   return {};
 }
@@ -90,35 +83,52 @@ static rt::Status compare(Transport &transport, llvm::ArrayRef<Field> fields) {
 rt::Result<std::unique_ptr<RankSteps>> RankSteps::bind(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
                                                        const plan::CallSequences &sequences, Transport &transport,
                                                        std::shared_ptr<PlanKernels> kernels) {
-  rt::Status own;
+  rt::Status right;
   plan::Tables tables;
+  json own = {{"error", ""}, {"kind", 0}, {"fields", json::array()}, {"messages", json::array()}, {"bytes", 0}};
   if (int64_t(plan.getRanks()) != transport.getRanks())
-    own = rt::Error{fmt::format("expected a plan for {} ranks, as the transport has, got: one for {}",
-                                transport.getRanks(), int64_t(plan.getRanks()))};
+    right = rt::Error{fmt::format("expected a plan for {} ranks, as the transport has, got: one for {}",
+                                  transport.getRanks(), int64_t(plan.getRanks()))};
   else if (std::optional<std::string> wrong = tables.compute(plan, problem, sequences))
-    own = rt::Error{*wrong}.as(rt::ErrorKind::Problem);
-  if (rt::Status all = transport.agree(own); !all)
-    return all.error();
-  if (rt::Status same = compare(transport, fieldsOf(plan, problem, backward, sequences, tables, kernels->getTarget()));
-      !same)
-    return same.error();
-  auto made = create(plan, problem, backward, sequences, tables, transport.getRank(), std::move(kernels));
-  if (rt::Status all = transport.agree(made.status()); !all)
-    return all.error();
-  ReceivePlan mine = (*made)->steps->receivePlan();
-  json own_plan = {{"bytes", mine.bytes}, {"messages", json::array()}};
-  for (const ReceivePlan::Message &message : mine.messages)
-    own_plan["messages"].push_back({message.number, message.from, message.offsets});
-  auto texts = transport.allGather(own_plan.dump());
+    right = rt::Error{*wrong}.as(rt::ErrorKind::Problem);
+  rt::Result<std::unique_ptr<RankSteps>> made = rt::Error{};
+  if (right) {
+    for (const Field &field : fieldsOf(plan, problem, backward, sequences, tables, kernels->getTarget()))
+      own["fields"].push_back({{"name", field.name}, {"words", field.words}, {"digest", digestOf(field.text)}});
+    made = create(plan, problem, backward, sequences, tables, transport.getRank(), std::move(kernels));
+    right = made.status();
+  }
+  if (right) {
+    ReceivePlan receives = (*made)->steps->receivePlan();
+    own["bytes"] = receives.bytes;
+    for (const ReceivePlan::Message &message : receives.messages)
+      own["messages"].push_back({message.number, message.from, message.offsets});
+  } else {
+    own["error"] = right.error().str(), own["kind"] = int(right.error().kind);
+  }
+  auto texts = transport.allGather(own.dump(-1, ' ', false, json::error_handler_t::replace));
+  if (!right) // what went wrong here says most
+    return right.error();
   if (!texts)
     return texts.error();
+  std::vector<json> said;
+  for (auto [rank, text] : llvm::enumerate(*texts)) {
+    said.push_back(json::parse(text, nullptr, /*allow_exceptions=*/false));
+    if (!said.back().is_object() || said.back().size() != own.size() ||
+        (said.back()["error"] == "" && said.back()["fields"].size() != own["fields"].size()))
+      return rt::Error{
+          fmt::format("expected all ranks to bind a plan by the same version of this library, got: another "
+                      "one on rank {}",
+                      rank)};
+  }
+  if (rt::Status same = compare(said); !same)
+    return same.error();
   std::vector<ReceivePlan> plans;
-  for (const std::string &text : *texts) {
-    json read = json::parse(text);
-    ReceivePlan &plan = plans.emplace_back();
-    plan.bytes = read["bytes"];
-    for (const json &message : read["messages"])
-      plan.messages.push_back({message[0], message[1], message[2]});
+  for (const json &one : said) {
+    ReceivePlan &receives = plans.emplace_back();
+    receives.bytes = one["bytes"];
+    for (const json &message : one["messages"])
+      receives.messages.push_back({message[0], message[1], message[2]});
   }
   auto route = transport.route(plans);
   if (!route)

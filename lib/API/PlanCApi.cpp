@@ -3,6 +3,7 @@
 #include "attn-c/Plan.h"
 #include "attn-rt/CTensors.h"
 #include "attn/API/RunPlan.h"
+#include "attn/Dialect/Plan/Analysis/Costs.h"
 #include "attn/Dialect/Plan/Transforms/Passes.h"
 #include <fmt/format.h>
 
@@ -290,6 +291,52 @@ int attnPlanShard(const attnPlan *given, const attnSequences *sequences, int32_t
     kept.push_back({run.row, run.sequence, run.position, run.length});
   *rows = shard.rows, *runs = kept.data(), *run_count = int64_t(kept.size());
   return 0;
+}
+
+/// The steps of the least computed time.
+static rt::Result<std::string> chooseSteps(llvm::StringRef mlir, llvm::StringRef name, const OwnSequences &sequences) {
+  Compilation compilation;
+  compilation.getContext().loadDialect<plan::PlanDialect>();
+  auto parsed = compilation.parse(mlir, "plan");
+  if (!parsed)
+    return parsed.error();
+  rt::Result<plan::DefOp> found = findPlan(**parsed, name);
+  if (!found)
+    return found.error();
+  plan::DefOp empty = *found;
+  if (!empty.getBody().front().empty())
+    return rt::Error{"expected a plan without steps, got: one with steps"};
+  auto problem = (*parsed)->lookupSymbol<ProblemOp>(empty.getOf());
+  std::string best, refused;
+  double least = HUGE_VAL;
+  for (const std::string &steps : plan::stepsFor(empty.getRanks(), problem.getHeads())) {
+    mlir::OwningOpRef<plan::DefOp> made = empty.clone();
+    plan::DefOp plan = *made;
+    plan::Tables tables;
+    if (failed(plan::makeSteps(plan, steps)))
+      continue;
+    plan::CallSequences call = sequences.view();
+    if (std::optional<std::string> wrong = tables.compute(plan, problem, call, /*isChecked=*/true)) {
+      refused = *wrong;
+      continue;
+    }
+    double time = plan::costsOf(plan, problem, tables, call, plan::Rates()).milliseconds();
+    if (time < least)
+      least = time, best = steps;
+  }
+  if (best.empty())
+    return rt::Error{refused};
+  return best;
+}
+
+int attnPlanChoose(const char *mlir, const char *name, const attnSequences *sequences, const char **steps) {
+  if (!mlir || !steps)
+    return fail({"expected a module's text and where to put the steps, got: NULL"});
+  rt::Result<OwnSequences> own = OwnSequences::read(sequences);
+  if (!own)
+    return fail(own.error());
+  static thread_local std::string kept;
+  return give(chooseSteps(mlir, name ? name : "", *own), kept, steps);
 }
 
 int attnPlanBind(const attnPlan *given, const attnSequences *sequences, attnTransport *transport,

@@ -72,6 +72,8 @@ private:
   rt::Status gather(const Place &to, llvm::ArrayRef<const Place *> from);
   PlacedTensor indexOf(const Shard &to, llvm::ArrayRef<const Shard *> from);
   bool isNeeded(const Held &queries, const Held &keys) const;
+  /// Are partial results in memory that nothing else has? They have one use (plan.def, C3), and what is sent stays.
+  static bool isOwn(const Place &partial) { return !partial.parts.empty() && partial.parts[0].isContiguous(); }
 
   /// Calls `visit` with parts of the query heads that use whole kv heads, or a part of one: their number, those of kv
   /// heads, and the first of both among those that the rank has.
@@ -378,7 +380,9 @@ rt::Status Planner::attend(plan::AttendOp op) {
     for (const Place *key : keys) {
       bool isLast = completes && key == keys.back();
       Place next = {now.held, isLast ? storedAs(result) : std::vector<PlacedTensor>()};
-      if (next.parts.empty())
+      if (next.parts.empty() && !isLast && isOwn(now)) // a tile reads its rows before it writes them
+        next.parts = now.parts;
+      else if (next.parts.empty())
         next.parts = allocate(Kind::partial, now.held, isLast);
       Place noKeys = *key; // whose buffers do not exist
       if (noKeys.parts.empty()) {
@@ -430,7 +434,9 @@ rt::Status Planner::differentiate(plan::GradsOp op) {
     bool isLast = isComplete(result) && llvm::none_of(llvm::ArrayRef(pairs).drop_front(at + 1),
                                                       [i = i](auto &other) { return other.first == i; });
     Place next = {dq[i].held, isLast ? storedAs(result) : std::vector<PlacedTensor>()};
-    if (next.parts.empty())
+    if (next.parts.empty() && !isLast && isOwn(dq[i])) // as in `attend`
+      next.parts = dq[i].parts;
+    else if (next.parts.empty())
       next.parts = allocate(Kind::dq, next.held, isLast);
     // Parts of a kv head have gradients of their own, which are added.
     rt::Status done =

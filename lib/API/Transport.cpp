@@ -3,6 +3,7 @@
 // What all transports have in common, and the one that calls functions of the caller.
 //
 #include "attn/API/Transport.h"
+#include "llvm/ADT/STLExtras.h"
 #include <cstring>
 #include <fmt/format.h>
 
@@ -31,20 +32,36 @@ rt::Status Transport::agree(const rt::Status &own) {
 
 rt::Result<std::vector<std::string>> attn::allGatherTexts(const AllGather &allGather, int64_t ranks,
                                                           llvm::StringRef own) {
-  uint64_t size = own.size();
-  std::vector<uint64_t> sizes(ranks);
-  if (rt::Status done = allGather(&size, sizes.data(), sizeof(size)); !done)
+  // A size and the beginning of the text, which mostly is all of it; then what is left of the longest.
+  constexpr size_t block = 4096, first = block - sizeof(uint64_t);
+  const uint64_t size = own.size();
+  std::string sent(block, 0), all(block * ranks, 0);
+  std::memcpy(sent.data(), &size, sizeof(size));
+  llvm::copy(own.take_front(first), sent.begin() + sizeof(size));
+  if (rt::Status done = allGather(sent.data(), all.data(), block); !done)
     return done.error();
   std::vector<std::string> texts(ranks);
-  uint64_t most = *llvm::max_element(sizes);
-  if (most == 0)
+  std::vector<uint64_t> sizes(ranks);
+  uint64_t most = 0;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    std::memcpy(&sizes[rank], all.data() + rank * block, sizeof(uint64_t));
+    texts[rank] = all.substr(rank * block + sizeof(uint64_t), std::min<uint64_t>(sizes[rank], first));
+    most = std::max(most, sizes[rank]);
+  }
+  if (most <= first)
     return texts;
-  std::string padded = own.str(), all(most * ranks, 0);
-  padded.resize(most);
-  if (rt::Status done = allGather(padded.data(), all.data(), most); !done)
+  if (most > uint64_t(1) << 30)
+    return rt::Error{
+        fmt::format("expected ranks that bind plans by the same version of this library, got: a text of {} "
+                    "bytes",
+                    most)};
+  sent.assign(most - first, 0), all.assign((most - first) * ranks, 0);
+  llvm::copy(own.drop_front(std::min(own.size(), first)), sent.begin());
+  if (rt::Status done = allGather(sent.data(), all.data(), most - first); !done)
     return done.error();
   for (int64_t rank = 0; rank < ranks; ++rank)
-    texts[rank] = all.substr(rank * most, sizes[rank]);
+    if (sizes[rank] > first)
+      texts[rank] += all.substr(rank * (most - first), sizes[rank] - first);
   return texts;
 }
 

@@ -43,20 +43,6 @@ static rt::Result<plan::PlanCosts> costsOf(ProblemOp problem, int64_t ranks, llv
   return plan::costsOf(plan, of, tables, sequences, rates);
 }
 
-/// Options of `plan-make-steps` that differ for so many ranks.
-static std::vector<std::string> stepsFor(int64_t ranks, int64_t heads) {
-  std::vector<std::string> steps;
-  for (int64_t group : {1, 2, 4, 8}) {
-    if (group >= ranks || ranks % group || group > heads)
-      continue;
-    for (const char *strategy : {"cast", "ring", "gather"})
-      steps.push_back(fmt::format("strategy={}{}", strategy, group > 1 ? fmt::format(" head-group={}", group) : ""));
-  }
-  if (ranks <= heads)
-    steps.push_back("head-group=0");
-  return steps;
-}
-
 rt::Result<PlansExplanation> attn::explainPlans(ProblemOp problem, PlansRequest request) {
   if (request.ranks < 2 || request.ranks > mostRanks)
     return rt::Error{fmt::format("expected from 2 to {} ranks, got: {}", mostRanks, request.ranks)};
@@ -96,7 +82,7 @@ rt::Result<PlansExplanation> attn::explainPlans(ProblemOp problem, PlansRequest 
   if (of.size() > 1)
     shardings.push_back("#plan.documents");
   for (const std::string &sharding : shardings)
-    for (const std::string &steps : stepsFor(request.ranks, result.heads)) {
+    for (const std::string &steps : plan::stepsFor(request.ranks, result.heads)) {
       auto forward = costsOf(problem, request.ranks, sharding, steps, false, sequences, request.rates, true);
       auto backward = costsOf(problem, request.ranks, sharding, steps, true, sequences, request.rates, true);
       if (!forward || !backward) {

@@ -67,6 +67,7 @@ _SIGNATURES = {
     "attnPlanDestroy": (None, (_handle,)),
     "attnPlanShard": (ctypes.c_int, (_handle, _sequences, ctypes.c_int32, ctypes.c_int, ctypes.POINTER(ctypes.c_int64),
                                      ctypes.POINTER(ctypes.POINTER(_Run)), ctypes.POINTER(ctypes.c_int64))),
+    "attnPlanChoose": (ctypes.c_int, (_text, _text, ctypes.POINTER(_Sequences), ctypes.POINTER(_text))),
     "attnPlanBind": (ctypes.c_int, (_handle, _sequences, _handle, ctypes.POINTER(_handle))),
     "attnBoundPlanDestroy": (None, (_handle,)),
     "attnPlanWorkspaceSize": (ctypes.c_int, (_handle, _tensors, _size)),
@@ -159,6 +160,13 @@ def nccl_id():
     made = (ctypes.c_char * NCCL_ID_BYTES)()
     check(library().attnNcclId(made))
     return made.raw
+
+
+def choose(text, name, sequences):
+    """Options of plan-make-steps of the least computed time for whole sequences (attnPlanChoose)."""
+    own, steps = sequences.structure(), ctypes.c_char_p()
+    check(library().attnPlanChoose(text.encode(), encoded(name), ctypes.byref(own), ctypes.byref(steps)))
+    return steps.value.decode()
 
 
 class Plan:

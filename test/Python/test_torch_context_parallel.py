@@ -90,9 +90,10 @@ def check_packed(rank):
         for mask in (CAUSAL, attnc.full(), WINDOW, attnc.window(3, 2))[:4 if options["strategy"] != "ulysses" else 1]:
             same(cp, whole, mask=mask, **packed)
         cp.close()
-    cp = at.ContextParallel(strategy="ring")
-    same(cp, [t.bfloat16() for t in whole], mask=CAUSAL, **packed)
-    cp.close()
+    for strategy, dtype in (("ring", torch.bfloat16), ("auto", torch.float32)):
+        cp = at.ContextParallel(strategy=strategy)
+        same(cp, [t.to(dtype) for t in whole], mask=CAUSAL, **packed)
+        cp.close()
 
 
 def check_dense(rank):
@@ -126,6 +127,28 @@ def check_cross(rank):
         cp.close()
     cp = at.ContextParallel()
     same(cp, tensors([2, 8], [2, 14]), mask=mask)
+    cp.close()
+
+
+def check_learned_sinks(rank):
+    """Each rank's gradient is of its own rows, and their sum that of one rank. Padding has NaN."""
+    lengths, slots = [9, 0, 4], [12, 4, 8]
+    packed = dict(mask=CAUSAL, layout="thd padded", cu_seqlens_q=sums(lengths), padded_offsets_q=sums(slots))
+    q, k, v, do = tensors([sum(slots)], [sum(slots)])
+    sinks = make(H, seed=11, dtype=torch.float32).requires_grad_()
+    alone = {name: torch.tensor(value) if name[-1] == "q" else value for name, value in packed.items()}
+    o, lse = at.attention(q, k, v, sink=sinks, return_lse=True, **alone)
+    tokens = torch.cat([torch.arange(begin, begin + n) for begin, n in zip(sums(slots), lengths)])
+    torch.autograd.backward([o[tokens], lse[:, tokens]], [do[tokens], torch.full_like(lse[:, tokens], 0.5)])
+    cp = at.ContextParallel(sharding="dual_chunk padded")
+    sides = dict(cu_seqlens=sums(lengths), padded_offsets=sums(slots))
+    is_token = cp.positions(**sides) >= 0
+    parts = [cp.shard(t, **sides).masked_fill(~is_token[:, None, None], float("nan")) for t in (q, k, v, do)]
+    own = sinks.detach().clone().requires_grad_()
+    found, found_lse = at.attention(*parts[:3], sink=own, return_lse=True, context_parallel=cp, **packed)
+    torch.autograd.backward([found, found_lse], [parts[3], torch.full_like(found_lse, 0.5)])
+    torch.distributed.all_reduce(own.grad)
+    close("gradient of sinks", own.grad, sinks.grad)
     cp.close()
 
 
@@ -300,9 +323,8 @@ def check_refused(rank):
     call(TensorError, "expected heads of q in multiples of those of k", (q[:, :, :3], k, v))
     call(TensorError, "expected 'k' of head dim 16", (q, k[..., :8], v))
     call(UnsupportedError, "expected `seed`, the same on all of them, got: None", dropout=0.5)
-    call(UnsupportedError, "no gradients of arrays and sinks with context parallelism, got: 'slopes' that requires",
+    call(UnsupportedError, "no gradients of arrays with context parallelism, got: 'slopes' that requires",
          score=attnc.alibi("slopes"), arrays={"slopes": slopes.clone().requires_grad_()})
-    call(UnsupportedError, "got: 'sink' that requires grad", sink=slopes.clone().requires_grad_())
     call(TensorError, "got also: more", arrays={"more": slopes})
     call(TensorError, "expected 'ids' of shape [2, 16], of the whole sequences, got: [2, 8]",
          mask=attnc.document("ids"), arrays={"ids": torch.ones(2, 8, dtype=torch.int32)})
@@ -347,7 +369,7 @@ def check_refused(rank):
 def check_refused_options(rank):
     make = at.ContextParallel
     for message, options in (
-            ("expected a strategy of 'gather', 'cast', 'ring', 'ulysses', got: 'all'", dict(strategy="all")),
+            ("expected a strategy of 'auto', 'gather', 'cast', 'ring', 'ulysses', got: 'all'", dict(strategy="all")),
             ("'dual_chunk'", dict(sharding="zigzag")), ("('striped', rows)", dict(sharding=("striped", 1, 2))),
             ("rows of a stripe to be 1 or more", dict(sharding=("striped", 0))),
             ("a slack from 0 to 100, got: -1", dict(sharding=("documents", -1))),
@@ -357,7 +379,8 @@ def check_refused_options(rank):
             ("expected None, 'peer' or 'nccl' as transport", dict(transport="mpi")),
             ("expected a timeout of more than 0 seconds, got: 0", dict(timeout=0)),
             ("a head_group that divides 2 ranks, got: 3", dict(head_group=3)),
-            ("no head_group with the strategy 'ulysses'", dict(strategy="ulysses", head_group=2))):
+            ("no head_group with the strategy 'ulysses'", dict(strategy="ulysses", head_group=2)),
+            ("no head_group with the strategy 'auto'", dict(strategy="auto", head_group=2))):
         refused(ProblemError, message, make, **options)
     cp = make(sharding="documents")
     refused(UnsupportedError, "as many rows of each sequence, got: `documents` of 3 sequences of 8 tokens for rank",
@@ -434,8 +457,8 @@ def check_three(rank):
         cp.close()
 
 
-OF_TWO = ("packed", "dense", "many", "cross", "shardings", "padded", "options", "views", "rows", "training",
-          "refused", "refused_options", "differences", "absent")
+OF_TWO = ("packed", "dense", "many", "cross", "shardings", "padded", "options", "learned_sinks", "views", "rows",
+          "training", "refused", "refused_options", "differences", "absent")
 OF_THREE = ("three", "absent")
 
 

@@ -6,6 +6,7 @@ import threading
 import torch
 import torch.distributed as dist
 
+from .. import _plans
 from .._calls import as_mask
 from .._plans import Plan, Run, Sequences, Shard
 from .._text import identifier, integer
@@ -15,7 +16,7 @@ from ._ranks import Ranks
 from ._shards import OWN, SHARDINGS, contiguous, name_of, positions_of, quoted, sharding_text, side_of
 
 _FORWARD, _BACKWARD = "forward", "backward"
-_STRATEGIES = ("gather", "cast", "ring", "ulysses")
+_STRATEGIES = ("auto", "gather", "cast", "ring", "ulysses")
 _KEPT = 256  # plans, and shards of sequences
 
 
@@ -31,7 +32,8 @@ class ContextParallel:
         ("runs", name): those of `shards`.
     kv_sharding: of keys and values, if theirs is another one.
     strategy: what ranks send each other. "gather": all keys; "cast": keys that the receiver's queries see; "ring": keys
-        from rank to rank; "ulysses": heads for rows.
+        from rank to rank; "ulysses": heads for rows. "auto": for each problem and lengths the one of these, of hybrids
+        too, that takes the least time as an H200 and its links are modelled.
     head_group: so many neighbours exchange heads for rows first; it divides the number of ranks.
     transport: None: gloo for tensors on the CPU, "peer" for CUDA tensors. "peer": GPUs of one host that can access each
         other's memory; "nccl": NCCL, also between hosts.
@@ -59,8 +61,8 @@ class ContextParallel:
         if not isinstance(timeout, (int, float)) or not 0 < timeout < 1e6:
             raise ProblemError(f"expected a timeout of more than 0 seconds, got: {timeout!r}")
         head_group = integer(head_group, "head_group", 1)
-        if strategy == "ulysses" and head_group != 1:
-            raise ProblemError(f"expected no head_group with the strategy 'ulysses', got: {head_group}")
+        if strategy in ("auto", "ulysses") and head_group != 1:
+            raise ProblemError(f"expected no head_group with the strategy {strategy!r}, got: {head_group}")
         self._shardings = [sharding_text(sharding)]
         self._shardings.append(self._shardings[0] if kv_sharding is None else sharding_text(kv_sharding))
         self._ranks = Ranks(group, float(timeout))
@@ -68,7 +70,7 @@ class ContextParallel:
             raise ProblemError(f"expected a head_group that divides {self._ranks.count} ranks, got: {head_group}")
         self.group, self.rank, self.ranks = group, self._ranks.rank, self._ranks.count
         self._words = [text.removeprefix("#plan.") for text in self._shardings]
-        self._steps = "head-group=0" if strategy == "ulysses" else f"strategy={strategy}" + (
+        self._steps = {"auto": "auto", "ulysses": "head-group=0"}.get(strategy) or f"strategy={strategy}" + (
             f" head-group={head_group}" if head_group != 1 else "")
         self._mask = "#attn.causal" if mask is None else as_mask(mask)._text
         self._transport, self._lock = transport, threading.RLock()
@@ -216,8 +218,13 @@ class ContextParallel:
     def _by(self, text, side, shards, rank):
         """The shard of a rank by a sharding's text."""
         problem = f"attn.problem @attention mask({self._mask}) layout(thd) heads(1) dims(16) dtype(bf16)"
-        plan = self._plan(f"{problem} {self._definition(_FORWARD, text, text)}", _FORWARD, "cpu")
+        plan = self._plan(f"{problem} {self._definition(_FORWARD, text, text)}", _FORWARD, "cpu", "strategy=cast")
         return plan.shard(Sequences(side.lengths, side.slots, shards=shards), rank)
+
+    def _tokens(self, side, device):
+        """The numbers of this rank's rows that are no padding; None: all."""
+        positions = positions_of(self._shard(side, False, self.rank), [0] * len(side.lengths))
+        return None if (positions >= 0).all() else (positions >= 0).nonzero().flatten().to(device)
 
     def _check_rows(self, name, tensor, side, keys):
         shard = self._shard(side, keys, self.rank)
@@ -264,12 +271,16 @@ class ContextParallel:
         backward = " backward" if name == _BACKWARD else ""
         return f"plan.def @{name} of(@attention) ranks({self.ranks}) sharding({shardings}){backward} {{}}"
 
-    def _plan(self, text, name, target):
-        found = self._plans.get((text, target))
+    def _plan(self, text, name, target, steps):
+        key = text, target, steps
+        found = self._plans.get(key)
         if found is None:
-            found = Plan(text, name, self._steps, target)
-            self._plans.put((text, target), found)
+            found = Plan(text, name, steps, target)
+            self._plans.put(key, found)
         return found
+
+    def _steps_of(self, text, name, sequences):
+        return _plans.choose(text, name, sequences) if self._steps == "auto" else self._steps
 
     def _on(self, device):
         """What there is for tensors of a device. All ranks make it at the same time."""
@@ -293,7 +304,8 @@ class ContextParallel:
 
             def bound(name, module):
                 module = f"{module} {self._definition(name, of_q[0], of_kv[0])}"
-                return own.bind(module, name, sequences, lambda: self._plan(module, name, target))
+                return own.bind(module, name, sequences, lambda: self._plan(
+                    module, name, target, self._steps_of(module, name, sequences)))
             forward = bound(_FORWARD, text)
             if not needs_gradients:
                 return Call(own, forward, None)

@@ -32,6 +32,19 @@ def _run_forward(call, names, q, k, v, arrays):
     return o, lse
 
 
+def _gradient_of_sinks(sinks, o, lse, do, dlse, tokens, rows=4096):
+    """From this rank's rows, so many at a time: the sum over rows of p (dlse - o do), p the probability of the sink.
+    tokens: numbers of the rows that are no padding; None: all."""
+    total = torch.zeros_like(sinks)
+    for begin in range(0, o.shape[0] if tokens is None else len(tokens), rows):
+        own = slice(begin, begin + rows) if tokens is None else tokens[begin:begin + rows]
+        gradient = -torch.linalg.vecdot(o[own].float(), do[own].float()).T
+        if dlse is not None:
+            gradient += dlse[:, own]
+        total += ((sinks[:, None] - lse[:, own]).exp() * gradient).sum(1)
+    return total
+
+
 class _Once(torch.autograd.Function):
     """Results of a backward pass, which have no derivative."""
 
@@ -48,11 +61,11 @@ class _OfRanks(torch.autograd.Function):
     """Both passes of rows that ranks share."""
 
     @staticmethod
-    def forward(ctx, call, names, with_dlse, q, k, v, *arrays):
+    def forward(ctx, call, names, with_dlse, tokens, q, k, v, *arrays):
         q, k, v = map(_fitted, (q, k, v))
         o, lse = _run_forward(call, names, q, k, v, arrays)
         ctx.save_for_backward(q, k, v, o, lse, *arrays)
-        ctx.call, ctx.names, ctx.with_dlse = call, names, with_dlse
+        ctx.call, ctx.names, ctx.with_dlse, ctx.tokens = call, names, with_dlse, tokens
         ctx.set_materialize_grads(False)
         if not with_dlse:
             ctx.mark_non_differentiable(lse)
@@ -69,9 +82,13 @@ class _OfRanks(torch.autograd.Function):
         grads = [t.new_empty(t.shape) for t in (q, k, v)]
         with torch.no_grad():
             ctx.call.device.run(ctx.call.backward, tensors | dict(zip(("dq", "dk", "dv"), grads)))
+            of_arrays = [None] * len(arrays)
+            if any(ctx.needs_input_grad[7:]):  # no other array has a gradient
+                number = ctx.names.index(SINK)
+                of_arrays[number] = _gradient_of_sinks(arrays[number], o, lse, do, tensors.get("dlse"), ctx.tokens)
         if torch.is_grad_enabled():
             grads = _Once.apply(torch.empty(0, requires_grad=True), *grads)
-        return None, None, None, *grads, *[None] * len(arrays)
+        return None, None, None, None, *grads, *of_arrays
 
     @staticmethod
     def jvp(ctx, *tangents):
@@ -136,19 +153,21 @@ def _attention(cp, q, k, v, mask, layout, scale, score, sink, arrays, dropout, s
     def convert(what, value, dtype):
         if hasattr(value, "evaluate"):  # of a traced function
             value = _evaluated(value, q, k, sides)
+        is_sink = sink_key == SINK and value is given[SINK]
         value = _array(what, value, dtype, q.device)
-        if value.requires_grad and torch.is_grad_enabled():
-            raise UnsupportedError(f"attnc has no gradients of arrays and sinks with context parallelism, got: {what} "
-                                   "that requires grad")
+        if value.requires_grad and torch.is_grad_enabled() and not is_sink:
+            raise UnsupportedError(f"attnc has no gradients of arrays with context parallelism, got: {what} that "
+                                   "requires grad")
         return _packed(what, value, next(extents), next(axes), sides)
     extents, axes = iter(made.extents), iter(made.dense_axes)
     read = collect(made.arrays, made.dtypes, given, bound, written, convert)
-    needs_gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+    needs_gradients = torch.is_grad_enabled() and any([t.requires_grad for t in (q, k, v, *read)])
+    tokens = cp._tokens(sides[0], q.device) if needs_gradients and sink_key == SINK else None
     rows = [t.flatten(0, 1) if layout == "bshd" else t for t in (q, k, v)]
     try:
         call = cp._call(made.text, sides, q.device, needs_gradients, return_lse)
         if needs_gradients or forward_ad._current_level >= 0:
-            o, lse = _OfRanks.apply(call, made.arrays, return_lse, *rows, *read)
+            o, lse = _OfRanks.apply(call, made.arrays, return_lse, tokens, *rows, *read)
         else:
             o, lse = _run_forward(call, made.arrays, *map(_fitted, rows), read)
     except Error as error:

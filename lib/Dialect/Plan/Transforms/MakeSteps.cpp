@@ -203,3 +203,16 @@ LogicalResult attn::plan::makeSteps(DefOp plan, StringRef options) {
   passes.addPass(std::move(pass));
   return passes.run(plan);
 }
+
+std::vector<std::string> attn::plan::stepsFor(int64_t ranks, int64_t heads) {
+  std::vector<std::string> steps;
+  for (int64_t group : {1, 2, 4, 8}) {
+    if (group > 1 && (group >= ranks || ranks % group || group > heads))
+      continue;
+    for (StringRef strategy : {"cast", "ring", "gather"})
+      steps.push_back(("strategy=" + strategy + (group > 1 ? " head-group=" + Twine(group) : Twine())).str());
+  }
+  if (ranks <= heads)
+    steps.push_back("head-group=0");
+  return steps;
+}

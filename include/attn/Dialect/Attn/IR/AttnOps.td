@@ -52,8 +52,8 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     and without the factor of dropout, and the softmax state `row_max` and `row_sum`, float32, of the shape of lse.
     Only a problem with `partial(in)` reads them. It has three more operands, `before_o`, `before_row_max` and
     `before_row_sum`, and continues where they end, as one kernel over both parts of the keys would.
-    `partial(in, out)` does both. Rows in no piece, and rows that see none of these keys, have `row_max` = -inf; their
-    `row_sum` is not written.
+    `partial(in, out)` does both, and its results may be the memory of these operands. Rows in no piece, and rows that
+    see none of these keys, have `row_max` = -inf; their `row_sum` is not written.
 
     With `of_heads(F, H, G)` the tensors have a part of the heads of a problem with `heads(H, G)`: query heads from F
     on, and the kv heads that these use. Masks, score modifiers, dropout and arrays are those of all heads.
@@ -214,6 +214,7 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
 
     With `float32_dq` dq, and with `float32_dkv` dk and dv are float32, not rounded to the dtype. With `add_dq`, dq is
     the sum of the gradient and of a further operand, `before_dq`, float32, of q's shape: the gradient over other keys.
+    A float32 dq may be the memory of `before_dq`.
 
     `do` has the shape and layout of o, `dq`, `dk` and `dv` those of q, k and v, each with strides of its own; `dlse`
     has the shape of lse. Sums are float32, and results are rounded once to the problem's dtype, unless they are

@@ -12,6 +12,8 @@ namespace attn::plan {
 
 /// Runs `plan-make-steps` with these options on one plan.
 llvm::LogicalResult makeSteps(DefOp plan, llvm::StringRef options);
+/// Options of `plan-make-steps` that differ for so many ranks.
+std::vector<std::string> stepsFor(int64_t ranks, int64_t heads);
 } // namespace attn::plan
 
 #endif // ATTN_DIALECT_PLAN_TRANSFORMS_PASSES_H
