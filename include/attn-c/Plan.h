@@ -66,12 +66,11 @@ typedef struct {
  * until the next call; they bound their waits themselves.
  *
  *   all_gather  see above
- *   post        begins exchange `number` of a run: memory `sent` for rank `to`, and `received` from rank `from`;
- * without parts nothing is sent, or received. What is sent was computed on `stream`, and does not change until
- *               `finish`. All ranks post in the same order, and two ranks may send each other parts at the same time.
- *   wait        what is put on `stream` afterwards finds what exchange `number` received; called for each exchange
- *               that receives
- *   finish      ends a run: memory that was sent may change by what is put on `stream` afterwards
+ *   post        begins exchange `number` of a run: memory `sent` for rank `to`, and `received` from rank `from`.
+ *               Without parts nothing is sent, or received. What is sent was computed on `stream`, and does not
+ *               change until `wait`. All ranks post in the same order. Two ranks may send each other parts.
+ *   wait        what is put on `stream` afterwards finds what exchange `number` received, and may change what it sent
+ *   finish      ends a run, in which each exchange was waited for
  */
 typedef struct {
   void *user;

@@ -18,6 +18,7 @@ struct LocalRanks::State {
   struct Sent {
     int64_t to = 0;
     std::vector<MessagePart> parts;
+    bool isTaken = false;
   };
   /// What a rank is to receive.
   struct Expected {
@@ -30,10 +31,12 @@ struct LocalRanks::State {
     rt::Result<std::vector<std::string>> allGather(llvm::StringRef own) override;
     rt::Status post(int64_t number, int64_t to, llvm::ArrayRef<MessagePart> sent, int64_t from,
                     llvm::ArrayRef<MessagePart> received, rt::Stream stream) override;
-    rt::Status wait(int64_t number, int64_t from, rt::Stream stream) override;
+    rt::Status wait(int64_t number, std::optional<int64_t> from, std::optional<int64_t> to, rt::Stream stream) override;
     rt::Status finish(rt::Stream stream) override;
 
   private:
+    rt::Status take(int64_t number, rt::Stream stream);
+
     State &all;
     int64_t rank;
     std::map<int64_t, Expected> expected;
@@ -74,12 +77,24 @@ rt::Status LocalRanks::State::Rank::post(int64_t number, int64_t to, llvm::Array
   if (rt::Status done = all.complete(stream); !done)
     return done;
   std::lock_guard<std::mutex> lock(all.mutex);
-  all.sent[{number, rank}] = {to, sent.vec()};
+  all.sent[{number, rank}] = {to, sent.vec(), false};
   all.changed.notify_all();
   return {};
 }
 
-rt::Status LocalRanks::State::Rank::wait(int64_t number, int64_t, rt::Stream stream) {
+rt::Status LocalRanks::State::Rank::wait(int64_t number, std::optional<int64_t> from, std::optional<int64_t> to,
+                                         rt::Stream stream) {
+  if (from)
+    if (rt::Status taken = take(number, stream); !taken)
+      return taken;
+  if (!to)
+    return {};
+  std::unique_lock<std::mutex> lock(all.mutex);
+  all.changed.wait(lock, [&] { return all.isAbandoned || all.sent[{number, rank}].isTaken; });
+  return all.isAbandoned ? rt::Status(abandoned()) : rt::Status();
+}
+
+rt::Status LocalRanks::State::Rank::take(int64_t number, rt::Stream stream) {
   auto found = expected.find(number);
   assert(found != expected.end() && "an exchange that receives");
   Expected own = std::move(found->second);
@@ -98,6 +113,11 @@ rt::Status LocalRanks::State::Rank::wait(int64_t number, int64_t, rt::Stream str
   for (auto [to, from] : llvm::zip(own.parts, message.parts))
     if (rt::Status copied = all.copy(to, from, stream); !copied)
       return copied;
+  if (rt::Status done = all.complete(stream); !done)
+    return done;
+  std::lock_guard<std::mutex> lock(all.mutex);
+  all.sent[{number, own.from}].isTaken = true;
+  all.changed.notify_all();
   return {};
 }
 

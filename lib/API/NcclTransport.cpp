@@ -71,7 +71,7 @@ private:
   rt::Status settle(const char *function, int result, llvm::StringRef what);
   rt::Status waitFor(llvm::function_ref<rt::Result<bool>()> isDone, llvm::StringRef what);
 
-  rt::Result<void *> prepare(const Route *, rt::Stream) override { return nullptr; }
+  rt::Result<void *> prepare(const Route *) override { return nullptr; }
   rt::Status transfer(int64_t number, int64_t to, llvm::ArrayRef<MessagePart> sent, int64_t from,
                       llvm::ArrayRef<MessagePart> received) override;
   rt::Status arrive(int64_t number, int64_t from, rt::Stream stream) override {

@@ -3,12 +3,11 @@
 // GPUs of one host that access each other's memory. Copy engines move messages, and words in memory say how far ranks
 // are. A word is 0 or 1, so a run can be captured in a graph: no number counts runs.
 //
-//   ready[r]    of this rank: rank r takes messages of this run. r writes 1 where its run begins, this rank 0 before
-//   its
-//               first message to r.
+//   ready[n]    of this rank: the receiver of exchange n has room for it. The receiver writes 1 where it posts the
+//               exchange, this rank 0 ahead of the message.
 //   arrived[n]  of this rank: exchange n is here. The sender writes 1 behind it, this rank 0 where it waits.
 //
-// A rank writes ready again in its next run, when it has had all messages of this one, so the other has read the word.
+// A receiver writes ready[n] again in its next run, when it has had exchange n of this one, so the word has been read.
 // Streams wait and write these words, which takes no multiprocessor: kernels of the rank cannot hold up its messages.
 //
 #include "StreamTransport.h"
@@ -17,13 +16,12 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <map>
-#include <set>
 #include <unistd.h>
 
 using namespace attn;
 using rt::DevicePtr;
 
-static constexpr int64_t words = 65536;           ///< ranks, and exchanges
+static constexpr int64_t words = 65536;           ///< exchanges
 static constexpr size_t granularity = 2ull << 20; ///< of memory: an allocation of its own, whose handle begins with it
 
 namespace {
@@ -57,9 +55,8 @@ public:
 private:
   struct PeerRoute : Route {
     std::map<int64_t, std::vector<uint64_t>> offsets; ///< by exchange: in the receiver's values
-    std::vector<int64_t> senders;                     ///< ranks from which this one receives
   };
-  DevicePtr readyOf(int64_t rank, int64_t receiver) const { return controls[rank] + 4 * receiver; }
+  DevicePtr readyOf(int64_t rank, int64_t number) const { return controls[rank] + 4 * number; }
   DevicePtr arrivedOf(int64_t rank, int64_t number) const { return controls[rank] + 4 * (words + number); }
   DevicePtr failedOf(int64_t rank) const { return controls[rank] + 8 * words; }
 
@@ -71,7 +68,10 @@ private:
   /// Gives memory to all ranks, and opens theirs where `isChanged`.
   rt::Status exchange(rt::Result<DevicePtr> own, llvm::ArrayRef<bool> isChanged, std::vector<DevicePtr> &memory);
 
-  rt::Result<void *> prepare(const Route *route, rt::Stream stream) override;
+  rt::Result<void *> prepare(const Route *route) override;
+  rt::Status offer(int64_t number, int64_t from, rt::Stream stream) override {
+    return driver->writeValue(stream, readyOf(from, number), 1);
+  }
   rt::Status transfer(int64_t number, int64_t to, llvm::ArrayRef<MessagePart> sent, int64_t from,
                       llvm::ArrayRef<MessagePart> received) override;
   rt::Status arrive(int64_t number, int64_t from, rt::Stream stream) override;
@@ -88,7 +88,6 @@ private:
   std::vector<uint64_t> capacity; ///< of values, by rank
   std::vector<DevicePtr> retired; ///< values that a graph may still use
   bool wasCaptured = false;
-  std::set<int64_t> readyFor; ///< ranks that are known to take messages of this run
   const PeerRoute *current = nullptr;
   uint32_t told; ///< what other ranks are told when this one fails
 };
@@ -196,17 +195,13 @@ PeerTransport::~PeerTransport() {
 
 rt::Result<std::shared_ptr<const Transport::Route>> PeerTransport::route(llvm::ArrayRef<ReceivePlan> all) {
   auto made = std::make_shared<PeerRoute>();
-  std::set<int64_t> senders;
-  for (auto [rank, plan] : llvm::enumerate(all))
+  for (const ReceivePlan &plan : all)
     for (const ReceivePlan::Message &message : plan.messages) {
       if (message.number >= words)
         return rt::Error{fmt::format("expected up to {} exchanges in a plan, got: more", words)};
       if (message.from == getRank())
         made->offsets[message.number] = message.offsets;
-      if (int64_t(rank) == getRank())
-        senders.insert(message.from);
     }
-  made->senders.assign(senders.begin(), senders.end());
   // Memory grows to a power of two. All ranks know whose does.
   llvm::SmallVector<bool> grows(getRanks(), false);
   bool anyGrows = false;
@@ -238,13 +233,9 @@ rt::Result<std::shared_ptr<const Transport::Route>> PeerTransport::route(llvm::A
   return std::shared_ptr<const Route>(made);
 }
 
-rt::Result<void *> PeerTransport::prepare(const Route *route, rt::Stream stream) {
+rt::Result<void *> PeerTransport::prepare(const Route *route) {
   current = static_cast<const PeerRoute *>(route);
-  readyFor.clear();
   wasCaptured |= isCaptured();
-  for (int64_t sender : current->senders)
-    if (rt::Status done = driver->writeValue(stream, readyOf(sender, getRank()), 1); !done)
-      return done.error();
   return reinterpret_cast<void *>(values[getRank()]);
 }
 
@@ -256,12 +247,9 @@ rt::Status PeerTransport::transfer(int64_t number, int64_t to, llvm::ArrayRef<Me
   if (found == current->offsets.end() || found->second.size() != sent.size())
     return rt::Error{fmt::format("expected rank {} to receive {} parts in exchange {}, got: {}", to, sent.size(),
                                  number, found == current->offsets.end() ? 0 : found->second.size())};
-  rt::Status done;
-  if (readyFor.insert(to).second) {
-    done = driver->waitForValue(communication, readyOf(getRank(), to), 1);
-    if (done)
-      done = driver->writeValue(communication, readyOf(getRank(), to), 0);
-  }
+  rt::Status done = driver->waitForValue(communication, readyOf(getRank(), number), 1);
+  if (done)
+    done = driver->writeValue(communication, readyOf(getRank(), number), 0);
   for (auto [part, offset] : llvm::zip_equal(sent, found->second))
     if (done)
       done = driver->copyOnDevice(values[to] + offset, DevicePtr(part.data), part.bytes, communication);

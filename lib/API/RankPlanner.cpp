@@ -141,11 +141,11 @@ std::vector<PlacedTensor> Planner::storedAs(mlir::Value value) {
 
 PlacedTensor Planner::allocate(Dtype dtype, const Held &held, int64_t dim, bool isStatistic) {
   PlacedTensor view;
-  view.dtype = dtype, view.isStatistic = isStatistic, view.offset = steps.values;
+  view.dtype = dtype, view.isStatistic = isStatistic, view.value = int64_t(steps.sizes.size());
   view.shape = {held.rows->rows, held.heads.size(), dim};
   if (isStatistic)
     view.shape = {held.heads.size(), held.rows->rows};
-  steps.values += llvm::alignTo(view.bytes(), 256);
+  steps.sizes.push_back(llvm::alignTo(view.bytes(), 256));
   return view;
 }
 
@@ -533,35 +533,40 @@ rt::Status Planner::build() {
       steps.shapes["lse"] = steps.shapes["dlse"] = {heads, rows};
   });
   for (mlir::Operation &step : plan.getBody().front()) {
-    rt::Status done = llvm::TypeSwitch<mlir::Operation *, rt::Status>(&step)
-                          .Case([&](plan::LocalOp op) {
-                            places[op.getRows()] = {held(op.getRows()), local(kindOf(op.getRows()))};
-                            return rt::Status();
-                          })
-                          .Case([&](plan::HeadsOp op) {
-                            const Place whole = of(op.getRows());
-                            Place part = {held(op.getPart()), {}};
-                            for (const PlacedTensor &view : whole.parts)
-                              if (!part.held.empty())
-                                part.parts.push_back(view.ofHeads(part.held.heads.begin, part.held.heads.size()));
-                            places[op.getPart()] = part;
-                            return rt::Status();
-                          })
-                          .Case([&](plan::ExchangeOp op) { return exchange(op); })
-                          .Case([&](plan::WaitOp op) {
-                            auto exchanged = op.getArrival().getDefiningOp<plan::ExchangeOp>();
-                            const Place arrived = of(op.getArrival());
-                            if (!arrived.parts.empty())
-                              steps.actions.push_back(
-                                  RankSteps::Steps::Wait{numbers.lookup(exchanged), tables.sender(exchanged, rank)});
-                            places[op.getRows()] = arrived;
-                            return rt::Status();
-                          })
-                          .Case([&](plan::AttendOp op) { return attend(op); })
-                          .Case([&](plan::GradsOp op) { return differentiate(op); })
-                          .Case([&](plan::SumOp op) { return collect(op.getSum(), op.getParts()); })
-                          .Case([&](plan::JoinHeadsOp op) { return collect(op.getJoined(), op.getParts()); })
-                          .Case([&](plan::StoreOp op) { return store(op); });
+    rt::Status done =
+        llvm::TypeSwitch<mlir::Operation *, rt::Status>(&step)
+            .Case([&](plan::LocalOp op) {
+              places[op.getRows()] = {held(op.getRows()), local(kindOf(op.getRows()))};
+              return rt::Status();
+            })
+            .Case([&](plan::HeadsOp op) {
+              const Place whole = of(op.getRows());
+              Place part = {held(op.getPart()), {}};
+              for (const PlacedTensor &view : whole.parts)
+                if (!part.held.empty())
+                  part.parts.push_back(view.ofHeads(part.held.heads.begin, part.held.heads.size()));
+              places[op.getPart()] = part;
+              return rt::Status();
+            })
+            .Case([&](plan::ExchangeOp op) { return exchange(op); })
+            .Case([&](plan::WaitOp op) {
+              auto exchanged = op.getArrival().getDefiningOp<plan::ExchangeOp>();
+              const Place arrived = of(op.getArrival());
+              RankSteps::Steps::Wait wait = {numbers.lookup(exchanged), {}, {}};
+              if (!arrived.parts.empty())
+                wait.from = tables.sender(exchanged, rank);
+              if (int64_t to = tables.receiver(exchanged, rank); !tables.held(op.getArrival(), to).empty())
+                wait.to = to;
+              if (wait.from || wait.to)
+                steps.actions.push_back(wait);
+              places[op.getRows()] = arrived;
+              return rt::Status();
+            })
+            .Case([&](plan::AttendOp op) { return attend(op); })
+            .Case([&](plan::GradsOp op) { return differentiate(op); })
+            .Case([&](plan::SumOp op) { return collect(op.getSum(), op.getParts()); })
+            .Case([&](plan::JoinHeadsOp op) { return collect(op.getJoined(), op.getParts()); })
+            .Case([&](plan::StoreOp op) { return store(op); });
     if (!done)
       return done;
   }
@@ -571,5 +576,7 @@ rt::Status Planner::build() {
 rt::Status attn::planRank(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
                           const plan::CallSequences &sequences, const plan::Tables &tables, int64_t rank,
                           PlanKernels &kernels, RankSteps::Steps &steps) {
-  return Planner(plan, problem, backward, sequences, tables, rank, kernels, steps).build();
+  rt::Status built = Planner(plan, problem, backward, sequences, tables, rank, kernels, steps).build();
+  steps.placeValues();
+  return built;
 }

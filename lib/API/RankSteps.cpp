@@ -7,6 +7,7 @@
 #include <atomic>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <mutex>
 #include <thread>
 
 using namespace attn;
@@ -78,10 +79,25 @@ static std::vector<TensorView> viewsOf(llvm::ArrayRef<RankSteps::Steps::Resolved
   return views;
 }
 
+// A caller may drop a plan while a stream is captured, where neither memory nor modules can be freed: this waits for
+// the next plan that is made.
+static std::mutex retiredMutex;
+static std::vector<std::unique_ptr<RankSteps::Steps>> &retired() {
+  static auto *steps = new std::vector<std::unique_ptr<RankSteps::Steps>>; // what is left at exit goes with the process
+  return *steps;
+}
+
+static void freeRetired() {
+  std::vector<std::unique_ptr<RankSteps::Steps>> all;
+  std::lock_guard<std::mutex> lock(retiredMutex);
+  all.swap(retired());
+}
+
 rt::Result<std::unique_ptr<RankSteps>> RankSteps::create(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
                                                          const plan::CallSequences &sequences,
                                                          const plan::Tables &tables, int64_t rank,
                                                          std::shared_ptr<PlanKernels> kernels) {
+  freeRetired();
   auto steps = std::make_unique<Steps>();
   BackwardOp pass = plan.getBackward() ? backward : BackwardOp();
   if (plan.getBackward() && !(backward && kernels->haveBackward()))
@@ -101,7 +117,13 @@ rt::Result<std::unique_ptr<RankSteps>> RankSteps::create(plan::DefOp plan, Probl
 }
 
 RankSteps::RankSteps(std::unique_ptr<Steps> steps) : steps(std::move(steps)) {}
-RankSteps::~RankSteps() = default;
+
+RankSteps::~RankSteps() {
+  if (!steps->driver)
+    return;
+  std::lock_guard<std::mutex> lock(retiredMutex);
+  retired().push_back(std::move(steps));
+}
 
 static std::string shapeText(llvm::ArrayRef<int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
@@ -161,7 +183,6 @@ rt::Status RankSteps::Steps::build() const {
 RankSteps::Steps::~Steps() {
   if (!onDevice)
     return;
-  rt::CapturesUntouched untouched(*driver); // callers destroy plans at any time
   auto inside = rt::StreamContext::enter(*driver, nullptr, context);
   (void)driver->free(onDevice);
 }
@@ -245,7 +266,7 @@ rt::Status RankSteps::runSteps(const std::map<std::string, TensorView> &tensors,
       done = transport.post(post->number, post->to, *sent, post->from, *received, stream);
     } else {
       const auto &wait = std::get<Steps::Wait>(action);
-      done = transport.wait(wait.number, wait.from, stream);
+      done = transport.wait(wait.number, wait.from, wait.to, stream);
     }
     if (!done)
       return done;

@@ -21,8 +21,9 @@ struct PlacedTensor {
     Caller    ///< the caller's tensor of this name, with its own shape
   };
   Memory memory = Memory::Values;
-  std::string name;  ///< of the caller's
-  size_t offset = 0; ///< in the memory of values or integers, in bytes
+  std::string name;   ///< of the caller's
+  int64_t value = -1; ///< of Values: its number
+  size_t offset = 0;  ///< in the memory of values or integers, in bytes; of values after `placeValues`
   Dtype dtype = Dtype::F32;
   llvm::SmallVector<int64_t, 3> shape; ///< not of the caller's
   int64_t firstHead = 0, heads = -1;   ///< a part of the heads; -1: all
@@ -49,10 +50,12 @@ struct RankSteps::Steps {
     std::vector<PlacedTensor> sent, received; ///< contiguous
   };
   struct Wait {
-    int64_t number, from;
+    int64_t number;
+    std::optional<int64_t> from, to; ///< the ranks of what was received, and sent
   };
   std::vector<std::variant<Launch, Post, Wait>> actions;
-  size_t values = 0; ///< bytes of values
+  std::vector<size_t> sizes; ///< of each value, in bytes
+  size_t values = 0;         ///< bytes of all of them, once they are placed
   std::vector<int32_t> integers;
   /// Of the caller's tensors that hold rows of this rank, by name.
   std::map<std::string, llvm::SmallVector<int64_t, 3>> shapes;
@@ -66,6 +69,8 @@ struct RankSteps::Steps {
   Steps(const Steps &) = delete;
   ~Steps();
   rt::Status checkShapes(const std::map<std::string, TensorView> &tensors) const;
+  /// Values that are not needed at the same time share memory.
+  void placeValues();
   /// Brings the integers to the device of the current context.
   rt::Status place();
   /// Builds all kernels.

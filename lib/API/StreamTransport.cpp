@@ -50,6 +50,9 @@ void StreamTransport::close() {
         free.push_back(mark.event);
   for (rt::Event event : free)
     (void)driver->destroyEvent(event);
+  for (rt::Event event : departed)
+    if (event)
+      (void)driver->destroyEvent(event);
   (void)driver->destroyEvent(posted), (void)driver->destroyEvent(last);
   (void)driver->destroyStream(communication), (void)driver->destroyStream(rescue);
 }
@@ -116,18 +119,31 @@ rt::Result<void *> StreamTransport::begin(std::shared_ptr<const PlanNames> ofPla
       return began.error();
     current.began = *began;
   }
-  return prepare(route, stream);
+  return prepare(route);
 }
 
 rt::Status StreamTransport::post(int64_t number, int64_t to, llvm::ArrayRef<MessagePart> sent, int64_t from,
                                  llvm::ArrayRef<MessagePart> received, rt::Stream stream) {
-  rt::Status done = driver->record(posted, stream);
+  rt::Status done = received.empty() ? rt::Status() : offer(number, from, stream);
+  if (done)
+    done = driver->record(posted, stream);
   if (done)
     done = driver->waitEvent(communication, posted);
   hasPosted = true;
   if (done)
     done = transfer(number, to, sent, from, received);
-  if (!done || captured || sent.empty())
+  if (!done || sent.empty())
+    return done;
+  if (size_t(number) >= departed.size())
+    departed.resize(number + 1);
+  if (!departed[number]) {
+    rt::Result<rt::Event> made = driver->createUntimedEvent();
+    if (!made)
+      return made.error();
+    departed[number] = *made;
+  }
+  done = driver->record(departed[number], communication);
+  if (!done || captured)
     return done;
   rt::Result<rt::Event> mark = recordMark(communication);
   if (!mark)
@@ -136,14 +152,17 @@ rt::Status StreamTransport::post(int64_t number, int64_t to, llvm::ArrayRef<Mess
   return {};
 }
 
-rt::Status StreamTransport::wait(int64_t number, int64_t from, rt::Stream stream) {
-  rt::Status done = arrive(number, from, stream);
-  if (!done || captured)
+rt::Status StreamTransport::wait(int64_t number, std::optional<int64_t> from, std::optional<int64_t> to,
+                                 rt::Stream stream) {
+  rt::Status done = from ? arrive(number, *from, stream) : rt::Status();
+  if (done && to)
+    done = driver->waitEvent(stream, departed[number]);
+  if (!done || captured || !from)
     return done;
   rt::Result<rt::Event> mark = recordMark(stream);
   if (!mark)
     return mark.error();
-  current.arrivals.push_back({*mark, fmt::format("{} from rank {}", wordsOf(number), from)});
+  current.arrivals.push_back({*mark, fmt::format("{} from rank {}", wordsOf(number), *from)});
   return {};
 }
 

@@ -21,7 +21,7 @@ public:
   rt::Result<void *> begin(std::shared_ptr<const PlanNames> names, const Route *route, rt::Stream stream) final;
   rt::Status post(int64_t number, int64_t to, llvm::ArrayRef<MessagePart> sent, int64_t from,
                   llvm::ArrayRef<MessagePart> received, rt::Stream stream) final;
-  rt::Status wait(int64_t number, int64_t from, rt::Stream stream) final;
+  rt::Status wait(int64_t number, std::optional<int64_t> from, std::optional<int64_t> to, rt::Stream stream) final;
   rt::Status finish(rt::Stream stream) final;
   void abandon(const rt::Error &error) final;
   rt::Status check() final;
@@ -33,8 +33,10 @@ protected:
   /// Called by destructors of derived classes, before what `release` uses goes: all runs are complete, or have failed.
   void close();
 
-  /// On the stream of a run: this rank is ready to receive. Returns the memory of values.
-  virtual rt::Result<void *> prepare(const Route *route, rt::Stream stream) = 0;
+  /// Returns the memory of values.
+  virtual rt::Result<void *> prepare(const Route *route) = 0;
+  /// On the stream of a run: this rank is ready to receive an exchange.
+  virtual rt::Status offer(int64_t number, int64_t from, rt::Stream stream) { return {}; }
   /// On `communication`.
   virtual rt::Status transfer(int64_t number, int64_t to, llvm::ArrayRef<MessagePart> sent, int64_t from,
                               llvm::ArrayRef<MessagePart> received) = 0;
@@ -74,6 +76,7 @@ private:
   bool isComplete(Run &run);
 
   rt::Event posted = nullptr, last = nullptr;
+  std::vector<rt::Event> departed; ///< by exchange
   rt::Stream lastStream = nullptr;
   bool hasRun = false, captured = false, hasPosted = false;
   std::shared_ptr<const PlanNames> names; ///< of the current run

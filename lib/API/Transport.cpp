@@ -85,7 +85,7 @@ public:
                   llvm::ArrayRef<MessagePart> received, rt::Stream stream) override {
     return keep(named(number, functions.post(number, to, sent, from, received, stream)));
   }
-  rt::Status wait(int64_t number, int64_t, rt::Stream stream) override {
+  rt::Status wait(int64_t number, std::optional<int64_t>, std::optional<int64_t>, rt::Stream stream) override {
     return keep(named(number, functions.wait(number, stream)));
   }
   rt::Status finish(rt::Stream stream) override {

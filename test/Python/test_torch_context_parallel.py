@@ -418,7 +418,7 @@ def check_absent(rank):
     """A rank that does not come, to bind a plan or to run it: the others say so in time, and can go on."""
     last = dist.get_world_size() - 1
     for timeout, mask, message in ((2, attnc.full(), f"expected rank {last} to bind the same plan within 2 s"),
-                                   (0.5, CAUSAL, f"expected rank {last} to send exchange ")):
+                                   (0.5, CAUSAL, f"expected rank {last} to ")):  # send or receive
         cp = at.ContextParallel(dist.new_group(backend="gloo"), timeout=timeout)
         q, k, v = (cp.shard(t) for t in tensors([1, 8 * cp.ranks], [1, 8 * cp.ranks])[:3])
         at.attention(q, k, v, mask=CAUSAL, context_parallel=cp)

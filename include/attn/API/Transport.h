@@ -11,6 +11,7 @@
 #include "llvm/ADT/StringRef.h"
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace attn {
@@ -63,13 +64,15 @@ public:
   virtual rt::Result<void *> begin(std::shared_ptr<const PlanNames> names, const Route *route, rt::Stream stream) {
     return nullptr;
   }
-  /// Begins exchange `number` of a run. What is sent was computed on `stream` and does not change until the end of the
-  /// run; what is received is written any time from now on. Without parts nothing is sent, or received.
+  /// Begins exchange `number` of a run. What is sent was computed on `stream` and does not change until `wait`; what is
+  /// received is written any time after what is on `stream` now. Without parts nothing is sent, or received.
   virtual rt::Status post(int64_t number, int64_t to, llvm::ArrayRef<MessagePart> sent, int64_t from,
                           llvm::ArrayRef<MessagePart> received, rt::Stream stream) = 0;
-  /// What is put on `stream` afterwards finds what exchange `number` received. Called if it receives something.
-  virtual rt::Status wait(int64_t number, int64_t from, rt::Stream stream) = 0;
-  /// Ends a run: memory that was sent may change by what is put on `stream` afterwards.
+  /// What is put on `stream` afterwards finds what exchange `number` received from rank `from`, if it does, and may
+  /// change what it sent to rank `to`, if it does. Called if it does either.
+  virtual rt::Status wait(int64_t number, std::optional<int64_t> from, std::optional<int64_t> to,
+                          rt::Stream stream) = 0;
+  /// Ends a run, all of whose exchanges are waited for.
   virtual rt::Status finish(rt::Stream stream) = 0;
   /// A run ends by an error of this rank, between `begin` and `finish`. Others learn of it as far as that is possible.
   virtual void abandon(const rt::Error &error) {}

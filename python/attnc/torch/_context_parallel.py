@@ -13,7 +13,8 @@ from .._text import identifier, integer
 from ..errors import Error, ProblemError, TensorError, UnsupportedError
 from ._bound_plans import Call, Device, Recent
 from ._ranks import Ranks
-from ._shards import OWN, SHARDINGS, contiguous, name_of, positions_of, quoted, sharding_text, side_of
+from ._shards import (OWN, SHARDINGS, Moved, Moves, contiguous, moves_of, name_of, positions_of, quoted, sharding_text,
+                      side_of)
 
 _FORWARD, _BACKWARD = "forward", "backward"
 _STRATEGIES = ("auto", "gather", "cast", "ring", "ulysses")
@@ -143,10 +144,7 @@ class ContextParallel:
         them [batch, seqlen, ...].
         """
         side = self._side_of(x, cu_seqlens, padded_offsets)
-        index = self._index(side, keys, self.rank, x.device)
-        rows = x.flatten(0, 1) if side.is_dense else x
-        own = rows.index_select(0, index.clamp(min=0))
-        own = own.masked_fill((index < 0).view(-1, *[1] * (own.dim() - 1)), 0)
+        own = Moved.apply(x.flatten(0, 1) if side.is_dense else x, self._moves(side, keys, self.rank))
         return own.unflatten(0, (x.shape[0], -1)) if side.is_dense and x.shape[0] else own
 
     def unshard(self, x, *, keys=False, seqlen=None, cu_seqlens=None, padded_offsets=None):
@@ -165,14 +163,16 @@ class ContextParallel:
         if own.shape[0] != counts[self.rank]:
             raise TensorError(f"expected {counts[self.rank]} rows, those of rank {self.rank} by "
                               f"`{self._words[keys]}`, got: {own.shape[0]}")
-        sent = own.new_zeros(max(counts), *own.shape[1:])
-        sent[:own.shape[0]] = own
-        parts = [torch.empty_like(sent) for _ in counts]
-        dist.all_gather(parts, sent, group=self._ranks.host() if x.device.type == "cpu" else self.group)
-        whole = own.new_zeros(side.rows, *own.shape[1:])
-        for rank, part in enumerate(parts):
-            index = self._index(side, keys, rank, x.device)
-            whole[index[index >= 0]] = part[:counts[rank]][index >= 0]
+        sent = own.contiguous()
+        if own.shape[0] != max(counts):
+            sent = own.new_zeros(max(counts), *own.shape[1:])
+            sent[:own.shape[0]] = own
+        gathered = own.new_empty(self.ranks * max(counts), *own.shape[1:])
+        group = self._ranks.host() if x.device.type == "cpu" else self.group
+        dist.all_gather(list(gathered.split(max(counts))) if max(counts) else [sent] * self.ranks, sent, group=group)
+        spans = [(source, rank * max(counts) + target, length) for rank in range(self.ranks)
+                 for target, source, length in self._moves(side, keys, rank).spans]
+        whole = Moves(side.rows, tuple(sorted(spans))).apply(gathered)
         return whole.view(x.shape[0], seqlen, *x.shape[2:]) if side.is_dense else whole
 
     def check(self):
@@ -199,9 +199,14 @@ class ContextParallel:
             raise TensorError(f"expected cu_seqlens, or a tensor [batch, seqlen, ...], got: {tuple(x.shape)}")
         return side_of(x.shape[1], x.shape[0], None, padded_offsets)
 
-    def _index(self, side, keys, rank, device):
-        """The row of the whole buffer that each row of a rank has, -1 in padding."""
-        return positions_of(self._shard(side, keys, rank), side.starts).to(device)
+    def _moves(self, side, keys, rank):
+        """From the buffer of all tokens to the rows of a rank."""
+        key = "moves", side, keys, rank, self._shards
+        found = self._found.get(key)
+        if found is None:
+            found = moves_of(self._shard(side, keys, rank), side.starts)
+            self._found.put(key, found)
+        return found
 
     def _shard(self, side, keys, rank):
         rank = integer(rank, "rank", 0, self.ranks - 1)

@@ -102,7 +102,7 @@ class Calls:
         self.structure = _plans.Callbacks(None, self.all_gather, _plans.Post(self._guarded(self._post)),
                                           _plans.Wait(self._guarded(self._wait)),
                                           _plans.Finish(self._guarded(self._finish)))
-        self._sends, self._receives = [], {}
+        self._works = {}  # messages of an exchange, by its number
 
     def raise_stopped(self):
         """Raises what is no error but ends the process, as KeyboardInterrupt, if it came in one of these functions."""
@@ -127,22 +127,20 @@ class Calls:
         ctypes.memmove(all_ranks, b"".join(found), count * len(found))
 
     def _post(self, number, to, sent, sent_count, source, received, received_count, stream):
-        ranks, tag, what = self._ranks, _MESSAGES + number % _TAGS, _step(number)
-        self._receives[number] = [
-            (ranks.receive(_bytes_at(part.data, part.bytes), source, tag, f"to send {what}"), source)
+        ranks, tag, step = self._ranks, _MESSAGES + number % _TAGS, _step(number)
+        self._works[number] = [
+            (ranks.receive(_bytes_at(part.data, part.bytes), source, tag, f"to send {step}"), source, f"to send {step}")
             for part in received[:received_count] if part.bytes]
-        self._sends += [(ranks.send(_bytes_at(part.data, part.bytes), to, tag, f"to receive {what}"), to, what)
-                        for part in sent[:sent_count] if part.bytes]
+        self._works[number] += [
+            (ranks.send(_bytes_at(part.data, part.bytes), to, tag, f"to receive {step}"), to, f"to receive {step}")
+            for part in sent[:sent_count] if part.bytes]
 
     def _wait(self, number, stream):
-        for work, source in self._receives.pop(number, ()):
-            self._ranks.wait(work, source, f"to send {_step(number)}", time.monotonic())
+        for work, rank, what in self._works.pop(number, ()):
+            self._ranks.wait(work, rank, what, time.monotonic())
 
     def _finish(self, stream):
-        sends, self._sends = self._sends, []
-        for work, to, what in sends:
-            self._ranks.wait(work, to, f"to receive {what}", time.monotonic())
-        self._receives.clear()
+        self._works.clear()
 
 
 def _step(number):
