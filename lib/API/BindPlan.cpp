@@ -47,15 +47,16 @@ static std::vector<Field> fieldsOf(plan::DefOp plan, ProblemOp problem, Backward
                     fmt::format("{} with {} queries and {} keys", sequences.lengths[0].size(), total[0], total[1]),
                     lengths});
   fields.push_back({"slots of sequences", "", slots});
-  std::string shards;
-  plan.walk([&](plan::LocalOp local) {
-    for (int64_t rank = 0; rank < tables.ranks(); ++rank) {
-      const plan::Shard &shard = *tables.held(local.getRows(), rank).rows;
-      shards += fmt::format("{}:", shard.rows);
-      for (const plan::Run &run : shard.runs)
-        shards += fmt::format("{},{},{},{};", run.row, run.sequence, run.position, run.length);
-    }
-  });
+  std::string shards; // others follow from what is compared above
+  if (sequences.given)
+    plan.walk([&](plan::LocalOp local) {
+      for (int64_t rank = 0; rank < tables.ranks(); ++rank) {
+        const plan::Shard &shard = *tables.held(local.getRows(), rank).rows;
+        shards += fmt::format("{}:", shard.rows);
+        for (const plan::Run &run : shard.runs)
+          shards += fmt::format("{},{},{},{};", run.row, run.sequence, run.position, run.length);
+      }
+    });
   fields.push_back({"shards", "", shards});
   return fields;
 }
@@ -82,14 +83,14 @@ static rt::Status compare(llvm::ArrayRef<json> said) {
 
 rt::Result<std::unique_ptr<RankSteps>> RankSteps::bind(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
                                                        const plan::CallSequences &sequences, Transport &transport,
-                                                       std::shared_ptr<PlanKernels> kernels) {
+                                                       std::shared_ptr<PlanKernels> kernels, bool isChecked) {
   rt::Status right;
   plan::Tables tables;
   json own = {{"error", ""}, {"kind", 0}, {"fields", json::array()}, {"messages", json::array()}, {"bytes", 0}};
   if (int64_t(plan.getRanks()) != transport.getRanks())
     right = rt::Error{fmt::format("expected a plan for {} ranks, as the transport has, got: one for {}",
                                   transport.getRanks(), int64_t(plan.getRanks()))};
-  else if (std::optional<std::string> wrong = tables.compute(plan, problem, sequences))
+  else if (std::optional<std::string> wrong = tables.compute(plan, problem, sequences, isChecked))
     right = rt::Error{*wrong}.as(rt::ErrorKind::Problem);
   rt::Result<std::unique_ptr<RankSteps>> made = rt::Error{};
   if (right) {

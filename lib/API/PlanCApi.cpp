@@ -22,7 +22,8 @@ struct attnPlan {
   std::shared_ptr<PlanKernels> kernels;
   std::string text;
   bool isOfGradients = false;
-  std::mutex mutex; ///< of the module, which several threads may read
+  bool isMade = false; ///< by a strategy, whose plans are right for all sequences
+  std::mutex mutex;    ///< of the module, which several threads may read
 };
 
 struct attnBoundPlan {
@@ -155,7 +156,8 @@ static rt::Status makePlan(attnPlan &made, llvm::StringRef mlir, llvm::StringRef
     return plan.error();
   made.plan = *plan;
   made.isOfGradients = made.plan.getBackward();
-  if (made.plan.getBody().front().empty() && failed(plan::makeSteps(made.plan, steps)))
+  made.isMade = made.plan.getBody().front().empty();
+  if (made.isMade && failed(plan::makeSteps(made.plan, steps)))
     return made.compilation.takeDiagnostics(fmt::format("expected options of plan-make-steps, got: `{}`", steps.str()))
         .as(rt::ErrorKind::Problem);
   made.problem = made.module->lookupSymbol<ProblemOp>(made.plan.getOf());
@@ -212,7 +214,8 @@ public:
     plan::CallSequences all;
     for (bool ofKeys : {false, true})
       all.lengths[ofKeys] = lengths[ofKeys], all.slots[ofKeys] = slots[ofKeys];
-    all.given = find;
+    if (!shards.empty())
+      all.given = find;
     return all;
   }
 
@@ -348,8 +351,9 @@ int attnPlanBind(const attnPlan *given, const attnSequences *sequences, attnTran
   rt::Result<OwnSequences> own = OwnSequences::read(sequences);
   if (!own)
     return fail(own.error());
-  auto steps =
-      RankSteps::bind(plan.plan, plan.problem, plan.backward, own->view(), *transport->transport, plan.kernels);
+  bool isChecked = plan.isMade && !rt::checksArrays();
+  auto steps = RankSteps::bind(plan.plan, plan.problem, plan.backward, own->view(), *transport->transport, plan.kernels,
+                               isChecked);
   if (!steps)
     return fail(steps.error());
   *bound =

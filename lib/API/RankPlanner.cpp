@@ -98,6 +98,7 @@ private:
   Dtype data;
   llvm::DenseMap<mlir::Value, Place> places;
   llvm::DenseMap<mlir::Operation *, int64_t> numbers; ///< of exchanges
+  std::vector<std::pair<mlir::Value, Place>> packed;  ///< parts of values that were sent
   std::map<std::pair<bool, const Shard *>, std::map<std::string, PlacedTensor>> pieces;
   std::vector<std::shared_ptr<const Shard>> kept; ///< whose pieces are known
 };
@@ -342,10 +343,18 @@ rt::Status Planner::exchange(plan::ExchangeOp op) {
     if (isWhole) {
       post.sent = source.parts;
     } else {
-      Place packed = {sent, allocate(kind, sent, complete)};
-      if (rt::Status done = gather(packed, &source); !done)
-        return done;
-      post.sent = packed.parts;
+      auto same = llvm::find_if(packed, [&](auto &other) {
+        return other.first == op.getRows() && *other.second.held.rows == *sent.rows &&
+               other.second.held.heads == sent.heads;
+      });
+      if (same == packed.end()) { // several ranks may get the same rows
+        Place made = {sent, allocate(kind, sent, complete)};
+        if (rt::Status done = gather(made, &source); !done)
+          return done;
+        packed.push_back({op.getRows(), made});
+        same = std::prev(packed.end());
+      }
+      post.sent = same->second.parts;
     }
   }
   Place arriving = {received, {}};

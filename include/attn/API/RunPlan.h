@@ -73,10 +73,10 @@ public:
                                                        const plan::CallSequences &sequences, const plan::Tables &tables,
                                                        int64_t rank, std::shared_ptr<PlanKernels> kernels);
   /// The same for `transport`, which has to stay. All ranks call it: they compare builds, plans, problems and
-  /// sequences. An error is one on all ranks, and names a rank and what differs.
+  /// sequences. An error is one on all ranks, and names a rank and what differs. `isChecked`: as `Tables::compute`.
   static rt::Result<std::unique_ptr<RankSteps>> bind(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
                                                      const plan::CallSequences &sequences, Transport &transport,
-                                                     std::shared_ptr<PlanKernels> kernels);
+                                                     std::shared_ptr<PlanKernels> kernels, bool isChecked = false);
   ~RankSteps();
 
   /// Bytes of memory that a run needs with such tensors, aligned to 256: the workspace of its kernels, and if the
