@@ -24,7 +24,7 @@ extern "C" {
 /*
  * The ranks of a plan as one of them sees them. Bind and run are collective: all ranks bind the same plans in the same
  * order, and run them in the same order. A transport that has failed stays so: all later calls say why. The process
- * can go on, with a new transport too.
+ * can go on, with a new transport too. An attnPlan may be used by several threads.
  */
 typedef struct attnTransport attnTransport;
 
@@ -68,7 +68,8 @@ typedef struct {
  *   all_gather  see above
  *   post        begins exchange `number` of a run: memory `sent` for rank `to`, and `received` from rank `from`.
  *               Without parts nothing is sent, or received. What is sent was computed on `stream`, and does not
- *               change until `wait`. All ranks post in the same order. Two ranks may send each other parts.
+ *               change until `wait`. All ranks post in the same order, but for exchanges in which they have no part.
+ *               Two ranks may send each other parts.
  *   wait        what is put on `stream` afterwards finds what exchange `number` received, and may change what it sent
  *   finish      ends a run, in which each exchange was waited for
  */
@@ -85,7 +86,10 @@ ATTN_API int attnTransportFromCallbacks(int32_t rank, int32_t ranks, const attnT
 
 /* Did all runs so far go well, in as far as they are complete? Does not block. Errors name rank and exchange. */
 ATTN_API int attnTransportCheck(attnTransport *transport);
-/* Waits for the transport's own work. Bound plans may be destroyed before and after. */
+/*
+ * Waits for the transport's own work. Ranks call it when the runs of all of them are complete: it frees memory that the
+ * others write. Bound plans may be destroyed before and after.
+ */
 ATTN_API void attnTransportDestroy(attnTransport *transport);
 
 /* Rows from `row` on, in a rank's buffers, that hold positions from `position` on of a sequence. */
@@ -150,8 +154,8 @@ typedef struct attnBoundPlan attnBoundPlan;
 
 /*
  * Compiles what this rank runs, or finds it in the cache. All ranks compare builds, plans, problems, sequences and
- * shards; if they differ, or if a rank fails, that is an error on all ranks which names a rank and what differs. Not
- * under stream capture.
+ * shards; if they differ, or if a rank fails, that is an error on all ranks which names a rank and what differs. The
+ * transport's device has to be current. Not under stream capture.
  */
 ATTN_API int attnPlanBind(const attnPlan *plan, const attnSequences *sequences, attnTransport *transport,
                           attnBoundPlan **bound);
@@ -167,8 +171,10 @@ ATTN_API int attnPlanWorkspaceSize(const attnBoundPlan *bound, const attnTensor 
  * entry for each row or key has those of the whole sequences, one behind the other without padding, by heads if it has
  * these: [total] or [heads, total]. `workspace` is aligned to 256 bytes.
  *
- * On a GPU nothing is allocated and the host does not wait. The call can be captured in a CUDA graph, by all ranks, and
- * replayed by all ranks; replays have no time-out. Runs of one transport follow each other, also on several streams.
+ * On a GPU nothing is compiled, and the host does not wait; only NCCL allocates and waits in the first messages between
+ * two ranks. The call can be captured in a CUDA graph, by all ranks, and replayed by all ranks; replays have no
+ * time-out. Runs of one transport follow each other, also on several streams; replays follow only what is on their own
+ * stream.
  */
 ATTN_API int attnPlanRun(const attnBoundPlan *bound, const attnTensor *tensors, void *workspace, void *stream);
 

@@ -81,13 +81,28 @@ static rt::Status compare(llvm::ArrayRef<json> said) {
   return {};
 }
 
+static json nothingSaid() {
+  return {{"error", ""}, {"kind", 0}, {"fields", json::array()}, {"messages", json::array()}, {"bytes", 0}};
+}
+
+static std::string jsonText(const json &said) { return said.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+void RankSteps::refuse(Transport &transport, const rt::Error &error) {
+  json own = nothingSaid();
+  own["error"] = error.str(), own["kind"] = int(error.kind);
+  (void)transport.allGather(jsonText(own));
+}
+
 rt::Result<std::unique_ptr<RankSteps>> RankSteps::bind(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
                                                        const plan::CallSequences &sequences, Transport &transport,
-                                                       std::shared_ptr<PlanKernels> kernels, bool isChecked) {
+                                                       std::shared_ptr<PlanKernels> kernels, bool isChecked,
+                                                       llvm::function_ref<void()> beforeWaiting) {
   rt::Status right;
   plan::Tables tables;
-  json own = {{"error", ""}, {"kind", 0}, {"fields", json::array()}, {"messages", json::array()}, {"bytes", 0}};
-  if (int64_t(plan.getRanks()) != transport.getRanks())
+  json own = nothingSaid();
+  if (rt::Status device = transport.checkDevice(); !device)
+    right = device;
+  else if (int64_t(plan.getRanks()) != transport.getRanks())
     right = rt::Error{fmt::format("expected a plan for {} ranks, as the transport has, got: one for {}",
                                   transport.getRanks(), int64_t(plan.getRanks()))};
   else if (std::optional<std::string> wrong = tables.compute(plan, problem, sequences, isChecked))
@@ -107,7 +122,9 @@ rt::Result<std::unique_ptr<RankSteps>> RankSteps::bind(plan::DefOp plan, Problem
   } else {
     own["error"] = right.error().str(), own["kind"] = int(right.error().kind);
   }
-  auto texts = transport.allGather(own.dump(-1, ' ', false, json::error_handler_t::replace));
+  if (beforeWaiting)
+    beforeWaiting();
+  auto texts = transport.allGather(jsonText(own));
   if (!right) // what went wrong here says most
     return right.error();
   if (!texts)

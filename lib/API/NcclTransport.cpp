@@ -80,10 +80,12 @@ private:
   void release() override {
     if (!isOwn)
       return;
+    std::lock_guard<std::mutex> lock(inUse);
     if (Communicator own = communicator.exchange(nullptr))
       (void)nccl.ncclCommAbort(own);
   }
   std::optional<rt::Error> hearOthers() override {
+    std::lock_guard<std::mutex> lock(inUse);
     int state = ncclSuccess;
     Communicator own = communicator;
     if (!own || nccl.ncclCommGetAsyncError(own, &state) || state == ncclSuccess || state == ncclInProgress)
@@ -94,6 +96,7 @@ private:
   const Nccl &nccl;
   std::atomic<Communicator> communicator = nullptr; ///< null: aborted
   bool isOwn = false;
+  std::mutex inUse;               ///< calls of the communicator, which another thread may abort
   std::vector<rt::Event> arrived; ///< by exchange
   DevicePtr buffer = 0;           ///< of allGather
   size_t capacity = 0;
@@ -154,6 +157,9 @@ rt::Status NcclTransport::settle(const char *function, int result, llvm::StringR
     return {};
   return waitFor(
       [&]() -> rt::Result<bool> {
+        std::lock_guard<std::mutex> lock(inUse);
+        if (!communicator)
+          return check().error();
         int state = ncclSuccess;
         if (int failed = nccl.ncclCommGetAsyncError(communicator, &state))
           return nccl.error("ncclCommGetAsyncError", failed);
@@ -180,15 +186,26 @@ rt::Status NcclTransport::connect(const char *id) {
 
 rt::Status NcclTransport::connect(Communicator theirs) {
   communicator = theirs;
-  return open();
+  if (rt::Status opened = open(); !opened)
+    return opened;
+  int device = -1;
+  if (int result = nccl.ncclCommCuDevice(theirs, &device))
+    return nccl.error("ncclCommCuDevice", result);
+  rt::Result<int> current = driver->currentDevice();
+  if (!current)
+    return current.error();
+  if (*current != device)
+    return rt::Error{
+        fmt::format("expected the communicator's device {} to be the current one, got: device {}", device, *current)};
+  return {};
 }
 
 NcclTransport::~NcclTransport() {
   if (!driver)
     return;
+  auto inside = rt::StreamContext::enter(*driver, communication, context);
   close();
   rt::CapturesUntouched untouched(*driver);
-  auto inside = rt::StreamContext::enter(*driver, nullptr, context);
   bool hasFailed = !check();
   if (Communicator own = communicator; own && isOwn)
     (void)(hasFailed ? nccl.ncclCommAbort(own) : nccl.ncclCommDestroy(own));
@@ -213,8 +230,14 @@ rt::Status NcclTransport::allGatherBytes(const void *own, void *all, size_t byte
   rt::Status done = driver->copyToDeviceAsync(buffer, own, bytes, communication);
   if (!done)
     return setFailure(done.error());
-  int result = nccl.ncclAllGather(reinterpret_cast<void *>(buffer), reinterpret_cast<void *>(gathered), bytes, ncclInt8,
-                                  communicator, communication);
+  int result = ncclSuccess;
+  {
+    std::lock_guard<std::mutex> lock(inUse);
+    if (!communicator)
+      return check();
+    result = nccl.ncclAllGather(reinterpret_cast<void *>(buffer), reinterpret_cast<void *>(gathered), bytes, ncclInt8,
+                                communicator, communication);
+  }
   const char *what = "all ranks to bind the same plan";
   if (rt::Status settled = settle("ncclAllGather", result, what); !settled)
     return settled;
@@ -239,8 +262,6 @@ rt::Result<std::vector<std::string>> NcclTransport::allGather(llvm::StringRef ow
 
 rt::Status NcclTransport::transfer(int64_t number, int64_t to, llvm::ArrayRef<MessagePart> sent, int64_t from,
                                    llvm::ArrayRef<MessagePart> received) {
-  if (!communicator)
-    return check();
   if (size_t(number) >= arrived.size())
     arrived.resize(number + 1);
   if (!arrived[number]) {
@@ -249,6 +270,9 @@ rt::Status NcclTransport::transfer(int64_t number, int64_t to, llvm::ArrayRef<Me
       return made.error();
     arrived[number] = *made;
   }
+  std::unique_lock<std::mutex> lock(inUse);
+  if (!communicator)
+    return check();
   int result = nccl.ncclGroupStart(); // at most 5 parts each way
   for (const MessagePart &part : sent)
     if (result == ncclSuccess || result == ncclInProgress)
@@ -257,6 +281,7 @@ rt::Status NcclTransport::transfer(int64_t number, int64_t to, llvm::ArrayRef<Me
     if (result == ncclSuccess || result == ncclInProgress)
       result = nccl.ncclRecv(part.data, part.bytes, ncclInt8, int(from), communicator, communication);
   int ended = nccl.ncclGroupEnd();
+  lock.unlock();
   bool isFine = result == ncclSuccess || result == ncclInProgress;
   if (rt::Status settled = settle("ncclSend", isFine ? ended : result, "a message to begin"); !settled)
     return settled;

@@ -3,11 +3,12 @@
 // GPUs of one host that access each other's memory. Copy engines move messages, and words in memory say how far ranks
 // are. A word is 0 or 1, so a run can be captured in a graph: no number counts runs.
 //
-//   ready[n]    of this rank: the receiver of exchange n has room for it. The receiver writes 1 where it posts the
-//               exchange, this rank 0 ahead of the message.
-//   arrived[n]  of this rank: exchange n is here. The sender writes 1 behind it, this rank 0 where it waits.
+//   ready[r][n]  of this rank: rank r has room for exchange n from here. r writes 1 where it posts the exchange, this
+//                rank 0 ahead of the message.
+//   arrived[n]   of this rank: exchange n is here. The sender writes 1 behind it, this rank 0 where it waits.
 //
-// A receiver writes ready[n] again in its next run, when it has had exchange n of this one, so the word has been read.
+// r writes ready[r][n] again in a later run, when it has had exchange n of this one, so the word has been read. Another
+// plan may send exchange n to another rank, which may be a run ahead: it has a word of its own.
 // Streams wait and write these words, which takes no multiprocessor: kernels of the rank cannot hold up its messages.
 //
 #include "StreamTransport.h"
@@ -21,7 +22,7 @@
 using namespace attn;
 using rt::DevicePtr;
 
-static constexpr int64_t words = 65536;           ///< exchanges
+static constexpr int64_t exchanges = 8192;        ///< of a plan, at most
 static constexpr size_t granularity = 2ull << 20; ///< of memory: an allocation of its own, whose handle begins with it
 
 namespace {
@@ -50,16 +51,25 @@ public:
       (void)setFailure(all.error());
     return all;
   }
-  rt::Result<std::shared_ptr<const Route>> route(llvm::ArrayRef<ReceivePlan> all) override;
+  rt::Result<std::shared_ptr<const Route>> route(llvm::ArrayRef<ReceivePlan> all) override {
+    auto made = findRoute(all);
+    if (!made) // memory may be of other sizes than ranks think
+      return setFailure(made.error()).error();
+    return made;
+  }
 
 private:
   struct PeerRoute : Route {
     std::map<int64_t, std::vector<uint64_t>> offsets; ///< by exchange: in the receiver's values
   };
-  DevicePtr readyOf(int64_t rank, int64_t number) const { return controls[rank] + 4 * number; }
-  DevicePtr arrivedOf(int64_t rank, int64_t number) const { return controls[rank] + 4 * (words + number); }
-  DevicePtr failedOf(int64_t rank) const { return controls[rank] + 8 * words; }
+  DevicePtr wordOf(int64_t rank, int64_t line, int64_t number) const {
+    return controls[rank] + 4 * (line * exchanges + number);
+  }
+  DevicePtr readyOf(int64_t rank, int64_t receiver, int64_t number) const { return wordOf(rank, receiver, number); }
+  DevicePtr arrivedOf(int64_t rank, int64_t number) const { return wordOf(rank, getRanks(), number); }
+  DevicePtr failedOf(int64_t rank) const { return wordOf(rank, getRanks() + 1, 0); }
 
+  rt::Result<std::shared_ptr<const Route>> findRoute(llvm::ArrayRef<ReceivePlan> all);
   /// Allocates memory in which other ranks write, all of it 0.
   rt::Result<DevicePtr> allocate(size_t bytes);
   rt::Result<Shared> share(DevicePtr memory) const;
@@ -70,13 +80,13 @@ private:
 
   rt::Result<void *> prepare(const Route *route) override;
   rt::Status offer(int64_t number, int64_t from, rt::Stream stream) override {
-    return driver->writeValue(stream, readyOf(from, number), 1);
+    return driver->writeValue(stream, readyOf(from, getRank(), number), 1);
   }
   rt::Status transfer(int64_t number, int64_t to, llvm::ArrayRef<MessagePart> sent, int64_t from,
                       llvm::ArrayRef<MessagePart> received) override;
   rt::Status arrive(int64_t number, int64_t from, rt::Stream stream) override;
   void release() override {
-    (void)driver->fill(controls[getRank()], 1, 8 * words, rescue);
+    (void)driver->fill(controls[getRank()], 1, failedOf(getRank()) - controls[getRank()], rescue);
     (void)driver->synchronize(rescue);
   }
   void tellOthers() override;
@@ -87,6 +97,7 @@ private:
   std::vector<char> isOpened;
   std::vector<uint64_t> capacity; ///< of values, by rank
   std::vector<DevicePtr> retired; ///< values that a graph may still use
+  std::vector<DevicePtr> kept;    ///< the same of other ranks, opened here
   bool wasCaptured = false;
   const PeerRoute *current = nullptr;
   uint32_t told; ///< what other ranks are told when this one fails
@@ -175,17 +186,20 @@ rt::Status PeerTransport::exchange(rt::Result<DevicePtr> own, llvm::ArrayRef<boo
 rt::Status PeerTransport::connect() {
   rt::Status opened = StreamTransport::open();
   isOpened.assign(getRanks(), false);
-  rt::Result<DevicePtr> memory = opened ? allocate(8 * words + 4) : rt::Result<DevicePtr>(opened.error());
+  rt::Result<DevicePtr> memory =
+      opened ? allocate(4 * ((getRanks() + 1) * exchanges + 1)) : rt::Result<DevicePtr>(opened.error());
   return exchange(memory, llvm::SmallVector<bool>(getRanks(), true), controls);
 }
 
 PeerTransport::~PeerTransport() {
   if (!driver)
     return;
+  auto inside = rt::StreamContext::enter(*driver, communication, context);
   close();
   rt::CapturesUntouched untouched(*driver);
-  auto inside = rt::StreamContext::enter(*driver, nullptr, context);
   closeOthers(controls), closeOthers(values);
+  for (DevicePtr memory : kept)
+    (void)driver->closeHandle(memory);
   for (DevicePtr memory : {controls[getRank()], values[getRank()]})
     if (memory)
       (void)driver->free(memory);
@@ -193,12 +207,12 @@ PeerTransport::~PeerTransport() {
     (void)driver->free(memory);
 }
 
-rt::Result<std::shared_ptr<const Transport::Route>> PeerTransport::route(llvm::ArrayRef<ReceivePlan> all) {
+rt::Result<std::shared_ptr<const Transport::Route>> PeerTransport::findRoute(llvm::ArrayRef<ReceivePlan> all) {
   auto made = std::make_shared<PeerRoute>();
   for (const ReceivePlan &plan : all)
     for (const ReceivePlan::Message &message : plan.messages) {
-      if (message.number >= words)
-        return rt::Error{fmt::format("expected up to {} exchanges in a plan, got: more", words)};
+      if (message.number >= exchanges)
+        return rt::Error{fmt::format("expected up to {} exchanges in a plan, got: more", exchanges)};
       if (message.from == getRank())
         made->offsets[message.number] = message.offsets;
     }
@@ -215,8 +229,10 @@ rt::Result<std::shared_ptr<const Transport::Route>> PeerTransport::route(llvm::A
   bool isRetired = wasCaptured && values[getRank()];
   rt::Status done = driver->synchronizeContext();
   for (int64_t rank = 0; rank < getRanks(); ++rank) // no rank frees memory that another one has open
-    if (grows[rank] && isOpened[rank] && values[rank] && !wasCaptured)
-      (void)driver->closeHandle(values[rank]), values[rank] = 0;
+    if (grows[rank] && isOpened[rank] && values[rank]) {
+      wasCaptured ? kept.push_back(values[rank]) : void(driver->closeHandle(values[rank]));
+      values[rank] = 0;
+    }
   if (rt::Status all = agree(done); !all)
     return all.error();
   rt::Result<DevicePtr> memory = values[getRank()];
@@ -247,9 +263,9 @@ rt::Status PeerTransport::transfer(int64_t number, int64_t to, llvm::ArrayRef<Me
   if (found == current->offsets.end() || found->second.size() != sent.size())
     return rt::Error{fmt::format("expected rank {} to receive {} parts in exchange {}, got: {}", to, sent.size(),
                                  number, found == current->offsets.end() ? 0 : found->second.size())};
-  rt::Status done = driver->waitForValue(communication, readyOf(getRank(), number), 1);
+  rt::Status done = driver->waitForValue(communication, readyOf(getRank(), to, number), 1);
   if (done)
-    done = driver->writeValue(communication, readyOf(getRank(), number), 0);
+    done = driver->writeValue(communication, readyOf(getRank(), to, number), 0);
   for (auto [part, offset] : llvm::zip_equal(sent, found->second))
     if (done)
       done = driver->copyOnDevice(values[to] + offset, DevicePtr(part.data), part.bytes, communication);

@@ -240,6 +240,8 @@ public:
 rt::Result<OwnSequences> OwnSequences::read(const attnSequences *given) {
   if (!given || given->count < 0 || (given->count && !given->lengths_q))
     return rt::Error{"expected sequences with lengths, got: NULL"};
+  if (given->shard_count < 0 || (given->shard_count && !given->shards))
+    return rt::Error{fmt::format("expected {} shards, got: NULL", given->shard_count)};
   if (given->slots_kv && !given->lengths_kv)
     return rt::Error{"expected lengths of keys beside their slots, got: NULL"};
   OwnSequences own;
@@ -347,13 +349,15 @@ int attnPlanBind(const attnPlan *given, const attnSequences *sequences, attnTran
   if (!given || !transport || !bound)
     return fail({"expected a plan, a transport and where to put the bound plan, got: NULL"});
   auto &plan = const_cast<attnPlan &>(*given);
-  std::lock_guard<std::mutex> lock(plan.mutex);
   rt::Result<OwnSequences> own = OwnSequences::read(sequences);
-  if (!own)
+  if (!own) {
+    RankSteps::refuse(*transport->transport, own.error());
     return fail(own.error());
+  }
+  std::unique_lock<std::mutex> lock(plan.mutex); // another thread may bind it for another rank
   bool isChecked = plan.isMade && !rt::checksArrays();
   auto steps = RankSteps::bind(plan.plan, plan.problem, plan.backward, own->view(), *transport->transport, plan.kernels,
-                               isChecked);
+                               isChecked, [&] { lock.unlock(); });
   if (!steps)
     return fail(steps.error());
   *bound =

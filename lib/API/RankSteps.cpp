@@ -87,6 +87,8 @@ static std::vector<std::unique_ptr<RankSteps::Steps>> &retired() {
   return *steps;
 }
 
+static constexpr int64_t mostRows = int64_t(1) << 30; ///< of a tensor (attn-c/Tensor.h)
+
 static void freeRetired() {
   std::vector<std::unique_ptr<RankSteps::Steps>> all;
   std::lock_guard<std::mutex> lock(retiredMutex);
@@ -106,6 +108,9 @@ rt::Result<std::unique_ptr<RankSteps>> RankSteps::create(plan::DefOp plan, Probl
     if (int64_t all = llvm::sum_of(sequences.lengths[ofKeys], int64_t(0)); all > INT32_MAX)
       return rt::Error{
           fmt::format("expected up to {} {} of all sequences, got: {}", INT32_MAX, ofKeys ? "keys" : "queries", all)};
+  for (bool ofKeys : {false, true})
+    if (const plan::Shard &shard = tables.shardOf(ofKeys, rank); shard.rows > mostRows)
+      return rt::Error{fmt::format("expected up to {} rows of a rank, got: {}", mostRows, shard.rows)};
   if (rt::Status built = planRank(plan, problem, pass, sequences, tables, rank, *kernels, *steps); !built)
     return built.error();
   if (!kernels->getTarget().isHost())

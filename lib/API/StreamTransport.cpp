@@ -76,6 +76,16 @@ rt::Status StreamTransport::check() {
   return failure ? rt::Status(*failure) : rt::Status();
 }
 
+rt::Status StreamTransport::checkDevice() {
+  rt::Result<rt::Context> own = driver->ensureContext();
+  if (!own)
+    return own.error();
+  return *own == context
+             ? rt::Status()
+             : rt::Status(rt::Error{"expected the transport's device to be the current one, got: another"}.as(
+                   rt::ErrorKind::Driver));
+}
+
 std::string StreamTransport::wordsOf(int64_t number) const {
   std::string moved = number < int64_t(names->exchanges.size()) ? names->exchanges[number] : "rows";
   return fmt::format("exchange {} ({}) of `{}`", number, moved, names->plan);
@@ -108,7 +118,7 @@ rt::Result<void *> StreamTransport::begin(std::shared_ptr<const PlanNames> ofPla
   rt::Result<bool> capturing = driver->isCapturing(stream);
   if (!capturing)
     return capturing.error();
-  captured = *capturing, hasPosted = false, names = std::move(ofPlan);
+  captured = *capturing, hasPosted = false, names = std::move(ofPlan), currentStream = stream;
   current = {};
   if (hasRun && lastStream != stream && !captured)
     if (rt::Status done = driver->waitEvent(stream, last); !done)
@@ -198,7 +208,7 @@ void StreamTransport::abandon(const rt::Error &error) {
   { // what is on the streams already goes on
     std::lock_guard<std::mutex> lock(mutex);
     if (rt::Result<rt::Event> ended = driver->createUntimedEvent(); ended && current.began) {
-      (void)driver->record(*ended, communication);
+      (void)driver->record(*ended, currentStream); // which may wait for other ranks
       current.ended = *ended;
       running.push_back(std::move(current));
     }

@@ -25,6 +25,7 @@ public:
   rt::Status finish(rt::Stream stream) final;
   void abandon(const rt::Error &error) final;
   rt::Status check() final;
+  rt::Status checkDevice() final;
 
 protected:
   StreamTransport(int64_t rank, int64_t ranks, double timeout) : Transport(rank, ranks), timeout(timeout) {}
@@ -77,7 +78,7 @@ private:
 
   rt::Event posted = nullptr, last = nullptr;
   std::vector<rt::Event> departed; ///< by exchange
-  rt::Stream lastStream = nullptr;
+  rt::Stream lastStream = nullptr, currentStream = nullptr;
   bool hasRun = false, captured = false, hasPosted = false;
   std::shared_ptr<const PlanNames> names; ///< of the current run
   Run current;

@@ -72,10 +72,10 @@ public:
       : Transport(rank, ranks), functions(std::move(functions)) {}
 
   rt::Result<std::vector<std::string>> allGather(llvm::StringRef own) override {
-    auto all = fine ? allGatherTexts(functions.allGather, getRanks(), own)
-                    : rt::Result<std::vector<std::string>>(fine.error());
-    (void)keep(all.status());
-    return all;
+    if (!fine)
+      return fine.error();
+    auto all = allGatherTexts(functions.allGather, getRanks(), own);
+    return all ? all : rt::Result<std::vector<std::string>>(keep(all.status()).error());
   }
   rt::Result<void *> begin(std::shared_ptr<const PlanNames> ofPlan, const Route *, rt::Stream) override {
     names = std::move(ofPlan);
@@ -91,11 +91,17 @@ public:
   rt::Status finish(rt::Stream stream) override {
     return keep(functions.finish ? functions.finish(stream) : rt::Status());
   }
-  void abandon(const rt::Error &error) override { (void)keep(error); }
+  void abandon(const rt::Error &error) override {
+    if (fine)
+      fine = error;
+  }
   rt::Status check() override { return fine; }
 
 private:
+  /// Errors of functions are no matter of the tensors.
   rt::Status keep(rt::Status status) {
+    if (!status && status.error().kind == rt::ErrorKind::Unknown)
+      status = rt::Error(status.error()).as(rt::ErrorKind::Driver);
     if (fine && !status)
       fine = status;
     return status;

@@ -265,6 +265,9 @@ def check_rows(rank):
     assert cp.positions(seqlen=8, batch=2, rank=1).tolist() == [[2, 3, 4, 5]] * 2
     odd = x[:22].view(2, 11, 3)
     assert torch.equal(cp.unshard(cp.shard(odd), seqlen=11), odd)
+    refused(TensorError, "expected all ranks to call unshard with equal lengths, dtypes and axes, got: other ones on",
+            cp.unshard, cp.shard(odd))  # each would take its own rows times the number of ranks
+    assert cp.shard(odd[:0]).shape == (0, *cp.shard(odd).shape[1:])
     padded = dict(cu_seqlens=[0, 3, 8], padded_offsets=[0, 4, 12])
     whole = cp.unshard(cp.shard(x[:12], **padded) + 1, **padded)
     assert whole[3].tolist() == [0] * 3 and whole[4].tolist() == (x[4] + 1).tolist()
@@ -325,6 +328,9 @@ def check_refused(rank):
     call(UnsupportedError, "expected `seed`, the same on all of them, got: None", dropout=0.5)
     call(UnsupportedError, "no gradients of arrays with context parallelism, got: 'slopes' that requires",
          score=attnc.alibi("slopes"), arrays={"slopes": slopes.clone().requires_grad_()})
+    learned = slopes.clone().requires_grad_()  # of which only the gradient as sinks would exist
+    call(UnsupportedError, "no gradients of arrays with context parallelism, got: 'slopes' that requires", sink=learned,
+         score=attnc.alibi("slopes"), arrays={"slopes": learned})
     call(TensorError, "got also: more", arrays={"more": slopes})
     call(TensorError, "expected 'ids' of shape [2, 16], of the whole sequences, got: [2, 8]",
          mask=attnc.document("ids"), arrays={"ids": torch.ones(2, 8, dtype=torch.int32)})
@@ -340,7 +346,7 @@ def check_refused(rank):
     call(TensorError, "expected cu_seqlens in the layout 'thd', got: seqlens", seqlens=16, **packed)
     call(TensorError, "expected padded_offsets with the layout 'thd padded'", cu_seqlens_q=[0, 32],
          padded_offsets_q=[0, 32], **packed)
-    call(TensorError, "to begin with 0 and to descend nowhere, got: [1, 32]", cu_seqlens_q=[1, 32], **packed)
+    call(TensorError, "to begin with 0, to descend nowhere and to be below 2^31, got: [1, 32]", cu_seqlens_q=[1, 32], **packed)
     call(TensorError, "to be int32 or int64 [sequences + 1], got: torch.float32", cu_seqlens_q=torch.ones(2), **packed)
     call(TensorError, "as many sequences in 'cu_seqlens_kv'", cu_seqlens_q=[0, 32], cu_seqlens_kv=[0, 3, 32], **packed)
     call(TensorError, f"expected 'k' to have 20 rows, those of rank {rank} by `dual_chunk`, got: 16",

@@ -74,9 +74,13 @@ public:
                                                        int64_t rank, std::shared_ptr<PlanKernels> kernels);
   /// The same for `transport`, which has to stay. All ranks call it: they compare builds, plans, problems and
   /// sequences. An error is one on all ranks, and names a rank and what differs. `isChecked`: as `Tables::compute`.
+  /// `beforeWaiting` is called when the ops are no longer used.
   static rt::Result<std::unique_ptr<RankSteps>> bind(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
                                                      const plan::CallSequences &sequences, Transport &transport,
-                                                     std::shared_ptr<PlanKernels> kernels, bool isChecked = false);
+                                                     std::shared_ptr<PlanKernels> kernels, bool isChecked = false,
+                                                     llvm::function_ref<void()> beforeWaiting = {});
+  /// Tells ranks that call `bind` an error of this one.
+  static void refuse(Transport &transport, const rt::Error &error);
   ~RankSteps();
 
   /// Bytes of memory that a run needs with such tensors, aligned to 256: the workspace of its kernels, and if the

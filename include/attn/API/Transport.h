@@ -76,6 +76,8 @@ public:
   virtual rt::Status finish(rt::Stream stream) = 0;
   /// A run ends by an error of this rank, between `begin` and `finish`. Others learn of it as far as that is possible.
   virtual void abandon(const rt::Error &error) {}
+  /// Is the current device the transport's?
+  virtual rt::Status checkDevice() { return {}; }
   /// An error of a run that has ended. Does not block.
   virtual rt::Status check() { return {}; }
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Context parallelism: ranks of a process group share the tokens of sequences (docs/ContextParallel.md)."""
+import hashlib
+import json
 import operator
 import threading
 
@@ -130,7 +132,8 @@ class ContextParallel:
     def positions(self, *, keys=False, rank=None, seqlen=None, batch=1, cu_seqlens=None, padded_offsets=None,
                   device=None):
         """The positions of a rank's rows in their sequences, -1 in padding: for rotary embeddings and labels. int64
-        [rows] of packed sequences, [batch, local seqlen] of dense ones. Lengths are as in `rows`."""
+        [rows] of packed sequences, [batch, local seqlen] of dense ones, on `device` (None: the CPU). Lengths are as in
+        `rows`."""
         side = side_of(seqlen, batch, cu_seqlens, padded_offsets)
         shard = self._shard(side, keys, self.rank if rank is None else rank)
         found = positions_of(shard, [0] * len(side.lengths))
@@ -144,6 +147,9 @@ class ContextParallel:
         them [batch, seqlen, ...].
         """
         side = self._side_of(x, cu_seqlens, padded_offsets)
+        if side.is_dense and x.shape[0] == 0:
+            one = self._shard(side._replace(lengths=(x.shape[1],)), keys, self.rank)
+            return x.new_empty(0, one.rows, *x.shape[2:])
         own = Moved.apply(x.flatten(0, 1) if side.is_dense else x, self._moves(side, keys, self.rank))
         return own.unflatten(0, (x.shape[0], -1)) if side.is_dense and x.shape[0] else own
 
@@ -159,6 +165,12 @@ class ContextParallel:
         else:
             side = side_of(None, 1, cu_seqlens, padded_offsets)
         own = x.detach().flatten(0, 1) if side.is_dense else x.detach()
+        said = json.dumps([side, keys, list(own.shape[1:]), str(own.dtype)]).encode()
+        said = self._ranks.all_gather(hashlib.sha256(said).digest(), "to call unshard")
+        if len(set(said)) > 1:
+            raise TensorError("expected all ranks to call unshard with equal lengths, dtypes and axes, got: other ones "
+                              f"on rank {[one == said[0] for one in said].index(False)} than on rank 0 (`seqlen` says "
+                              "how long whole sequences are)")
         counts = [self._shard(side, keys, rank).rows for rank in range(self.ranks)]
         if own.shape[0] != counts[self.rank]:
             raise TensorError(f"expected {counts[self.rank]} rows, those of rank {self.rank} by "

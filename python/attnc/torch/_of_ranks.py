@@ -153,13 +153,13 @@ def _attention(cp, q, k, v, mask, layout, scale, score, sink, arrays, dropout, s
     def convert(what, value, dtype):
         if hasattr(value, "evaluate"):  # of a traced function
             value = _evaluated(value, q, k, sides)
-        is_sink = sink_key == SINK and value is given[SINK]
+        is_sink = next(names) == SINK and sink_key == SINK
         value = _array(what, value, dtype, q.device)
         if value.requires_grad and torch.is_grad_enabled() and not is_sink:
             raise UnsupportedError(f"attnc has no gradients of arrays with context parallelism, got: {what} that "
                                    "requires grad")
         return _packed(what, value, next(extents), next(axes), sides)
-    extents, axes = iter(made.extents), iter(made.dense_axes)
+    names, extents, axes = iter(made.arrays), iter(made.extents), iter(made.dense_axes)
     read = collect(made.arrays, made.dtypes, given, bound, written, convert)
     needs_gradients = torch.is_grad_enabled() and any([t.requires_grad for t in (q, k, v, *read)])
     tokens = cp._tokens(sides[0], q.device) if needs_gradients and sink_key == SINK else None

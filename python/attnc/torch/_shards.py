@@ -86,8 +86,8 @@ def _differences(what, sums):
     except TypeError:
         raise TensorError(f"expected integers or a tensor as {what}, got: {type(sums).__name__}") from None
     lengths = tuple(map(operator.sub, sums[1:], sums))
-    if not sums or sums[0] != 0 or min(lengths, default=0) < 0:
-        raise TensorError(f"expected {what} to begin with 0 and to descend nowhere, got: {sums[:8]}")
+    if not sums or sums[0] != 0 or min(lengths, default=0) < 0 or sums[-1] >= 1 << 31:
+        raise TensorError(f"expected {what} to begin with 0, to descend nowhere and to be below 2^31, got: {sums[:8]}")
     return lengths
 
 

@@ -55,6 +55,8 @@ public:
 
   int64_t ranks() const { return int64_t(seen.size()); }
   const Held &held(mlir::Value value, int64_t rank) const { return values.find(value)->second[rank]; }
+  /// The rows that a rank has of queries or keys.
+  const Shard &shardOf(bool ofKeys, int64_t rank) const { return *shards[ofKeys][rank]; }
   /// The rank that receives what `rank` sends.
   int64_t receiver(ExchangeOp exchange, int64_t rank) const;
   /// The rank that sends what `rank` receives.
