@@ -346,7 +346,8 @@ def check_refused(rank):
     call(TensorError, "expected cu_seqlens in the layout 'thd', got: seqlens", seqlens=16, **packed)
     call(TensorError, "expected padded_offsets with the layout 'thd padded'", cu_seqlens_q=[0, 32],
          padded_offsets_q=[0, 32], **packed)
-    call(TensorError, "to begin with 0, to descend nowhere and to be below 2^31, got: [1, 32]", cu_seqlens_q=[1, 32], **packed)
+    call(TensorError, "to begin with 0, to descend nowhere and to be below 2^31, got: [1, 32]", cu_seqlens_q=[1, 32],
+         **packed)
     call(TensorError, "to be int32 or int64 [sequences + 1], got: torch.float32", cu_seqlens_q=torch.ones(2), **packed)
     call(TensorError, "as many sequences in 'cu_seqlens_kv'", cu_seqlens_q=[0, 32], cu_seqlens_kv=[0, 3, 32], **packed)
     call(TensorError, f"expected 'k' to have 20 rows, those of rank {rank} by `dual_chunk`, got: 16",
