@@ -49,14 +49,13 @@ static std::vector<Field> fieldsOf(plan::DefOp plan, ProblemOp problem, Backward
   fields.push_back({"slots of sequences", "", slots});
   std::string shards; // others follow from what is compared above
   if (sequences.given)
-    plan.walk([&](plan::LocalOp local) {
+    for (bool ofKeys : {false, true})
       for (int64_t rank = 0; rank < tables.ranks(); ++rank) {
-        const plan::Shard &shard = *tables.held(local.getRows(), rank).rows;
+        const plan::Shard &shard = tables.shardOf(ofKeys, rank);
         shards += fmt::format("{}:", shard.rows);
         for (const plan::Run &run : shard.runs)
           shards += fmt::format("{},{},{},{};", run.row, run.sequence, run.position, run.length);
       }
-    });
   fields.push_back({"shards", "", shards});
   return fields;
 }

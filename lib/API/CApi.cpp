@@ -24,7 +24,7 @@ static_assert(int(rt::ErrorKind::Unknown) == attnErrorUsage && int(rt::ErrorKind
               int(rt::ErrorKind::Tensor) == attnErrorTensor && int(rt::ErrorKind::Compile) == attnErrorCompile &&
               int(rt::ErrorKind::Driver) == attnErrorDriver);
 
-static int finish(const rt::Status &status, rt::ErrorKind kind) { return status ? 0 : fail(status.error(), kind); }
+int attn::finish(const rt::Status &status, rt::ErrorKind kind) { return status ? 0 : fail(status.error(), kind); }
 
 int attn::give(rt::Result<std::string> answer, std::string &kept, const char **json) {
   if (!answer)

@@ -10,6 +10,9 @@ namespace attn {
 /// does not know.
 int fail(const rt::Error &error, rt::ErrorKind kind = rt::ErrorKind::Unknown);
 
+/// 0 on success, and as `fail` otherwise.
+int finish(const rt::Status &status, rt::ErrorKind kind = rt::ErrorKind::Unknown);
+
 /// Hands out an answer that `kept` keeps, or what went wrong with the text of a problem.
 int give(rt::Result<std::string> answer, std::string &kept, const char **json);
 

@@ -75,7 +75,7 @@ private:
   rt::Status transfer(int64_t number, int64_t to, llvm::ArrayRef<MessagePart> sent, int64_t from,
                       llvm::ArrayRef<MessagePart> received) override;
   rt::Status arrive(int64_t number, int64_t from, rt::Stream stream) override {
-    return driver->waitEvent(stream, arrived[number]);
+    return driver->waitEvent(stream, moved[number]);
   }
   void release() override {
     if (!isOwn)
@@ -96,9 +96,8 @@ private:
   const Nccl &nccl;
   std::atomic<Communicator> communicator = nullptr; ///< null: aborted
   bool isOwn = false;
-  std::mutex inUse;               ///< calls of the communicator, which another thread may abort
-  std::vector<rt::Event> arrived; ///< by exchange
-  DevicePtr buffer = 0;           ///< of allGather
+  std::mutex inUse;     ///< calls of the communicator, which another thread may abort
+  DevicePtr buffer = 0; ///< of allGather
   size_t capacity = 0;
 };
 } // namespace
@@ -209,9 +208,6 @@ NcclTransport::~NcclTransport() {
   bool hasFailed = !check();
   if (Communicator own = communicator; own && isOwn)
     (void)(hasFailed ? nccl.ncclCommAbort(own) : nccl.ncclCommDestroy(own));
-  for (rt::Event event : arrived)
-    if (event)
-      (void)driver->destroyEvent(event);
   if (buffer)
     (void)driver->free(buffer);
 }
@@ -262,14 +258,6 @@ rt::Result<std::vector<std::string>> NcclTransport::allGather(llvm::StringRef ow
 
 rt::Status NcclTransport::transfer(int64_t number, int64_t to, llvm::ArrayRef<MessagePart> sent, int64_t from,
                                    llvm::ArrayRef<MessagePart> received) {
-  if (size_t(number) >= arrived.size())
-    arrived.resize(number + 1);
-  if (!arrived[number]) {
-    rt::Result<rt::Event> made = driver->createUntimedEvent();
-    if (!made)
-      return made.error();
-    arrived[number] = *made;
-  }
   std::unique_lock<std::mutex> lock(inUse);
   if (!communicator)
     return check();
@@ -283,9 +271,7 @@ rt::Status NcclTransport::transfer(int64_t number, int64_t to, llvm::ArrayRef<Me
   int ended = nccl.ncclGroupEnd();
   lock.unlock();
   bool isFine = result == ncclSuccess || result == ncclInProgress;
-  if (rt::Status settled = settle("ncclSend", isFine ? ended : result, "a message to begin"); !settled)
-    return settled;
-  return driver->record(arrived[number], communication);
+  return settle("ncclSend", isFine ? ended : result, "a message to begin");
 }
 
 rt::Status attn::makeNcclId(char *id) {

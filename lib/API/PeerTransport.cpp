@@ -69,6 +69,8 @@ private:
   DevicePtr arrivedOf(int64_t rank, int64_t number) const { return wordOf(rank, getRanks(), number); }
   DevicePtr failedOf(int64_t rank) const { return wordOf(rank, getRanks() + 1, 0); }
 
+  /// The error of the first rank that has one, on all ranks. Blocks.
+  rt::Status agree(const rt::Status &own);
   rt::Result<std::shared_ptr<const Route>> findRoute(llvm::ArrayRef<ReceivePlan> all);
   /// Allocates memory in which other ranks write, all of it 0.
   rt::Result<DevicePtr> allocate(size_t bytes);
@@ -108,6 +110,21 @@ static std::string readHost() {
   std::string id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
   return id;
+}
+
+rt::Status PeerTransport::agree(const rt::Status &own) {
+  std::string text;
+  if (!own)
+    text = char('0' + int(own.error().kind)) + own.error().str();
+  auto all = allGather(text);
+  if (!all)
+    return own ? all.status() : own;
+  if (!own) // what went wrong here says most
+    return own;
+  for (auto [rank, said] : llvm::enumerate(*all))
+    if (!said.empty())
+      return rt::Error{fmt::format("rank {}: {}", rank, said.substr(1))}.as(rt::ErrorKind(said[0] - '0'));
+  return {};
 }
 
 rt::Result<DevicePtr> PeerTransport::allocate(size_t bytes) {

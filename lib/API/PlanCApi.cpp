@@ -34,10 +34,6 @@ struct attnBoundPlan {
 
 static constexpr double defaultTimeout = 60;
 
-static int finish(const rt::Status &status, rt::ErrorKind kind = rt::ErrorKind::Unknown) {
-  return status ? 0 : fail(status.error(), kind);
-}
-
 //===--------------------------------------------------------------------===//
 // Transports
 //===--------------------------------------------------------------------===//
@@ -208,8 +204,10 @@ namespace {
 /// The sequences of a call, with what they refer to.
 class OwnSequences {
 public:
-  static rt::Result<OwnSequences> read(const attnSequences *given);
-  /// Valid as long as this object, which does not move meanwhile.
+  OwnSequences() = default;
+  OwnSequences(const OwnSequences &) = delete;
+  rt::Status read(const attnSequences *given);
+  /// Valid as long as this object.
   plan::CallSequences view() const {
     plan::CallSequences all;
     for (bool ofKeys : {false, true})
@@ -226,37 +224,28 @@ private:
     auto found = shards.find(name.str());
     return found == shards.end() ? llvm::ArrayRef<plan::Shard>() : llvm::ArrayRef<plan::Shard>(found->second);
   };
-  OwnSequences() = default;
-
-public:
-  OwnSequences(OwnSequences &&other) noexcept {
-    for (bool ofKeys : {false, true})
-      lengths[ofKeys] = std::move(other.lengths[ofKeys]), slots[ofKeys] = std::move(other.slots[ofKeys]);
-    shards = std::move(other.shards);
-  }
 };
 } // namespace
 
-rt::Result<OwnSequences> OwnSequences::read(const attnSequences *given) {
+rt::Status OwnSequences::read(const attnSequences *given) {
   if (!given || given->count < 0 || (given->count && !given->lengths_q))
     return rt::Error{"expected sequences with lengths, got: NULL"};
   if (given->shard_count < 0 || (given->shard_count && !given->shards))
     return rt::Error{fmt::format("expected {} shards, got: NULL", given->shard_count)};
   if (given->slots_kv && !given->lengths_kv)
     return rt::Error{"expected lengths of keys beside their slots, got: NULL"};
-  OwnSequences own;
   auto fill = [&](std::vector<int64_t> &to, const int64_t *from) {
     if (from)
       to.assign(from, from + given->count);
   };
   bool isSame = !given->lengths_kv;
-  fill(own.lengths[0], given->lengths_q), fill(own.lengths[1], isSame ? given->lengths_q : given->lengths_kv);
-  fill(own.slots[0], given->slots_q), fill(own.slots[1], isSame ? given->slots_q : given->slots_kv);
+  fill(lengths[0], given->lengths_q), fill(lengths[1], isSame ? given->lengths_q : given->lengths_kv);
+  fill(slots[0], given->slots_q), fill(slots[1], isSame ? given->slots_q : given->slots_kv);
   for (int64_t i = 0; i < given->shard_count; ++i) {
     const attnShard &shard = given->shards[i];
     if (!shard.name || shard.rank < 0 || shard.rank >= 65536 || shard.run_count < 0 || (shard.run_count && !shard.runs))
       return rt::Error{fmt::format("expected a name, a rank and runs of shard {}, got: none", i)};
-    std::vector<plan::Shard> &all = own.shards[shard.name];
+    std::vector<plan::Shard> &all = shards[shard.name];
     if (size_t(shard.rank) >= all.size())
       all.resize(shard.rank + 1);
     all[shard.rank].rows = shard.rows;
@@ -264,7 +253,7 @@ rt::Result<OwnSequences> OwnSequences::read(const attnSequences *given) {
       all[shard.rank].runs.push_back(
           {shard.runs[run].row, shard.runs[run].sequence, shard.runs[run].position, shard.runs[run].length});
   }
-  return own;
+  return {};
 }
 
 int attnPlanShard(const attnPlan *given, const attnSequences *sequences, int32_t rank, int keys, int64_t *rows,
@@ -275,23 +264,16 @@ int attnPlanShard(const attnPlan *given, const attnSequences *sequences, int32_t
   std::lock_guard<std::mutex> lock(plan.mutex);
   if (rank < 0 || rank >= int64_t(plan.plan.getRanks()))
     return fail({fmt::format("expected a rank from 0 to {}, got: {}", int64_t(plan.plan.getRanks()) - 1, rank)});
-  rt::Result<OwnSequences> own = OwnSequences::read(sequences);
-  if (!own)
-    return fail(own.error());
+  OwnSequences own;
+  if (rt::Status read = own.read(sequences); !read)
+    return fail(read.error());
   plan::Tables tables;
-  plan::CallSequences call = own->view();
+  plan::CallSequences call = own.view();
   if (std::optional<std::string> wrong = tables.compute(plan.plan, plan.problem, call, /*isChecked=*/true))
     return fail(rt::Error{*wrong}, rt::ErrorKind::Problem);
   static thread_local std::vector<attnRun> kept;
   kept.clear();
-  mlir::Value local;
-  plan.plan.walk([&](plan::LocalOp op) {
-    if (plan::isRows(op.getRows().getType(), keys ? plan::Kind::kv : plan::Kind::q))
-      local = op.getRows();
-  });
-  if (!local)
-    return fail({"expected a plan with rows of queries and of keys, got: one without"}, rt::ErrorKind::Problem);
-  const plan::Shard &shard = *tables.held(local, rank).rows;
+  const plan::Shard &shard = tables.shardOf(keys != 0, rank);
   for (const plan::Run &run : shard.runs)
     kept.push_back({run.row, run.sequence, run.position, run.length});
   *rows = shard.rows, *runs = kept.data(), *run_count = int64_t(kept.size());
@@ -337,11 +319,11 @@ static rt::Result<std::string> chooseSteps(llvm::StringRef mlir, llvm::StringRef
 int attnPlanChoose(const char *mlir, const char *name, const attnSequences *sequences, const char **steps) {
   if (!mlir || !steps)
     return fail({"expected a module's text and where to put the steps, got: NULL"});
-  rt::Result<OwnSequences> own = OwnSequences::read(sequences);
-  if (!own)
-    return fail(own.error());
+  OwnSequences own;
+  if (rt::Status read = own.read(sequences); !read)
+    return fail(read.error());
   static thread_local std::string kept;
-  return give(chooseSteps(mlir, name ? name : "", *own), kept, steps);
+  return give(chooseSteps(mlir, name ? name : "", own), kept, steps);
 }
 
 int attnPlanBind(const attnPlan *given, const attnSequences *sequences, attnTransport *transport,
@@ -349,14 +331,14 @@ int attnPlanBind(const attnPlan *given, const attnSequences *sequences, attnTran
   if (!given || !transport || !bound)
     return fail({"expected a plan, a transport and where to put the bound plan, got: NULL"});
   auto &plan = const_cast<attnPlan &>(*given);
-  rt::Result<OwnSequences> own = OwnSequences::read(sequences);
-  if (!own) {
-    RankSteps::refuse(*transport->transport, own.error());
-    return fail(own.error());
+  OwnSequences own;
+  if (rt::Status read = own.read(sequences); !read) {
+    RankSteps::refuse(*transport->transport, read.error());
+    return fail(read.error());
   }
   std::unique_lock<std::mutex> lock(plan.mutex); // another thread may bind it for another rank
   bool isChecked = plan.isMade && !rt::checksArrays();
-  auto steps = RankSteps::bind(plan.plan, plan.problem, plan.backward, own->view(), *transport->transport, plan.kernels,
+  auto steps = RankSteps::bind(plan.plan, plan.problem, plan.backward, own.view(), *transport->transport, plan.kernels,
                                isChecked, [&] { lock.unlock(); });
   if (!steps)
     return fail(steps.error());

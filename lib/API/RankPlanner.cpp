@@ -532,15 +532,14 @@ rt::Status Planner::store(plan::StoreOp op) {
 rt::Status Planner::build() {
   steps.names->plan = "@" + plan.getSymName().str();
   steps.rank = rank;
-  plan.walk([&](plan::LocalOp op) {
-    bool ofKeys = kindOf(op.getRows()) == Kind::kv;
-    int64_t rows = held(op.getRows()).rows->rows, heads = ofKeys ? problem.getKvHeads() : problem.getHeads();
-    for (const char *name : {"q", "do", "o", "dq", "k", "v", "dk", "dv"})
-      if (bool(llvm::StringRef(name).ends_with("k") || llvm::StringRef(name).ends_with("v")) == ofKeys)
-        steps.shapes[name] = {rows, heads, dimOf(name)};
-    if (!ofKeys)
-      steps.shapes["lse"] = steps.shapes["dlse"] = {heads, rows};
-  });
+  const int64_t queries = tables.shardOf(false, rank).rows, keys = tables.shardOf(true, rank).rows,
+                heads = problem.getHeads(), kvHeads = problem.getKvHeads();
+  for (const char *name : {"q", "do", "o", "dq"})
+    steps.shapes[name] = {queries, heads, dimOf(name)};
+  for (const char *name : {"k", "v", "dk", "dv"})
+    steps.shapes[name] = {keys, kvHeads, dimOf(name)};
+  for (const char *name : {"lse", "dlse"})
+    steps.shapes[name] = {heads, queries};
   for (mlir::Operation &step : plan.getBody().front()) {
     rt::Status done =
         llvm::TypeSwitch<mlir::Operation *, rt::Status>(&step)

@@ -57,7 +57,7 @@ struct RankSteps::Steps {
   std::vector<size_t> sizes; ///< of each value, in bytes
   size_t values = 0;         ///< bytes of all of them, once they are placed
   std::vector<int32_t> integers;
-  /// Of the caller's tensors that hold rows of this rank, by name.
+  /// Shapes of the caller's tensors that hold rows of this rank, by name.
   std::map<std::string, llvm::SmallVector<int64_t, 3>> shapes;
   int64_t rank = 0;
   std::shared_ptr<PlanNames> names = std::make_shared<PlanNames>();

@@ -50,7 +50,7 @@ void StreamTransport::close() {
         free.push_back(mark.event);
   for (rt::Event event : free)
     (void)driver->destroyEvent(event);
-  for (rt::Event event : departed)
+  for (rt::Event event : moved)
     if (event)
       (void)driver->destroyEvent(event);
   (void)driver->destroyEvent(posted), (void)driver->destroyEvent(last);
@@ -84,11 +84,6 @@ rt::Status StreamTransport::checkDevice() {
              ? rt::Status()
              : rt::Status(rt::Error{"expected the transport's device to be the current one, got: another"}.as(
                    rt::ErrorKind::Driver));
-}
-
-std::string StreamTransport::wordsOf(int64_t number) const {
-  std::string moved = number < int64_t(names->exchanges.size()) ? names->exchanges[number] : "rows";
-  return fmt::format("exchange {} ({}) of `{}`", number, moved, names->plan);
 }
 
 rt::Result<rt::Event> StreamTransport::recordMark(rt::Stream stream) {
@@ -142,23 +137,23 @@ rt::Status StreamTransport::post(int64_t number, int64_t to, llvm::ArrayRef<Mess
   hasPosted = true;
   if (done)
     done = transfer(number, to, sent, from, received);
-  if (!done || sent.empty())
+  if (!done)
     return done;
-  if (size_t(number) >= departed.size())
-    departed.resize(number + 1);
-  if (!departed[number]) {
+  if (size_t(number) >= moved.size())
+    moved.resize(number + 1);
+  if (!moved[number]) {
     rt::Result<rt::Event> made = driver->createUntimedEvent();
     if (!made)
       return made.error();
-    departed[number] = *made;
+    moved[number] = *made;
   }
-  done = driver->record(departed[number], communication);
-  if (!done || captured)
+  done = driver->record(moved[number], communication);
+  if (!done || captured || sent.empty())
     return done;
   rt::Result<rt::Event> mark = recordMark(communication);
   if (!mark)
     return mark.error();
-  current.departures.push_back({*mark, fmt::format("rank {} to receive {}", to, wordsOf(number))});
+  current.departures.push_back({*mark, fmt::format("rank {} to receive {}", to, names->exchange(number))});
   return {};
 }
 
@@ -166,13 +161,13 @@ rt::Status StreamTransport::wait(int64_t number, std::optional<int64_t> from, st
                                  rt::Stream stream) {
   rt::Status done = from ? arrive(number, *from, stream) : rt::Status();
   if (done && to)
-    done = driver->waitEvent(stream, departed[number]);
+    done = driver->waitEvent(stream, moved[number]);
   if (!done || captured || !from)
     return done;
   rt::Result<rt::Event> mark = recordMark(stream);
   if (!mark)
     return mark.error();
-  current.arrivals.push_back({*mark, fmt::format("{} from rank {}", wordsOf(number), *from)});
+  current.arrivals.push_back({*mark, fmt::format("{} from rank {}", names->exchange(number), *from)});
   return {};
 }
 

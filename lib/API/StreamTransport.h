@@ -57,6 +57,7 @@ protected:
 
   const rt::Driver *driver = nullptr;
   rt::Context context = nullptr;
+  std::vector<rt::Event> moved;                         ///< by exchange: behind `transfer`
   rt::Stream communication = nullptr, rescue = nullptr; ///< of messages; of `release`, which waits for no rank
   const double timeout;                                 ///< in seconds
 
@@ -72,12 +73,10 @@ private:
     std::optional<Clock::time_point> since;
   };
   rt::Result<rt::Event> recordMark(rt::Stream stream);
-  std::string wordsOf(int64_t number) const;
   void watch();
   bool isComplete(Run &run);
 
   rt::Event posted = nullptr, last = nullptr;
-  std::vector<rt::Event> departed; ///< by exchange
   rt::Stream lastStream = nullptr, currentStream = nullptr;
   bool hasRun = false, captured = false, hasPosted = false;
   std::shared_ptr<const PlanNames> names; ///< of the current run

@@ -15,19 +15,9 @@ rt::Status attn::checkRank(int64_t rank, int64_t ranks) {
   return rt::Error{fmt::format("expected a rank of 1 to 65536 ranks, got: rank {} of {}", rank, ranks)};
 }
 
-rt::Status Transport::agree(const rt::Status &own) {
-  std::string text;
-  if (!own)
-    text = char('0' + int(own.error().kind)) + own.error().str();
-  auto all = allGather(text);
-  if (!all)
-    return own ? all.status() : own;
-  if (!own) // what went wrong here says most
-    return own;
-  for (auto [rank, said] : llvm::enumerate(*all))
-    if (!said.empty())
-      return rt::Error{fmt::format("rank {}: {}", rank, said.substr(1))}.as(rt::ErrorKind(said[0] - '0'));
-  return {};
+std::string PlanNames::exchange(int64_t number) const {
+  return fmt::format("exchange {} ({}) of `{}`", number,
+                     number < int64_t(exchanges.size()) ? exchanges[number] : "rows", plan);
 }
 
 rt::Result<std::vector<std::string>> attn::allGatherTexts(const AllGather &allGather, int64_t ranks,
@@ -88,9 +78,7 @@ public:
   rt::Status wait(int64_t number, std::optional<int64_t>, std::optional<int64_t>, rt::Stream stream) override {
     return keep(named(number, functions.wait(number, stream)));
   }
-  rt::Status finish(rt::Stream stream) override {
-    return keep(functions.finish ? functions.finish(stream) : rt::Status());
-  }
+  rt::Status finish(rt::Stream stream) override { return keep(functions.finish(stream)); }
   void abandon(const rt::Error &error) override {
     if (fine)
       fine = error;
@@ -110,8 +98,7 @@ private:
     if (status)
       return status;
     rt::Error error = status.error();
-    std::string moved = number < int64_t(names->exchanges.size()) ? names->exchanges[number] : "rows";
-    error.message = fmt::format("exchange {} ({}) of `{}`: {}", number, moved, names->plan, error.message);
+    error.message = names->exchange(number) + ": " + error.message;
     return error;
   }
   TransportFunctions functions;

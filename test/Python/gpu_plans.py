@@ -15,7 +15,7 @@ import tempfile
 import time
 
 import gpu_report  # first: it finds the package
-from gpu_report import report
+from gpu_report import relative_error, report
 
 import torch
 import torch.distributed as dist
@@ -111,11 +111,6 @@ class Case:
 
     def error(self, cp, found, whole):
         return max(relative_error(a, self.own(cp, b, i > 1)) for i, (a, b) in enumerate(zip(found, whole)))
-
-
-def relative_error(actual, expected):
-    norm = expected.float().norm().item()
-    return (actual.float() - expected.float()).norm().item() / (norm or 1.0)
 
 
 def worst(value):

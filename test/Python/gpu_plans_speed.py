@@ -37,7 +37,7 @@ import tempfile
 import time
 
 import gpu_report  # first: it finds the package
-from gpu_report import report
+from gpu_report import relative_error, report
 
 os.environ.setdefault("NCCL_NVLS_ENABLE", "0")  # NVLink multicast stays off
 os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
@@ -304,13 +304,6 @@ class TorchParallel(Competitor):
         if self.expands:
             of_keys = [x.float().unflatten(1, (KV_HEADS, -1)).sum(2) for x in of_keys]
         return o, dq, *of_keys
-
-
-def relative_error(actual, expected):
-    if actual.shape != expected.shape:
-        raise ValueError(f"expected a result of shape {tuple(expected.shape)}, got: {tuple(actual.shape)}")
-    error = ((actual.float() - expected.float()).norm() / expected.float().norm()).item()
-    return error if error == error else float("inf")
 
 
 def both_passes(competitor):

@@ -38,6 +38,14 @@ def report(check, ok, **facts):
         print(line, file=_out, flush=True)
 
 
+def relative_error(actual, expected):
+    """Of tensors, in the 2-norm; infinite for NaN."""
+    if actual.shape != expected.shape:
+        raise ValueError(f"expected a result of shape {tuple(expected.shape)}, got: {tuple(actual.shape)}")
+    error = (actual.float() - expected.float()).norm().item() / (expected.float().norm().item() or 1.0)
+    return error if error == error else float("inf")
+
+
 def machine(**facts):
     report("machine", True, **facts, date=time.strftime("%Y-%m-%d"), commit=_args.commit)
 

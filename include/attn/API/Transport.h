@@ -36,6 +36,9 @@ struct ReceivePlan {
 struct PlanNames {
   std::string plan;                   ///< with its `@`
   std::vector<std::string> exchanges; ///< by number, what each moves
+
+  /// An exchange for a reader.
+  std::string exchange(int64_t number) const;
 };
 
 /// The ranks of a plan as one of them sees them. All ranks call `allGather`, `route` and runs in the same order, and in
@@ -48,8 +51,6 @@ public:
 
   /// Every rank gives bytes, and gets those of all, by rank. Blocks.
   virtual rt::Result<std::vector<std::string>> allGather(llvm::StringRef own) = 0;
-  /// The error of the first rank that has one, on all ranks. Blocks.
-  rt::Status agree(const rt::Status &own);
 
   /// Where messages of a bound plan go, for transports that write memory of other ranks.
   struct Route {
@@ -93,9 +94,14 @@ using MadeTransport = rt::Result<std::unique_ptr<Transport>>;
 /// What is wrong with a rank and a number of ranks, if anything is.
 rt::Status checkRank(int64_t rank, int64_t ranks);
 
-/// Functions of a caller (attn-c/Plan.h). Empty functions do nothing.
+/// Every rank gives as many bytes, and gets those of all.
+using AllGather = std::function<rt::Status(const void *own, void *all, size_t bytes)>;
+/// The same with any number of bytes from each rank.
+rt::Result<std::vector<std::string>> allGatherTexts(const AllGather &allGather, int64_t ranks, llvm::StringRef own);
+
+/// Functions of a caller (attn-c/Plan.h).
 struct TransportFunctions {
-  std::function<rt::Status(const void *own, void *all, size_t bytes)> allGather;
+  AllGather allGather;
   std::function<rt::Status(int64_t number, int64_t to, llvm::ArrayRef<MessagePart> sent, int64_t from,
                            llvm::ArrayRef<MessagePart> received, rt::Stream stream)>
       post;
@@ -103,11 +109,6 @@ struct TransportFunctions {
   std::function<rt::Status(rt::Stream stream)> finish;
 };
 MadeTransport makeCallbackTransport(int64_t rank, int64_t ranks, TransportFunctions functions);
-
-/// Every rank gives as many bytes, and gets those of all.
-using AllGather = std::function<rt::Status(const void *own, void *all, size_t bytes)>;
-/// The same with any number of bytes from each rank.
-rt::Result<std::vector<std::string>> allGatherTexts(const AllGather &allGather, int64_t ranks, llvm::StringRef own);
 
 /// GPUs of one host that access each other's memory, in one process or in several. Uses the current context. A run
 /// that takes longer than `timeout` seconds is an error.

@@ -136,7 +136,7 @@ class ContextParallel:
         `rows`."""
         side = side_of(seqlen, batch, cu_seqlens, padded_offsets)
         shard = self._shard(side, keys, self.rank if rank is None else rank)
-        found = positions_of(shard, [0] * len(side.lengths))
+        found = positions_of(shard)
         batch = len(side.lengths)
         return (found.view(batch, shard.rows // max(batch, 1)) if side.is_dense else found).to(device)
 
@@ -240,7 +240,7 @@ class ContextParallel:
 
     def _tokens(self, side, device):
         """The numbers of this rank's rows that are no padding; None: all."""
-        positions = positions_of(self._shard(side, False, self.rank), [0] * len(side.lengths))
+        positions = positions_of(self._shard(side, False, self.rank))
         return None if (positions >= 0).all() else (positions >= 0).nonzero().flatten().to(device)
 
     def _check_rows(self, name, tensor, side, keys):

@@ -91,12 +91,11 @@ def _differences(what, sums):
     return lengths
 
 
-def positions_of(shard, starts):
-    """int64 [rows]: start of a row's sequence and position in it, -1 in padding."""
+def positions_of(shard):
+    """int64 [rows]: positions of a rank's rows in their sequences, -1 in padding."""
     found = torch.full((shard.rows,), -1)
-    for row, sequence, position, length in shard.runs:
-        first = starts[sequence] + position
-        torch.arange(first, first + length, out=found[row:row + length])
+    for row, _, position, length in shard.runs:
+        torch.arange(position, position + length, out=found[row:row + length])
     return found
 
 
