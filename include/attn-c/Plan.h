@@ -2,7 +2,7 @@
 /*
  * Context-parallel plans (docs/ContextParallel.md): several ranks share the tokens of sequences. Part of libattnc.so.
  *
- *   attnTransportPeer, attnTransportNccl, attnTransportFromNccl, attnTransportFromCallbacks
+ *   attnTransportPeer, attnTransportNccl, attnTransportFromNccl, attnTransportLocal, attnTransportFromCallbacks
  *                   how ranks reach each other
  *   attnPlanCreate  a plan's text to a plan; nothing is compiled
  *   attnPlanShard   the rows of a rank
@@ -54,6 +54,20 @@ ATTN_API int attnTransportNccl(int32_t rank, int32_t ranks, const char id[attnNc
  * time-out the caller has to do that.
  */
 ATTN_API int attnTransportFromNccl(void *communicator, double timeout_s, attnTransport **transport);
+
+/*
+ * Ranks of one process, each a thread. A wait of more than `timeout_s` seconds (0: 60) for another rank is an error
+ * that names it.
+ */
+typedef struct attnLocalRanks attnLocalRanks;
+ATTN_API int attnLocalRanksCreate(int32_t ranks, double timeout_s, attnLocalRanks **local);
+/* Transports keep what they need. */
+ATTN_API void attnLocalRanksDestroy(attnLocalRanks *local);
+/*
+ * The transport of a rank. With `on_gpu` 0 tensors are on the CPU. Otherwise it is that of attnTransportPeer for the
+ * device of the current context: all ranks call it at the same time, each from its own thread.
+ */
+ATTN_API int attnTransportLocal(attnLocalRanks *local, int32_t rank, int on_gpu, attnTransport **transport);
 
 /* Memory of a message. */
 typedef struct {

@@ -51,7 +51,7 @@ Status attn::rt::checkOffsets(NamedArray cuSeqlens, NamedArray paddedOffsets, in
 }
 
 Status attn::rt::checkPieces(NamedArray cuSeqlens, NamedArray pieces, NamedArray firstPieces, int64_t rows,
-                             int64_t whole) {
+                             int64_t whole, int64_t most) {
   constexpr size_t lines = 5;
   const size_t line = pieces.values.size() / lines, count = line - 1, sequences = cuSeqlens.values.size() - 1;
   auto lineOf = [&](size_t number) { return pieces.values.subspan(number * line, line); };
@@ -72,6 +72,9 @@ Status attn::rt::checkPieces(NamedArray cuSeqlens, NamedArray pieces, NamedArray
   std::vector<bool> isListed(count, false);
   for (size_t b = 0; b < sequences; ++b) {
     const int64_t length = cuSeqlens.values[b + 1] - cuSeqlens.values[b];
+    if (int64_t own = firstPieces.values[b + 1] - firstPieces.values[b]; most && own > most)
+      return error("expected at most {} piece{} of sequence {} in `{}`, got: {}", most, most == 1 ? "" : "s", b,
+                   firstPieces.name, own);
     std::vector<std::pair<int64_t, int64_t>> spans; // positions
     for (auto i = static_cast<size_t>(firstPieces.values[b]); i < static_cast<size_t>(firstPieces.values[b + 1]); ++i) {
       const int32_t piece = order[i];

@@ -258,7 +258,7 @@ Status ProgramCode::checkArrays(const ReadArray &read, const int64_t *values) co
       status = checkParents(named(0), named(1).values, named(2).values, rows);
       break;
     case Check::Kind::Pieces:
-      status = checkPieces(named(0), named(1), named(2), rows, checks[i].line.evaluate(values));
+      status = checkPieces(named(0), named(1), named(2), rows, checks[i].line.evaluate(values), check.tile);
       break;
     }
     if (!status)

@@ -4,6 +4,7 @@
 //
 #include "attn-rt/Driver.h"
 #include "attn/API/RunPlan.h"
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <fmt/format.h>
@@ -33,6 +34,19 @@ struct LocalRanks::State {
                     llvm::ArrayRef<MessagePart> received, rt::Stream stream) override;
     rt::Status wait(int64_t number, std::optional<int64_t> from, std::optional<int64_t> to, rt::Stream stream) override;
     rt::Status finish(rt::Stream stream) override;
+    rt::Result<void *> begin(std::shared_ptr<const PlanNames> ofPlan, const Route *, rt::Stream) override {
+      names = std::move(ofPlan);
+      rt::Status fine = check();
+      return fine ? rt::Result<void *>(nullptr) : rt::Result<void *>(fine.error());
+    }
+    void abandon(const rt::Error &error) override {
+      std::lock_guard<std::mutex> lock(all.mutex);
+      all.fail(error);
+    }
+    rt::Status check() override {
+      std::lock_guard<std::mutex> lock(all.mutex);
+      return all.failure ? rt::Status(*all.failure) : rt::Status();
+    }
 
   private:
     rt::Status take(int64_t number, rt::Stream stream);
@@ -40,7 +54,28 @@ struct LocalRanks::State {
     State &all;
     int64_t rank;
     std::map<int64_t, Expected> expected;
+    std::shared_ptr<const PlanNames> names;
   };
+
+  /// What others wait for does not come.
+  void fail(const rt::Error &error) {
+    if (!failure)
+      failure = error;
+    changed.notify_all();
+  }
+  /// Waits until it holds. `missing`: what has not come, for the error.
+  rt::Status waitUntil(std::unique_lock<std::mutex> &lock, llvm::function_ref<bool()> holds,
+                       llvm::function_ref<std::string()> missing) {
+    auto isOver = [&] { return failure || holds(); };
+    if (timeout <= 0)
+      changed.wait(lock, isOver);
+    else if (!changed.wait_for(lock, std::chrono::duration<double>(timeout), isOver))
+      fail(rt::Error{fmt::format("expected {} within {:g} s, got: nothing", missing(), timeout)}.as(
+          rt::ErrorKind::Driver));
+    return holds() ? rt::Status() : rt::Status(*failure);
+  }
+  /// The first rank that is not among these.
+  int64_t firstWithout(const std::vector<bool> &present) const { return llvm::find(present, false) - present.begin(); }
 
   rt::Status complete(rt::Stream stream) const { return driver ? driver->synchronize(stream) : rt::Status(); }
   rt::Status copy(const MessagePart &to, const MessagePart &from, rt::Stream stream) const {
@@ -58,10 +93,11 @@ struct LocalRanks::State {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<Key, Sent> sent;
-  int64_t finished = 0, runs = 0;           ///< ranks that have finished this run, and runs that all have finished
+  std::vector<bool> finished, gave;         ///< the ranks that have finished this run, and given a text
   std::vector<std::string> given, gathered; ///< texts of this all-gather by rank, and of the last one
-  int64_t givers = 0, gathers = 0;
-  bool isAbandoned = false;
+  int64_t runs = 0, gathers = 0;            ///< runs and all-gathers that are complete
+  double timeout = 0;
+  std::optional<rt::Error> failure;
 };
 
 static rt::Error abandoned() { return {"expected all ranks of the plan to run, got: a rank that failed", {}, {}}; }
@@ -90,8 +126,9 @@ rt::Status LocalRanks::State::Rank::wait(int64_t number, std::optional<int64_t> 
   if (!to)
     return {};
   std::unique_lock<std::mutex> lock(all.mutex);
-  all.changed.wait(lock, [&] { return all.isAbandoned || all.sent[{number, rank}].isTaken; });
-  return all.isAbandoned ? rt::Status(abandoned()) : rt::Status();
+  return all.waitUntil(
+      lock, [&] { return all.sent[{number, rank}].isTaken; },
+      [&] { return fmt::format("rank {} to take {} of rank {}", *to, names->exchange(number), rank); });
 }
 
 rt::Status LocalRanks::State::Rank::take(int64_t number, rt::Stream stream) {
@@ -102,9 +139,11 @@ rt::Status LocalRanks::State::Rank::take(int64_t number, rt::Stream stream) {
   Sent message;
   {
     std::unique_lock<std::mutex> lock(all.mutex);
-    all.changed.wait(lock, [&] { return all.isAbandoned || all.sent.count({number, own.from}); });
-    if (all.isAbandoned)
-      return abandoned();
+    rt::Status came = all.waitUntil(
+        lock, [&] { return all.sent.count({number, own.from}) != 0; },
+        [&] { return fmt::format("{} from rank {} on rank {}", names->exchange(number), own.from, rank); });
+    if (!came)
+      return came;
     message = all.sent[{number, own.from}];
   }
   if (message.to != rank || message.parts.size() != own.parts.size())
@@ -123,33 +162,39 @@ rt::Status LocalRanks::State::Rank::take(int64_t number, rt::Stream stream) {
 
 rt::Result<std::vector<std::string>> LocalRanks::State::Rank::allGather(llvm::StringRef own) {
   std::unique_lock<std::mutex> lock(all.mutex);
-  int64_t number = all.gathers;
-  all.given.resize(all.ranks.size());
-  all.given[rank] = own.str();
-  if (++all.givers == int64_t(all.ranks.size())) {
-    all.givers = 0, ++all.gathers;
-    all.gathered = std::exchange(all.given, {});
+  const int64_t number = all.gathers;
+  all.given[rank] = own.str(), all.gave[rank] = true;
+  if (!llvm::is_contained(all.gave, false)) {
+    all.gathered = all.given, ++all.gathers;
+    all.gave.assign(all.gave.size(), false);
     all.changed.notify_all();
   }
-  all.changed.wait(lock, [&] { return all.isAbandoned || all.gathers != number; });
-  return all.gathers != number ? rt::Result<std::vector<std::string>>(all.gathered) : abandoned();
+  rt::Status came = all.waitUntil(
+      lock, [&] { return all.gathers != number; },
+      [&] { return fmt::format("rank {} to bind the same plan", all.firstWithout(all.gave)); });
+  return came ? rt::Result<std::vector<std::string>>(all.gathered) : came.error();
 }
 
 rt::Status LocalRanks::State::Rank::finish(rt::Stream stream) {
   if (rt::Status done = all.complete(stream); !done)
     return done;
   std::unique_lock<std::mutex> lock(all.mutex);
-  int64_t run = all.runs;
-  if (++all.finished == int64_t(all.ranks.size())) {
-    all.finished = 0, ++all.runs;
+  const int64_t run = all.runs;
+  all.finished[rank] = true;
+  if (!llvm::is_contained(all.finished, false)) {
+    ++all.runs;
+    all.finished.assign(all.finished.size(), false);
     all.sent.clear();
     all.changed.notify_all();
   }
-  all.changed.wait(lock, [&] { return all.isAbandoned || all.runs != run; });
-  return all.runs != run ? rt::Status() : abandoned();
+  return all.waitUntil(
+      lock, [&] { return all.runs != run; },
+      [&] { return fmt::format("rank {} to end its run", all.firstWithout(all.finished)); });
 }
 
-LocalRanks::LocalRanks(int64_t ranks, bool isHost) : state(std::make_unique<State>()) {
+LocalRanks::LocalRanks(int64_t ranks, bool isHost, double timeout) : state(std::make_unique<State>()) {
+  state->timeout = timeout;
+  state->finished.resize(ranks), state->gave.resize(ranks), state->given.resize(ranks);
   if (!isHost) {
     rt::Result<const rt::Driver *> driver = rt::Driver::get();
     if (driver)
@@ -166,6 +211,5 @@ Transport &LocalRanks::of(int64_t rank) { return *state->ranks[rank]; }
 
 void LocalRanks::abandon() {
   std::lock_guard<std::mutex> lock(state->mutex);
-  state->isAbandoned = true;
-  state->changed.notify_all();
+  state->fail(abandoned());
 }

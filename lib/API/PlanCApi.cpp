@@ -10,7 +10,13 @@
 using namespace attn;
 
 struct attnTransport {
-  std::unique_ptr<Transport> transport;
+  std::shared_ptr<Transport> transport;
+};
+
+struct attnLocalRanks {
+  std::shared_ptr<LocalRanks> ranks;
+  int64_t count;
+  double timeout;
 };
 
 struct attnPlan {
@@ -110,6 +116,44 @@ int attnTransportFromCallbacks(int32_t rank, int32_t ranks, const attnTransportC
   functions.wait = [=](int64_t number, rt::Stream stream) { return statusOf(own.wait(own.user, number, stream)); };
   functions.finish = [=](rt::Stream stream) { return statusOf(own.finish(own.user, stream)); };
   return give(makeCallbackTransport(rank, ranks, std::move(functions)), transport);
+}
+
+int attnLocalRanksCreate(int32_t ranks, double timeout_s, attnLocalRanks **local) {
+  rt::Result<double> timeout = timeoutOf(timeout_s);
+  if (!local)
+    return fail({"expected where to put the ranks, got: NULL"});
+  if (!timeout)
+    return fail(timeout.error());
+  if (rt::Status right = checkRank(0, ranks); !right)
+    return fail(right.error());
+  *local = new attnLocalRanks{std::make_shared<LocalRanks>(ranks, /*isHost=*/true, *timeout), ranks, *timeout};
+  return 0;
+}
+
+void attnLocalRanksDestroy(attnLocalRanks *local) { delete local; }
+
+int attnTransportLocal(attnLocalRanks *local, int32_t rank, int on_gpu, attnTransport **transport) {
+  if (!local || !transport)
+    return fail({"expected ranks and where to put the transport, got: NULL"});
+  if (rt::Status right = checkRank(rank, local->count); !right)
+    return fail(right.error());
+  std::shared_ptr<Transport> own(local->ranks, &local->ranks->of(rank)); // as long as some transport of them
+  if (!on_gpu) {
+    *transport = new attnTransport{std::move(own)};
+    return 0;
+  }
+  auto allGather = [own](const void *sent, void *all, size_t bytes) -> rt::Status {
+    auto texts = own->allGather(llvm::StringRef(static_cast<const char *>(sent), bytes));
+    if (!texts)
+      return texts.error();
+    for (auto [i, text] : llvm::enumerate(*texts)) {
+      if (text.size() != bytes)
+        return rt::Error{"expected ranks that call the same functions, got: texts of other sizes"};
+      std::memcpy(static_cast<char *>(all) + i * bytes, text.data(), bytes);
+    }
+    return {};
+  };
+  return give(makePeerTransport(rank, local->count, std::move(allGather), local->timeout), transport);
 }
 
 int attnTransportCheck(attnTransport *transport) {

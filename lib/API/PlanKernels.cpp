@@ -94,27 +94,47 @@ static void setHeads(ProblemOp problem, const PlanHeads &heads) {
   problem.setHeads(heads.count), problem.setKvHeads(heads.kvCount);
 }
 
-PlanKernels::Made PlanKernels::attend(const PlanHeads &heads, bool continues, bool isPartial) {
-  std::string key = fmt::format("attend {} {} {} {} {}", heads.first, heads.count, heads.kvCount, continues, isPartial);
+PlanKernels::Made PlanKernels::attend(const PlanHeads &heads, bool continues, bool isPartial, bool keepsPadding) {
+  std::string key = fmt::format("attend {} {} {} {} {} {}", heads.first, heads.count, heads.kvCount, continues,
+                                isPartial, keepsPadding);
   return make(key, "part", [&] {
     return edited(problem, [&](ProblemOp part, BackwardOp) {
       setHeads(part, heads);
-      part.setPartialIn(continues), part.setPartialOut(isPartial);
+      part.setPartialIn(continues), part.setPartialOut(isPartial), part.setKeepPadding(keepsPadding);
       if (isPartial) // it is added where results are complete
         part.removeSinkAttr();
     });
   });
 }
 
-PlanKernels::Made PlanKernels::differentiate(const PlanHeads &heads, bool adds, bool isComplete) {
-  std::string key =
-      fmt::format("differentiate {} {} {} {} {}", heads.first, heads.count, heads.kvCount, adds, isComplete);
+PlanKernels::Made PlanKernels::differentiate(const PlanHeads &heads, bool adds, bool isComplete, bool isSingle) {
+  std::string key = fmt::format("differentiate {} {} {} {} {} {}", heads.first, heads.count, heads.kvCount, adds,
+                                isComplete, isSingle);
   return make(key, "part_grads", [&] {
     return edited(problem + backward, [&](ProblemOp part, BackwardOp of) {
       setHeads(part, heads);
+      part.setSinglePieces(isSingle), part.setKeepPadding(isSingle);
       of.setAddDq(adds), of.setFloat32Dq(!isComplete), of.setFloat32Dkv(true);
     });
   });
+}
+
+bool PlanKernels::splitsPieces() {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (splits)
+      return *splits;
+  }
+  bool accumulates = false;
+  if (target.info().specializesWarps && haveBackward()) {
+    rt::Result<std::string> text = edited(
+        problem + backward, [&](ProblemOp part, BackwardOp) { part.setSinglePieces(true), part.setKeepPadding(true); });
+    Made kernel = text ? Kernel::lower(*text, "part_grads", target) : Made(text.error());
+    accumulates = kernel && (*kernel)->getProgram().hasBuffer("dq_accumulator");
+  }
+  std::lock_guard<std::mutex> lock(mutex);
+  splits = accumulates;
+  return accumulates;
 }
 
 PlanKernels::Made PlanKernels::gatherRows(int64_t parts, int64_t heads, int64_t dim, Dtype dtype, Dtype from) {

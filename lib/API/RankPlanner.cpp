@@ -2,6 +2,7 @@
 //
 // From a plan to the launches and messages of one rank.
 //
+#include "QueryParts.h"
 #include "RankSteps.h"
 #include "attn/Dialect/Program/IR/PlainData.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -18,6 +19,34 @@ namespace {
 struct Place {
   Held held;
   std::vector<PlacedTensor> parts;
+  std::vector<Place> addends = {}; ///< the value is their sum, and has no memory; they may lack rows and heads
+};
+
+/// Keys that a step attends to, or whose gradients it computes.
+struct Term {
+  mlir::Operation *step;
+  size_t key; ///< the number among the step's keys
+  std::shared_ptr<const Shard> keys;
+};
+
+/// The steps that make one result of some queries, each from what the one before has left.
+struct Chain {
+  mlir::Value last;       ///< the result
+  bool completes = false; ///< no other rank continues it
+  bool isSingle = false;  ///< kernels have at most one piece of a sequence on each side
+  std::vector<Term> terms;
+  std::vector<QueryPart> parts; ///< whose keys are terms
+  Place unfinished, finished;   ///< float32 results that launches continue, and complete ones
+  bool isCleared = false;       ///< is something in all rows of `finished`?
+
+  bool isFirst(const QueryPart &part, size_t term) const { return part.keys.front() == term; }
+  bool isLast(const QueryPart &part, size_t term) const { return completes && part.keys.back() == term; }
+};
+
+/// Gradients of the keys of a step.
+struct KeyGradients {
+  std::vector<Place> addends;
+  std::map<std::pair<const QueryPart *, size_t>, size_t> ofParts; ///< addends of queries and a part of the heads
 };
 
 class Planner {
@@ -25,8 +54,8 @@ public:
   Planner(plan::DefOp plan, ProblemOp problem, BackwardOp backward, const plan::CallSequences &sequences,
           const plan::Tables &tables, int64_t rank, PlanKernels &kernels, RankSteps::Steps &steps)
       : plan(plan), problem(problem), backward(backward), sequences(sequences), tables(tables), rank(rank),
-        kernels(kernels), steps(steps), group(int64_t(problem.getHeads()) / int64_t(problem.getKvHeads())),
-        data(dtypeOf(problem.getDtype())) {}
+        kernels(kernels), steps(steps), visibility(problem.getMask(), problem.getHeads(), sequences),
+        group(int64_t(problem.getHeads()) / int64_t(problem.getKvHeads())), data(dtypeOf(problem.getDtype())) {}
 
   rt::Status build();
 
@@ -61,9 +90,10 @@ private:
   /// The arrays of the pieces of a side, and of its whole sequences, by name.
   const std::map<std::string, PlacedTensor> &piecesOf(bool ofKeys, const std::shared_ptr<const Shard> &shard);
   /// Those of both sides.
-  std::map<std::string, PlacedTensor> piecesOf(const Held &queries, const Held &keys) {
-    std::map<std::string, PlacedTensor> all = piecesOf(false, queries.rows);
-    const std::map<std::string, PlacedTensor> &others = piecesOf(true, keys.rows);
+  std::map<std::string, PlacedTensor> piecesOf(const std::shared_ptr<const Shard> &queries,
+                                               const std::shared_ptr<const Shard> &keys) {
+    std::map<std::string, PlacedTensor> all = piecesOf(false, queries);
+    const std::map<std::string, PlacedTensor> &others = piecesOf(true, keys);
     all.insert(others.begin(), others.end());
     return all;
   }
@@ -80,9 +110,24 @@ private:
   rt::Status eachHeadPart(Heads queries, Heads keys,
                           llvm::function_ref<rt::Status(int64_t h, int64_t g, int64_t q0, int64_t k0)> visit);
 
+  /// The chain of result `number` of a step, `plan.attend` or `plan.grads`.
+  std::shared_ptr<Chain> chainOf(mlir::Operation *step, size_t number);
+  void findTerms(Chain &chain, llvm::ArrayRef<mlir::Operation *> chained);
+  void findParts(Chain &chain);
+  /// Calls `visit` with the terms of a step whose keys have this number, and each part that has them.
+  static rt::Status eachLaunch(const Chain &chain, mlir::Operation *step, size_t key,
+                               llvm::function_ref<rt::Status(const QueryPart &part, size_t term)> visit);
+  /// Where a launch writes: complete results, or those that others continue.
+  Place &memoryOf(Chain &chain, Kind kind, bool isFinished);
+  /// Complete gradients of rows in no part are zeros.
+  rt::Status clear(Chain &chain);
+
   rt::Status exchange(plan::ExchangeOp op);
   rt::Status attend(plan::AttendOp op);
+  rt::Status attend(Chain &chain, const QueryPart &part, size_t term, const Place &queries, const Place &keys);
   rt::Status differentiate(plan::GradsOp op);
+  rt::Status differentiate(Chain &chain, const QueryPart &part, size_t term, const Place &queries, const Place &keys,
+                           KeyGradients &gradients);
   rt::Status collect(mlir::Value result, mlir::ValueRange parts);
   rt::Status store(plan::StoreOp op);
 
@@ -94,11 +139,13 @@ private:
   int64_t rank;
   PlanKernels &kernels;
   RankSteps::Steps &steps;
+  Visibility visibility;
   int64_t group; ///< query heads of a kv head
   Dtype data;
   llvm::DenseMap<mlir::Value, Place> places;
-  llvm::DenseMap<mlir::Operation *, int64_t> numbers; ///< of exchanges
-  std::vector<std::pair<mlir::Value, Place>> packed;  ///< parts of values that were sent
+  llvm::DenseMap<mlir::Value, std::shared_ptr<Chain>> chains; ///< of each result
+  llvm::DenseMap<mlir::Operation *, int64_t> numbers;         ///< of exchanges
+  std::vector<std::pair<mlir::Value, Place>> packed;          ///< parts of values that were sent
   std::map<std::pair<bool, const Shard *>, std::map<std::string, PlacedTensor>> pieces;
   std::vector<std::shared_ptr<const Shard>> kept; ///< whose pieces are known
 };
@@ -256,7 +303,25 @@ PlacedTensor Planner::indexOf(const Shard &to, llvm::ArrayRef<const Shard *> fro
   return integers(index, {int64_t(from.size()), to.rows});
 }
 
-rt::Status Planner::gather(const Place &to, llvm::ArrayRef<const Place *> from) {
+rt::Status Planner::gather(const Place &to, llvm::ArrayRef<const Place *> all) {
+  constexpr size_t most = 64;
+  llvm::SmallVector<const Place *> from;
+  for (const Place *source : all)
+    if (source->addends.empty())
+      from.push_back(source);
+    else
+      for (const Place &addend : source->addends)
+        from.push_back(&addend);
+  if (from.size() > most) {
+    Place some = {to.held, {}};
+    for (const PlacedTensor &target : to.parts)
+      some.parts.push_back(allocate(Dtype::F32, to.held, target.isCallers() ? dimOf(target.name) : target.shape[2]));
+    if (rt::Status done = gather(some, llvm::ArrayRef(from).take_front(most)); !done)
+      return done;
+    llvm::SmallVector<const Place *> left = {&some};
+    llvm::append_range(left, llvm::ArrayRef(from).drop_front(most));
+    return gather(to, left);
+  }
   // Heads in which the same sources have a part.
   std::set<int64_t> bounds = {to.held.heads.begin, to.held.heads.end};
   for (const Place *source : from)
@@ -270,9 +335,6 @@ rt::Status Planner::gather(const Place &to, llvm::ArrayRef<const Place *> from) 
     for (const Place *source : from)
       if (!source->parts.empty() && source->held.heads.contain(heads))
         sources.push_back(source), shards.push_back(source->held.rows.get());
-    if (sources.size() > 64)
-      return rt::Error{
-          fmt::format("expected sums of up to 64 parts in a plan that kernels run, got: {}", sources.size())};
     static const Shard none;
     if (sources.empty())
       shards = {&none};
@@ -366,135 +428,248 @@ rt::Status Planner::exchange(plan::ExchangeOp op) {
   return {};
 }
 
+/// Result `number` of a step.
+static mlir::Value resultOf(mlir::Operation *step, size_t number) {
+  auto grads = llvm::dyn_cast<plan::GradsOp>(step);
+  return grads ? grads.getDq()[number] : llvm::cast<plan::AttendOp>(step).getPartials()[number];
+}
+
+/// The results that a step continues.
+static mlir::ValueRange beforeOf(mlir::Operation *step) {
+  auto grads = llvm::dyn_cast<plan::GradsOp>(step);
+  return grads ? grads.getBefore() : llvm::cast<plan::AttendOp>(step).getBefore();
+}
+
+std::shared_ptr<Chain> Planner::chainOf(mlir::Operation *step, size_t number) {
+  mlir::Value result = resultOf(step, number);
+  if (auto found = chains.find(result); found != chains.end())
+    return found->second;
+  auto chain = std::make_shared<Chain>();
+  chain->unfinished.held = chain->finished.held = held(result);
+  const bool begins = beforeOf(step).empty();
+  if (!begins)
+    chain->unfinished.parts = of(beforeOf(step)[number]).parts;
+  llvm::SmallVector<mlir::Operation *> chained;
+  for (mlir::Operation *next = step; next;) {
+    chained.push_back(next);
+    chain->last = resultOf(next, number);
+    chains[chain->last] = chain;
+    mlir::Operation *user = *chain->last.user_begin(); // the only one (plan.def, C3)
+    next = llvm::isa<plan::AttendOp, plan::GradsOp>(user) ? user : nullptr;
+    if (next)
+      number = std::distance(beforeOf(next).begin(), llvm::find(beforeOf(next), chain->last));
+  }
+  chain->completes = isComplete(chain->last);
+  chain->isSingle = llvm::isa<plan::GradsOp>(step) && chain->completes && begins && kernels.splitsPieces();
+  findTerms(*chain, chained);
+  findParts(*chain);
+  return chain;
+}
+
+void Planner::findTerms(Chain &chain, llvm::ArrayRef<mlir::Operation *> chained) {
+  constexpr int64_t most = 4; // runs of a sequence on a side with kernels for single ones; others loop over them
+  const Held &queries = chain.finished.held;
+  chain.isSingle &= mostRuns(*queries.rows) <= most;
+  for (mlir::Operation *step : chained)
+    for (auto [number, value] : llvm::enumerate(plan::keysOf(step)))
+      if (isNeeded(queries, held(value))) {
+        chain.terms.push_back({step, number, held(value).rows});
+        chain.isSingle &= mostRuns(*held(value).rows) <= most;
+      }
+  if (chain.isSingle) {
+    std::vector<Term> single;
+    for (const Term &term : chain.terms)
+      for (const std::shared_ptr<const Shard> &runs : singleRuns(*term.keys))
+        single.push_back({term.step, term.key, runs});
+    chain.terms = std::move(single);
+  }
+  if (chain.terms.empty() && llvm::isa<plan::AttendOp>(chained.front())) // queries that see nothing have results
+    chain.terms.push_back({chained.front(), 0, held(plan::keysOf(chained.front()).front()).rows});
+}
+
+void Planner::findParts(Chain &chain) {
+  const Held &queries = chain.finished.held;
+  const bool ofGradients = chain.terms.empty() || llvm::isa<plan::GradsOp>(chain.terms.front().step);
+  const int64_t rowBytes = 4 * queries.heads.size() * int64_t(ofGradients ? problem.getDimQk() : problem.getDimV()),
+                leastRows = llvm::divideCeil(kernels.leastSplit(), rowBytes);
+  const bool divides = chain.isSingle || (!ofGradients && chain.completes && chain.unfinished.parts.empty() &&
+                                          chain.terms.size() > 1 && queries.rows->rows > leastRows);
+  if (!divides) {
+    QueryPart all = {queries.rows, {}};
+    for (size_t term = 0; term < chain.terms.size(); ++term)
+      all.keys.push_back(term);
+    chain.parts.push_back(all);
+    return;
+  }
+  llvm::SmallVector<const Shard *> keys;
+  for (const Term &term : chain.terms)
+    keys.push_back(term.keys.get());
+  chain.parts = partsOf(*queries.rows, keys, visibility, leastRows, chain.isSingle);
+  for (QueryPart &part : chain.parts)
+    if (part.keys.empty() && !ofGradients)
+      part.keys.push_back(0);
+}
+
+rt::Status Planner::eachLaunch(const Chain &chain, mlir::Operation *step, size_t key,
+                               llvm::function_ref<rt::Status(const QueryPart &part, size_t term)> visit) {
+  for (auto [number, term] : llvm::enumerate(chain.terms))
+    for (const QueryPart &part : chain.parts)
+      if (term.step == step && term.key == key && llvm::is_contained(part.keys, number))
+        if (rt::Status done = visit(part, number); !done)
+          return done;
+  return {};
+}
+
+Place &Planner::memoryOf(Chain &chain, Kind kind, bool isFinished) {
+  Place &place = isFinished ? chain.finished : chain.unfinished;
+  if (isFinished && place.parts.empty())
+    place.parts = storedAs(chain.last);
+  if (place.parts.empty() || (!isFinished && !isOwn(place)))
+    place.parts = allocate(kind, place.held, isFinished);
+  return place;
+}
+
+rt::Status Planner::attend(Chain &chain, const QueryPart &part, size_t term, const Place &queries, const Place &keys) {
+  const bool isLast = chain.isLast(part, term), divides = chain.parts.size() > 1;
+  const bool keepsPadding = divides && (!isLast || chain.isCleared);
+  const Place before = divides && chain.isFirst(part, term) ? Place() : chain.unfinished;
+  const Place next = memoryOf(chain, Kind::partial, isLast); // a tile reads its rows before it writes them
+  Place own = keys;
+  if (own.parts.empty()) { // buffers without rows do not exist
+    own.held = {std::make_shared<Shard>(), keys.held.owner, tables.keyHeads(queries.held.heads)};
+    own.parts = allocate(Kind::kv, own.held, true);
+  }
+  chain.isCleared |= isLast;
+  return eachHeadPart(
+      queries.held.heads, own.held.heads, [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
+        std::map<std::string, PlacedTensor> tensors = piecesOf(part.rows, own.held.rows);
+        tensors["q"] = queries.parts[0].ofHeads(q0, h);
+        tensors["k"] = own.parts[0].ofHeads(k0, g), tensors["v"] = own.parts[1].ofHeads(k0, g);
+        const char *states[] = {"o", isLast ? "lse" : "row_max", "row_sum"};
+        for (auto [number, view] : llvm::enumerate(next.parts))
+          tensors[states[number]] = view.ofHeads(q0, h);
+        const char *continued[] = {"before_o", "before_row_max", "before_row_sum"};
+        for (auto [number, view] : llvm::enumerate(before.parts))
+          tensors[continued[number]] = view.ofHeads(q0, h);
+        return launch(kernels.attend({queries.held.heads.begin + q0, h, g}, /*continues=*/!before.parts.empty(),
+                                     /*isPartial=*/!isLast, keepsPadding),
+                      tensors);
+      });
+}
+
 rt::Status Planner::attend(plan::AttendOp op) {
   for (auto [i, query] : llvm::enumerate(op.getQueries())) {
     mlir::Value result = op.getPartials()[i];
-    const Place q = of(query);
-    bool completes = isComplete(result);
-    Place now = op.getBefore().empty() ? Place{held(result), {}} : of(op.getBefore()[i]);
-    now.held = held(result);
-    if (q.held.empty()) {
-      places[result] = now;
+    const Place queries = of(query);
+    if (queries.held.empty()) {
+      places[result] = {held(result), {}};
       continue;
     }
-    std::vector<const Place *> keys;
-    for (mlir::Value key : op.getKeys())
-      if (isNeeded(q.held, of(key).held))
-        keys.push_back(&of(key));
-    // Without more keys it is completed, or begun for those that attend on.
-    bool isRead =
-        llvm::any_of(result.getUsers(), [](mlir::Operation *user) { return !llvm::isa<plan::AttendOp>(user); });
-    if (keys.empty() && (completes || (now.parts.empty() && isRead)))
-      keys.push_back(&of(op.getKeys().front()));
-    for (const Place *key : keys) {
-      bool isLast = completes && key == keys.back();
-      Place next = {now.held, isLast ? storedAs(result) : std::vector<PlacedTensor>()};
-      if (next.parts.empty() && !isLast && isOwn(now)) // a tile reads its rows before it writes them
-        next.parts = now.parts;
-      else if (next.parts.empty())
-        next.parts = allocate(Kind::partial, now.held, isLast);
-      Place noKeys = *key; // whose buffers do not exist
-      if (noKeys.parts.empty()) {
-        auto none = std::make_shared<Shard>();
-        noKeys.held = {none, key->held.owner, tables.keyHeads(q.held.heads)};
-        noKeys.parts = allocate(Kind::kv, noKeys.held, true);
-      }
-      rt::Status done = eachHeadPart(
-          q.held.heads, noKeys.held.heads, [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
-            std::map<std::string, PlacedTensor> tensors = piecesOf(q.held, noKeys.held);
-            tensors["q"] = q.parts[0].ofHeads(q0, h);
-            tensors["k"] = noKeys.parts[0].ofHeads(k0, g), tensors["v"] = noKeys.parts[1].ofHeads(k0, g);
-            const char *states[] = {"o", isLast ? "lse" : "row_max", "row_sum"};
-            for (auto [number, view] : llvm::enumerate(next.parts))
-              tensors[states[number]] = view.ofHeads(q0, h);
-            const char *before[] = {"before_o", "before_row_max", "before_row_sum"};
-            for (auto [number, view] : llvm::enumerate(now.parts))
-              tensors[before[number]] = view.ofHeads(q0, h);
-            return launch(kernels.attend({q.held.heads.begin + q0, h, g}, /*continues=*/!now.parts.empty(),
-                                         /*isPartial=*/!isLast),
-                          tensors);
-          });
-      if (!done)
+    std::shared_ptr<Chain> chain = chainOf(op, i);
+    for (size_t key = 0; key < op.getKeys().size(); ++key)
+      if (rt::Status done = eachLaunch(*chain, op, key,
+                                       [&](const QueryPart &part, size_t term) {
+                                         return attend(*chain, part, term, queries, of(op.getKeys()[key]));
+                                       });
+          !done)
         return done;
-      now = std::move(next);
-    }
-    places[result] = now;
+    places[result] = chain->completes && result == chain->last ? chain->finished : chain->unfinished;
   }
   return {};
 }
 
-rt::Status Planner::differentiate(plan::GradsOp op) {
-  llvm::SmallVector<Place> dq;
-  for (auto [i, result] : llvm::enumerate(op.getDq())) {
-    dq.push_back(op.getBefore().empty() ? Place{held(result), {}} : of(op.getBefore()[i]));
-    dq.back().held = held(result);
-  }
-  llvm::SmallVector<std::pair<size_t, size_t>> pairs; // of a query and a key that it may see
-  for (auto [j, key] : llvm::enumerate(op.getKeys()))
-    for (auto [i, query] : llvm::enumerate(op.getQueries()))
-      if (isNeeded(of(query).held, of(key).held))
-        pairs.push_back({i, j});
-  llvm::SmallVector<std::vector<Place>> dkv(op.getKeys().size());
-  llvm::SmallVector<bool> isDone(dq.size(), false);
-  for (auto [at, pair] : llvm::enumerate(pairs)) {
-    auto [i, j] = pair;
-    const Place q = of(op.getQueries()[i]), keys = of(op.getKeys()[j]);
-    mlir::Value result = op.getDq()[i];
-    bool isLast = isComplete(result) && llvm::none_of(llvm::ArrayRef(pairs).drop_front(at + 1),
-                                                      [i = i](auto &other) { return other.first == i; });
-    Place next = {dq[i].held, isLast ? storedAs(result) : std::vector<PlacedTensor>()};
-    if (next.parts.empty() && !isLast && isOwn(dq[i])) // as in `attend`
-      next.parts = dq[i].parts;
-    else if (next.parts.empty())
-      next.parts = allocate(Kind::dq, next.held, isLast);
-    // Parts of a kv head have gradients of their own, which are added.
-    rt::Status done =
-        eachHeadPart(q.held.heads, keys.held.heads, [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
-          Held own = keys.held;
-          own.heads = {keys.held.heads.begin + k0, keys.held.heads.begin + k0 + g};
-          dkv[j].push_back({own, allocate(Kind::dkv, own, true)});
-          std::map<std::string, PlacedTensor> tensors = piecesOf(q.held, keys.held);
-          const char *ofQueries[] = {"q", "do", "o", "lse", "dlse"};
-          for (auto [number, view] : llvm::enumerate(q.parts))
-            tensors[ofQueries[number]] = view.ofHeads(q0, h);
-          tensors["k"] = keys.parts[0].ofHeads(k0, g), tensors["v"] = keys.parts[1].ofHeads(k0, g);
-          tensors["dk"] = dkv[j].back().parts[0], tensors["dv"] = dkv[j].back().parts[1];
-          tensors["dq"] = next.parts[0].ofHeads(q0, h);
-          bool adds = !dq[i].parts.empty();
-          if (adds)
-            tensors["before_dq"] = dq[i].parts[0].ofHeads(q0, h);
-          return launch(kernels.differentiate({q.held.heads.begin + q0, h, g}, adds, /*isComplete=*/isLast), tensors);
-        });
-    if (!done)
+rt::Status Planner::clear(Chain &chain) {
+  if (std::exchange(chain.isCleared, true) || (!chain.isSingle && !chain.terms.empty()))
+    return {};
+  int64_t rows = 0;
+  for (const QueryPart &part : chain.parts)
+    if (!part.keys.empty())
+      rows += part.rows->tokens();
+  const Place &finished = memoryOf(chain, Kind::dq, /*isFinished=*/true);
+  if (rows == finished.held.rows->rows)
+    return {};
+  const Place nothing = {finished.held, {}};
+  return gather(finished, chain.isSingle ? &nothing : &chain.unfinished);
+}
+
+rt::Status Planner::differentiate(Chain &chain, const QueryPart &part, size_t term, const Place &queries,
+                                  const Place &keys, KeyGradients &gradients) {
+  const bool isLast = chain.isLast(part, term), isSingle = chain.isSingle;
+  if (isLast)
+    if (rt::Status done = clear(chain); !done)
       return done;
-    dq[i] = std::move(next);
-    isDone[i] = isLast;
-  }
-  for (auto [i, result] : llvm::enumerate(op.getDq())) {
-    if (!isDone[i] && !dq[i].held.empty() && isComplete(result)) { // this step adds nothing to it
-      Place complete = {dq[i].held, storedAs(result)};
-      if (complete.parts.empty())
-        complete.parts = allocate(Kind::dq, complete.held, true);
-      if (rt::Status done = gather(complete, &dq[i]); !done)
+  const Place before = isSingle && chain.isFirst(part, term) ? Place() : chain.unfinished;
+  const Place next = memoryOf(chain, Kind::dq, isLast);
+  std::shared_ptr<const Shard> rows =
+      isSingle ? keysSeen(*chain.terms[term].keys, *part.rows, visibility) : keys.held.rows;
+  size_t headPart = 0; // parts of a kv head have gradients of their own, which are added
+  return eachHeadPart(
+      queries.held.heads, keys.held.heads, [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
+        size_t number = gradients.addends.size();
+        if (isSingle)
+          number = gradients.ofParts.try_emplace({&part, headPart++}, number).first->second;
+        if (number == gradients.addends.size()) {
+          Held own = {isSingle ? std::make_shared<Shard>(Shard{rows->rows, {}}) : rows,
+                      keys.held.owner,
+                      {keys.held.heads.begin + k0, keys.held.heads.begin + k0 + g}};
+          gradients.addends.push_back({own, allocate(Kind::dkv, own, true)});
+        }
+        Place &sum = gradients.addends[number];
+        if (isSingle) { // launches of one part have keys of their own
+          Shard all = *sum.held.rows;
+          llvm::append_range(all.runs, rows->runs);
+          llvm::sort(all.runs, [](const plan::Run &a, const plan::Run &b) { return a.row < b.row; });
+          sum.held.rows = std::make_shared<Shard>(std::move(all));
+        }
+        std::map<std::string, PlacedTensor> tensors = piecesOf(part.rows, rows);
+        const char *ofQueries[] = {"q", "do", "o", "lse", "dlse"};
+        for (auto [number, view] : llvm::enumerate(queries.parts))
+          tensors[ofQueries[number]] = view.ofHeads(q0, h);
+        tensors["k"] = keys.parts[0].ofHeads(k0, g), tensors["v"] = keys.parts[1].ofHeads(k0, g);
+        tensors["dk"] = sum.parts[0], tensors["dv"] = sum.parts[1];
+        tensors["dq"] = next.parts[0].ofHeads(q0, h);
+        if (!before.parts.empty())
+          tensors["before_dq"] = before.parts[0].ofHeads(q0, h);
+        return launch(kernels.differentiate({queries.held.heads.begin + q0, h, g}, /*adds=*/!before.parts.empty(),
+                                            /*isComplete=*/isLast, isSingle),
+                      tensors);
+      });
+}
+
+rt::Status Planner::differentiate(plan::GradsOp op) {
+  llvm::SmallVector<KeyGradients> gradients(op.getKeys().size());
+  for (auto [j, key] : llvm::enumerate(op.getKeys()))
+    for (auto [i, query] : llvm::enumerate(op.getQueries())) {
+      const Place queries = of(query);
+      if (queries.held.empty())
+        continue;
+      std::shared_ptr<Chain> chain = chainOf(op, i);
+      if (rt::Status done = eachLaunch(*chain, op, j,
+                                       [&, j = j, key = key](const QueryPart &part, size_t term) {
+                                         return differentiate(*chain, part, term, queries, of(key), gradients[j]);
+                                       });
+          !done)
         return done;
-      dq[i] = complete;
     }
-    places[result] = dq[i];
+  for (auto [i, result] : llvm::enumerate(op.getDq())) {
+    if (held(result).empty()) {
+      places[result] = {held(result), {}};
+      continue;
+    }
+    std::shared_ptr<Chain> chain = chainOf(op, i);
+    const bool isFinished = chain->completes && result == chain->last;
+    if (isFinished)
+      if (rt::Status done = clear(*chain); !done)
+        return done;
+    places[result] = isFinished ? chain->finished : chain->unfinished;
   }
   for (auto [j, result] : llvm::enumerate(op.getDkv())) {
     Place sum = {held(result), {}};
-    if (!sum.held.empty()) {
-      if (dkv[j].size() == 1 && dkv[j][0].held.heads == sum.held.heads) {
-        sum.parts = dkv[j][0].parts;
-      } else {
-        sum.parts = allocate(Kind::dkv, sum.held, true);
-        llvm::SmallVector<const Place *> from;
-        for (const Place &part : dkv[j])
-          from.push_back(&part);
-        if (rt::Status done = gather(sum, from); !done)
-          return done;
-      }
-    }
+    std::vector<Place> &addends = gradients[j].addends;
+    if (addends.size() == 1 && addends[0].held.rows == sum.held.rows && addends[0].held.heads == sum.held.heads)
+      sum.parts = addends[0].parts;
+    else if (!sum.held.empty())
+      sum.addends = std::move(addends);
     places[result] = sum;
   }
   return {};

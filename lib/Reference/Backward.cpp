@@ -14,7 +14,8 @@ namespace {
 class Backward : Vectors {
 public:
   Backward(BackwardOp backward, const Tensors &inputs, const Sizes &sizes, llvm::ArrayRef<llvm::StringRef> only)
-      : Vectors(backward.getProblemOp(), inputs, sizes), hasDlse(backward.getDlse()) {
+      : Vectors(backward.getProblemOp(), inputs, sizes), hasDlse(backward.getDlse()),
+        keepsPadding(backward.getProblemOp().getKeepPadding()) {
     auto isWanted = [&](llvm::StringRef name) { return only.empty() || llvm::is_contained(only, name); };
     for (const ProblemTensor &tensor : tensorsOf(backward))
       if (tensor.role == ProblemTensor::Result && isWanted(tensor.name))
@@ -75,6 +76,7 @@ private:
   }
 
   bool hasDlse;
+  bool keepsPadding; ///< rows in no piece are not written
   llvm::SmallVector<ScoreOperand> learned;
   Tensors gradients;
   Tensor *dq, *dk, *dv; ///< among them, or null: not wanted
@@ -168,12 +170,12 @@ Tensors Backward::knownRows() const {
       return;
     Tensor &rows = known[name];
     rows = Tensor(Dtype::I32, gradient->shape().drop_back());
-    rows.fill(1);
-    for (int64_t b = 0; wanted && b < sequences.size(); ++b)
+    rows.fill(keepsPadding ? 0 : 1);
+    for (int64_t b = 0; (wanted || keepsPadding) && b < sequences.size(); ++b)
       for (int64_t h = 0; h < heads; ++h)
         for (int64_t r = 0; r < spanOf(b).length; ++r)
-          if (int64_t at = rowOf(b, r); at >= 0 && !wanted({b, h, r}))
-            rows.store(offsetOf(rows, layout, b, h, at), 0);
+          if (int64_t at = rowOf(b, r); at >= 0)
+            rows.store(offsetOf(rows, layout, b, h, at), !wanted || wanted({b, h, r}));
   };
   auto queriesOf = [&](int64_t b) { return sequences.queriesOf(b); };
   auto keysOf = [&](int64_t b) { return sequences.keysOf(b); };

@@ -75,7 +75,7 @@ std::vector<int64_t> reference::positionsOf(const Tensors &tensors, llvm::String
   return positions;
 }
 
-int64_t reference::addPieces(Tensors &tensors, llvm::StringRef side, int64_t gap,
+int64_t reference::addPieces(Tensors &tensors, llvm::StringRef side, int64_t gap, bool single,
                              llvm::function_ref<int64_t(int64_t)> below) {
   struct Piece {
     int64_t sequence, position, length;
@@ -89,6 +89,9 @@ int64_t reference::addPieces(Tensors &tensors, llvm::StringRef side, int64_t gap
     if (kind == 0) { // nothing of it
     } else if (kind < 3) {
       add(0, length);
+    } else if (single) {
+      int64_t begin = below(length + 1);
+      add(begin, begin + below(length - begin + 1));
     } else if (kind < 5) { // as a rank has it of dual chunks
       for (int64_t i : {std::min(chunk, chunks - 1 - chunk), std::max(chunk, chunks - 1 - chunk)})
         if (pieces.empty() || pieces.back().sequence != int64_t(b) || pieces.back().position != startOf(i))
@@ -143,6 +146,7 @@ struct PackedSide {
   LayoutAttr layout;
   std::vector<int64_t> lengths;
   int64_t padding;
+  bool single; ///< at most one piece of a sequence
   std::mt19937_64 &rng;
   int64_t rows = 0;
   int64_t count = -1, whole = -1; ///< of pieces, and of positions
@@ -158,7 +162,7 @@ struct PackedSide {
     rows = std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
     if (layout.hasPieces()) {
       if (!tensors.count("pieces_" + side) && !tensors.count("first_pieces_" + side))
-        addPieces(tensors, side, padding,
+        addPieces(tensors, side, padding, single,
                   [&](int64_t n) { return int64_t(rng() % uint64_t(std::max<int64_t>(n, 1))); });
       const Tensor &pieces = tensors["pieces_" + side];
       whole = rows, count = pieces.shape().back() - 1, rows = int64_t(pieces.load(count)) + padding;
@@ -353,8 +357,8 @@ llvm::Expected<Sizes> reference::addMissingArrays(Computation computation, Input
     addMissingIds(problem, sizes, rng, tensors);
     made = {sizes.batch * int64_t(*problem.getSegments()), sizes.batch * sizes.seqlenQ, sizes.batch * sizes.seqlenKv};
   }
-  PackedSide q{"q", problem.getQLayout(), sizes.lengthsQ, sizes.padding, rng};
-  PackedSide kv{"kv", problem.getKLayout(), sizes.lengthsKv, sizes.padding, rng};
+  PackedSide q{"q", problem.getQLayout(), sizes.lengthsQ, sizes.padding, bool(problem.getSinglePieces()), rng};
+  PackedSide kv{"kv", problem.getKLayout(), sizes.lengthsKv, sizes.padding, bool(problem.getSinglePieces()), rng};
   // One side given, the other made: as many sequences, of the same lengths.
   for (auto [side, other] : {std::pair(&q, &kv), std::pair(&kv, &q)})
     if (side->layout.isPacked() && other->layout.isPacked() && !tensors.count("cu_seqlens_" + side->side) &&

@@ -27,11 +27,12 @@ private:
   void evaluate(const Row &row, KeyVectors &keys, KeyVectors &values, Outputs &outputs) const;
 
   Shape oShape, lseShape;
+  bool keepsPadding; ///< rows in no piece are not written
 };
 } // namespace
 
 Interpreter::Interpreter(ProblemOp problem, const Tensors &inputs, const Sizes &sizes)
-    : Vectors(problem, inputs, sizes) {
+    : Vectors(problem, inputs, sizes), keepsPadding(problem.getKeepPadding()) {
   for (const ProblemTensor &tensor : tensorsOf(problem))
     if (tensor.name == "o")
       oShape = tensor.shape(problem, sizes);
@@ -95,7 +96,7 @@ Outputs Interpreter::run(llvm::function_ref<bool(const Row &)> wanted) {
   // All is padding until some sequence says otherwise.
   Outputs outputs{Tensor(Dtype::F64, oShape), Tensor(Dtype::F64, lseShape), Tensor(Dtype::I32, lseShape), {}};
   outputs.lse.fill(-infinity);
-  outputs.known.fill(1);
+  outputs.known.fill(keepsPadding ? 0 : 1);
 
   std::vector<Row> rows;
   for (int64_t b = 0; b < sequences.size(); ++b)

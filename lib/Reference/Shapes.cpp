@@ -129,7 +129,8 @@ llvm::Error attn::reference::checkArrays(Computation computation, const Sizes &s
       bool keys = llvm::StringRef(side) == "kv";
       int64_t whole = std::max<int64_t>(keys ? sizes.wholeKv : sizes.wholeQ, 0);
       if (llvm::Error failure =
-              errorOf(rt::checkPieces(named(cu), named(piecesArray(keys)), named(firstPiecesArray(keys)), rows, whole)))
+              errorOf(rt::checkPieces(named(cu), named(piecesArray(keys)), named(firstPiecesArray(keys)), rows, whole,
+                                      problem.getSinglePieces() ? 1 : 0)))
         return failure;
       continue;
     }

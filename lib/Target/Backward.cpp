@@ -125,6 +125,8 @@ void Printer::print(PostprocessOp op) {
   line() << "attn::postprocess<" << op.getDim() << ", " << dqLayoutOf(op, op.getColumns(), op.getFromRegisters())
          << ">(" << expr(op.getDst()) << ", " << expr(op.getStride()) << ", " << expr(op.getSum()) << ", "
          << expr(op.getRows()) << ", " << expr(op.getWritten()) << ", " << literal(op.getFactor().convertToDouble())
+         << (op.getBefore() ? ", attn::RowsBefore{" + expr(op.getBefore()) + ", " + expr(op.getBeforeStride()) + "}"
+                            : "")
          << (op.getSemaphore() ? ", " + expr(op.getSemaphore()) : "") << ");\n";
 }
 

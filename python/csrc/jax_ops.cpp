@@ -7,47 +7,13 @@
 // Instantiation compiles for these shapes, so that a problem without a kernel fails where XLA compiles the program, and
 // nothing is compiled while a command buffer is recorded; execution looks the kernel up and launches it.
 //
-// third_party/xla_ffi_c_api.h is jaxlib's. Only what version 0.1 of the interface has is used, so that one build serves
-// jaxlib from 0.6.2 on.
-//
-#include "kernel_table.h"
-#include "third_party/xla_ffi_c_api.h"
-#include <exception>
+#include "jax_calls.h"
 #include <memory>
-#include <string>
-#include <string_view>
 #include <vector>
 
+using namespace attnc::jax;
+
 namespace {
-
-constexpr int minorVersion = 1;
-
-struct Failure {
-  XLA_FFI_Error_Code code;
-  std::string text;
-};
-
-/// A failure of libattnc.so; Python makes an exception of its kind of it.
-[[noreturn]] void fail() {
-  static const XLA_FFI_Error_Code codes[] = {XLA_FFI_Error_Code_INVALID_ARGUMENT, XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                                             XLA_FFI_Error_Code_UNIMPLEMENTED,    XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                                             XLA_FFI_Error_Code_INTERNAL,         XLA_FFI_Error_Code_INTERNAL};
-  throw Failure{codes[attnLastErrorKind()], attnc::lastFailure()};
-}
-
-[[noreturn]] void refuse(const std::string &text) {
-  throw Failure{XLA_FFI_Error_Code_INVALID_ARGUMENT, "attnc.TensorError: " + text};
-}
-
-std::string_view attribute(const XLA_FFI_Attrs &attributes, std::string_view name) {
-  for (int64_t i = 0; i < attributes.size; ++i)
-    if (std::string_view(attributes.names[i]->ptr, attributes.names[i]->len) == name &&
-        attributes.types[i] == XLA_FFI_AttrType_STRING) {
-      auto *span = static_cast<const XLA_FFI_ByteSpan *>(attributes.attrs[i]);
-      return {span->ptr, span->len};
-    }
-  throw Failure{XLA_FFI_Error_Code_INVALID_ARGUMENT, "attnc.Error: expected the attribute `" + std::string(name) + "`"};
-}
 
 const attnc::Kernel &kernelOf(const XLA_FFI_Attrs &attributes, bool onCpu) {
   const attnc::Kernel *kernel = attnc::kernelOf(attribute(attributes, "problem"), attribute(attributes, "name"), onCpu);
@@ -78,32 +44,6 @@ void instantiate(const XLA_FFI_CallFrame &frame, bool onCpu) {
   }
   if (!kernel.specialize(tensors.data()))
     fail();
-}
-
-attnTensor tensorOf(const XLA_FFI_Buffer &buffer, const char *name) {
-  static const XLA_FFI_DataType known[] = {XLA_FFI_DataType_BF16, XLA_FFI_DataType_F16, XLA_FFI_DataType_F32,
-                                           XLA_FFI_DataType_S32}; // as attnDtype numbers them
-  int dtype = 0;
-  while (dtype < 4 && known[dtype] != buffer.dtype)
-    ++dtype;
-  if (dtype == 4 || buffer.rank > attnMaxRank)
-    refuse(std::string("expected bfloat16, float16, float32 or int32 and at most 8 dimensions of `") + name +
-           "`, got: another dtype or more");
-  return {buffer.data, attnDtype(dtype), int32_t(buffer.rank), buffer.dims, nullptr};
-}
-
-void *streamOf(const XLA_FFI_CallFrame &frame) {
-  XLA_FFI_Stream_Get_Args arguments{};
-  arguments.struct_size = XLA_FFI_Stream_Get_Args_STRUCT_SIZE;
-  arguments.ctx = frame.ctx;
-  if (XLA_FFI_Error *error = frame.api->XLA_FFI_Stream_Get(&arguments)) {
-    XLA_FFI_Error_Destroy_Args destroy{};
-    destroy.struct_size = XLA_FFI_Error_Destroy_Args_STRUCT_SIZE;
-    destroy.error = error;
-    frame.api->XLA_FFI_Error_Destroy(&destroy);
-    throw Failure{XLA_FFI_Error_Code_INTERNAL, "attnc.DriverError: XLA has no stream for this call"};
-  }
-  return arguments.stream;
 }
 
 void execute(const XLA_FFI_CallFrame &frame, bool onCpu) {
@@ -137,43 +77,19 @@ void execute(const XLA_FFI_CallFrame &frame, bool onCpu) {
     fail();
 }
 
-/// XLA asks for the version when a handler is registered.
-bool isMetadata(XLA_FFI_CallFrame *frame) {
-  if (!frame->extension_start || frame->extension_start->type != XLA_FFI_Extension_Metadata)
-    return false;
-  XLA_FFI_Metadata *metadata = reinterpret_cast<XLA_FFI_Metadata_Extension *>(frame->extension_start)->metadata;
-  metadata->api_version.struct_size = XLA_FFI_Api_Version_STRUCT_SIZE;
-  metadata->api_version.major_version = XLA_FFI_API_MAJOR;
-  metadata->api_version.minor_version = minorVersion;
-  metadata->traits = XLA_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE; // launches neither allocate nor synchronise
-  return true;
-}
-
 XLA_FFI_Error *handle(XLA_FFI_CallFrame *frame, bool onCpu) {
-  if (isMetadata(frame))
+  // Launches neither allocate nor synchronise.
+  if (isMetadata(frame, XLA_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE))
     return nullptr;
-  Failure failure{XLA_FFI_Error_Code_INTERNAL, ""};
-  try {
+  return guarded(frame, [&] {
     if (frame->stage == XLA_FFI_ExecutionStage_INSTANTIATE)
       instantiate(*frame, onCpu);
     else
       execute(*frame, onCpu);
-    return nullptr;
-  } catch (Failure &caught) {
-    failure = std::move(caught);
-  } catch (std::exception &caught) {
-    failure.text = std::string("attnc.Error: ") + caught.what();
-  }
-  XLA_FFI_Error_Create_Args arguments{};
-  arguments.struct_size = XLA_FFI_Error_Create_Args_STRUCT_SIZE;
-  arguments.message = failure.text.c_str();
-  arguments.errc = failure.code;
-  return frame->api->XLA_FFI_Error_Create(&arguments);
+  });
 }
 
 } // namespace
-
-#define ATTNC_HANDLER extern "C" __attribute__((visibility("default"))) XLA_FFI_Error *
 
 /// Handlers of both stages for the platforms "cpu" and "CUDA".
 ATTNC_HANDLER attncJaxCpu(XLA_FFI_CallFrame *frame) { return handle(frame, true); }

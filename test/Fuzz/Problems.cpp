@@ -128,8 +128,8 @@ static Tensor intTensor(llvm::ArrayRef<int64_t> shape, llvm::function_ref<int64_
 
 /// Adds the arrays of one side and returns its rows. A dense side takes the
 /// first length for all. `few`: mostly without long stretches of padding, which would be most of a small problem.
-static int64_t addSide(Random &random, llvm::StringRef side, LayoutAttr layout, Lengths &lengths, bool few,
-                       Tensors &arrays, Sizes &sizes) {
+static int64_t addSide(Random &random, llvm::StringRef side, LayoutAttr layout, bool singlePieces, Lengths &lengths,
+                       bool few, Tensors &arrays, Sizes &sizes) {
   if (!layout.isPacked()) {
     int64_t length = lengths.empty() ? random.pick<int64_t>({0, 1, 70}) : lengths.front();
     std::fill(lengths.begin(), lengths.end(), length);
@@ -142,8 +142,8 @@ static int64_t addSide(Random &random, llvm::StringRef side, LayoutAttr layout, 
   int64_t behind = random.oneIn(2) ? 0 : dense ? random.between(1, 7) : random.pick<int64_t>({1, 7, 64, 130});
   if (layout.hasPieces()) {
     int64_t gap = random.pick<int64_t>({0, dense ? 3 : 70}),
-            rows =
-                addPieces(arrays, side, gap, [&](int64_t n) { return random.between(0, std::max<int64_t>(n, 1) - 1); });
+            rows = addPieces(arrays, side, gap, singlePieces,
+                             [&](int64_t n) { return random.between(0, std::max<int64_t>(n, 1) - 1); });
     (side == "q" ? sizes.piecesQ : sizes.piecesKv) = arrays[("pieces_" + side).str()].shape().back() - 1;
     (side == "q" ? sizes.wholeQ : sizes.wholeKv) = sum;
     return rows + behind;
@@ -359,8 +359,9 @@ Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, ui
                 : lengths(random, sizeClass);
   int64_t batch = lengthsQ.size();
   made.sizes.batch = batch;
-  made.sizes.rowsQ = addSide(random, "q", problem.getQLayout(), lengthsQ, late || noLengths, made.exact, made.sizes);
-  made.sizes.rowsKv = addSide(random, "kv", problem.getKLayout(), lengthsKv, late || noLengths, made.exact, made.sizes);
+  const bool single = problem.getSinglePieces(), few = late || noLengths;
+  made.sizes.rowsQ = addSide(random, "q", problem.getQLayout(), single, lengthsQ, few, made.exact, made.sizes);
+  made.sizes.rowsKv = addSide(random, "kv", problem.getKLayout(), single, lengthsKv, few, made.exact, made.sizes);
   printLengths(os, "lengths q", lengthsQ);
   printLengths(os, "kv", lengthsKv);
   os << "rows q " << made.sizes.rowsQ << " kv " << made.sizes.rowsKv << "; ";

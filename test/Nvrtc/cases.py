@@ -250,6 +250,11 @@ def cases():
                ("sm_90a", "chunk100", "thd backward looks 192", 128, 128, "f16"),
                ("sm_90a", "chunk100", "thd padded backward looks 256", 112, 112, "f16")}
     of_pieces = ("thd pieces", "thd pieces partial", "thd pieces backward deterministic partial_kv add_dq float32_dkv")
+    single = "thd single pieces backward deterministic partial_kv add_dq float32_dq float32_dkv"
+    chosen |= {("sm_90a", mask, single, d, d, "bf16") for d in (64, 128, 256)
+               for mask in ("full", "causal", "bottom_right", "window", "chunk100")}
+    chosen |= {("sm_90a", "causal", single, 192, 128, "bf16"), ("sm_90a", "dropped", single, 128, 128, "bf16"),
+               ("sm_80", "causal", single, 128, 128, "f16")}
     chosen |= {("sm_90a", mask, layout, d, d, "bf16") for layout in of_pieces for d in (64, 128, 256)
                for mask in ("full", "causal", "window", "sink_window", "document")}
     chosen |= {("sm_80", "causal", layout, d, d, "f16") for layout in of_pieces for d in (64, 128, 256)}
@@ -285,6 +290,8 @@ def text_of(case):
         layout, hint = "thd", f" tiles({LISTED[chip][d]})"
     if layout == "thd pieces partial":
         layout, hint = "thd pieces", hint + " partial(in, out)"
+    if layout.startswith("thd single pieces"):
+        layout, hint = layout.replace("single ", ""), hint + " single_pieces keep_padding"
     layout, looks, most = layout.partition(" looks ")
     hint += f" max_seqlen({most})" if looks else ""
     layout, backward, order = layout.partition(" backward")

@@ -422,7 +422,7 @@ void RandomCases::run(int64_t number, bool isMutant) {
     if (!call.given.empty())
       call.sequences.given = given;
     llvm::Expected<bool> took = kernelRanks.run(plan, problem, backward ? backwardOf(problem) : BackwardOp(),
-                                                call.sequences, call.inputs, kernelsOf);
+                                                call.sequences, call.inputs, kernelsOf, /*splitsAll=*/number % 2);
     failIf(took.takeError(), what);
     ++(*took ? ran : refused);
     isRefused = true;

@@ -164,6 +164,8 @@ def pieces():
     bad("expected positions below 2 of sequence 1 in `pieces_kv`, got: -1 to 1 of piece 1", pieces_kv=changed(2, 1, -1))
     bad("expected each position of sequence 0 in one piece of `pieces_q` at most, got: 2 in two",
         pieces_q=changed(2, 2, 2))
+    expect("error: expected at most 1 piece of sequence 0 in `first_pieces_q`, got: 2",
+           text.replace("thd pieces)", "thd pieces) single_pieces"), inputs)
     ids = dict(segment_ids_q=i32(*[1] * 5), segment_ids_kv=i32(*[1] * 6))
     expect("error: expected the last of `cu_seqlens_q` within the buffer of 5 tokens, got: 6",
            text.replace("#attn.causal", "#attn.document"), {**inputs, **ids})

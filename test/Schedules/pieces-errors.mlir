@@ -17,5 +17,5 @@ attn.problem @p mask(#attn.causal) layout(thd pieces) heads(4, 2) dims(64) dtype
 // -----
 
 attn.problem @p mask(#attn.causal) layout(thd pieces) heads(4, 2) dims(64) dtype(bf16)
-// expected-error @below {{expected separate dQ accumulation with layout(thd pieces), got: #tile.backward_kernels<}}
+// expected-error @below {{expected separate dQ accumulation with several pieces of a sequence, got: #tile.backward_kernels<}}
 attn.backward @g of(@p) schedule(#tile.backward_kernels<accumulation = unordered, dkdv = #tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>>)

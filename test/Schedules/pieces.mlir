@@ -7,6 +7,8 @@
 // RUN: attn-opt %t/forward.mlir --attn-choose-schedule=target=cpu --convert-attn-to-tile | FileCheck %t/forward.mlir
 // RUN: attn-opt %t/backward.mlir --attn-choose-schedule=target=cpu --convert-attn-to-tile | FileCheck %t/backward.mlir
 // RUN: attn-translate %t/hopper.mlir --target=sm_90a | FileCheck %t/hopper.mlir
+// RUN: attn-translate %t/single.mlir --target=sm_90a | FileCheck %t/single.mlir
+// RUN: attn-opt %t/kept.mlir --attn-choose-schedule=target=cpu --convert-attn-to-tile | FileCheck %t/kept.mlir
 // RUN: attn-translate %t/partial.mlir --target=sm_90a | FileCheck %t/partial.mlir
 // RUN: attn-translate %t/dropout.mlir --target=sm_90a | FileCheck %t/dropout.mlir
 // RUN: attn-translate %t/rows.mlir --target=sm_90a | FileCheck %t/rows.mlir --check-prefix=GPU
@@ -69,6 +71,30 @@ attn.backward @g of(@p) partial_kv add_dq float32_dq float32_dkv
 // CHECK: attn::recompute_rows<128, 128>(acc, {{.*}}attn::key_ranges(pieces, [=](int j) {
 // CHECK: return attn::KeyRange{k_position, k_position + piece_rows, first_key};
 attn.problem @p mask(#attn.causal) layout(thd pieces) heads(8, 2) dims(128) dtype(bf16)
+
+//--- single.mlir
+// A piece on each side: no loop over pieces, and dQ is accumulated in the order of the key tiles of the piece. Without
+// a piece of queries there are no rows.
+// CHECK: attn::clear_semaphores
+// CHECK-LABEL: ATTN_DQ_MMA_KERNEL(g,
+// CHECK: const int piece_rows = work_tile.words
+// CHECK-NOT: i < pieces
+// CHECK: attn::mma_abt(s, K_rows, Q_tile);
+// CHECK: attn::producer_store(dS, p);
+// CHECK: attn::add_
+// CHECK: pieces > 0 ?
+// CHECK-LABEL: ATTN_KERNEL(g_postprocess,
+// CHECK-NOT: store_padding
+// CHECK: attn::postprocess<128, {{.*}}, attn::RowsBefore{before_dq_rows, before_dq_row}, semaphore);
+attn.problem @p mask(#attn.causal) layout(thd pieces) heads(4, 2) dims(128) dtype(bf16) single_pieces keep_padding
+attn.backward @g of(@p) deterministic partial_kv add_dq float32_dq float32_dkv
+
+//--- kept.mlir
+// Nothing is written beside the rows of pieces.
+// CHECK: %b, %q0, %first, %rows, %write_rows = tile.find_sequence
+// CHECK-NOT: tile.store_padding
+// CHECK: tile.store %{{.*}} rows(%rows, %rows)
+attn.problem @p mask(#attn.causal) layout(thd pieces) heads(4, 2) dims(64) dtype(bf16) keep_padding
 
 //--- partial.mlir
 // CHECK: float *o, float *row_max, float *row_sum,

@@ -50,10 +50,11 @@ private:
 
 class KernelRanks {
 public:
-  /// Whether there are kernels for the plan; an error if their results are wrong.
+  /// Whether there are kernels for the plan; an error if their results are wrong. `splitsAll`: as
+  /// `PlanKernels::splitAll`.
   llvm::Expected<bool> run(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
                            const plan::CallSequences &sequences, const reference::Tensors &inputs,
-                           const std::string &target);
+                           const std::string &target, bool splitsAll = false);
 
 private:
   std::map<std::string, std::shared_ptr<PlanKernels>> kernels; ///< by texts and target
@@ -80,20 +81,22 @@ inline llvm::SmallVector<int64_t, 4> indexOf(LayoutAttr layout, bool isStatistic
 
 inline llvm::Expected<bool> KernelRanks::run(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
                                              const plan::CallSequences &sequences, const reference::Tensors &inputs,
-                                             const std::string &targetText) {
+                                             const std::string &targetText, bool splitsAll) {
   using namespace reference;
   auto fail = [](const rt::Error &error) { return llvm::createStringError(error.str()); };
   rt::Result<Target> target = Target::parse(targetText);
   if (!target)
     return fail(target.error());
   std::string key;
-  llvm::raw_string_ostream(key) << problem << bool(backward) << target->str();
+  llvm::raw_string_ostream(key) << problem << bool(backward) << splitsAll << target->str();
   std::shared_ptr<PlanKernels> &own = kernels[key];
   if (!own) {
     auto made = PlanKernels::create(problem, backward, *target);
     if (!made) // no pieces of such a problem
       return false;
     own = *made;
+    if (splitsAll)
+      own->splitAll();
   }
   const rt::Driver *driver = nullptr;
   if (!target->isHost()) {
@@ -234,6 +237,16 @@ inline llvm::Expected<bool> KernelRanks::run(plan::DefOp plan, ProblemOp problem
       whole.fill(-std::numeric_limits<double>::infinity());
     for (auto [rank, own] : llvm::enumerate(all)) {
       Tensor &part = own.tensors[spec.name]->fetch();
+      std::vector<bool> isToken(part.shape()[isStatistic ? 1 : 0], false);
+      eachRow(spec, rank, [&](int64_t row, int64_t, llvm::ArrayRef<int64_t>) { isToken[row] = true; });
+      std::string wrong;
+      part.forEachElement([&](llvm::ArrayRef<int64_t> index, int64_t at) {
+        if (!isStatistic && !isToken[index[0]] && part.load(at) != 0 && wrong.empty())
+          wrong = llvm::formatv("expected zeros in padding of {0} on rank {1}, got: {2} in row {3}", spec.name, rank,
+                                part.load(at), index[0]);
+      });
+      if (!wrong.empty())
+        return llvm::createStringError(wrong);
       eachRow(spec, rank, [&](int64_t row, int64_t head, llvm::ArrayRef<int64_t> index) {
         if (isStatistic)
           return whole.store(whole.offset(index), part.load(part.offset({head, row})));

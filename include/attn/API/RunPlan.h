@@ -27,11 +27,20 @@ public:
   static rt::Result<std::shared_ptr<PlanKernels>> create(ProblemOp problem, BackwardOp backward, const Target &target);
 
   /// Attention of some heads over some keys: begins or continues a partial result, and leaves one or completes it.
-  Made attend(const PlanHeads &heads, bool continues, bool isPartial);
+  Made attend(const PlanHeads &heads, bool continues, bool isPartial, bool keepsPadding);
   /// Gradients of some heads over some keys: dQ is added to that over other keys, and float32 unless it is complete.
-  Made differentiate(const PlanHeads &heads, bool adds, bool isComplete);
+  /// `isSingle`: with `single_pieces` and `keep_padding`.
+  Made differentiate(const PlanHeads &heads, bool adds, bool isComplete, bool isSingle);
   /// Rows in another order, or sums of rows (`attn.gather_rows`).
   Made gatherRows(int64_t parts, int64_t heads, int64_t dim, Dtype dtype, Dtype from);
+
+  /// Are gradients computed for single pieces of sequences? Only kernels without a loop over pieces compute dK, dV and
+  /// dQ together.
+  bool splitsPieces();
+  /// Rows that are complete earlier than others have a launch of their own if their float32 results have so many bytes.
+  int64_t leastSplit() const { return splitFrom; }
+  /// For tests: splits pieces and rows wherever that is possible.
+  void splitAll() { splits = true, splitFrom = 0; }
 
   const Target &getTarget() const { return target; }
   bool haveBackward() const { return !backward.empty(); }
@@ -46,15 +55,18 @@ private:
   std::string problem, backward; ///< texts
   rt::Program signatures[2];
   Target target;
+  int64_t splitFrom = int64_t(64) << 20;
   std::mutex mutex;
+  std::optional<bool> splits;
   std::map<std::string, std::shared_ptr<const Kernel>> made; ///< by what was asked for
 };
 
-/// The ranks of one process, each a thread, on a CPU or on one GPU: for tests, and for plans on one device. Memory of
-/// each rank stays until all have returned, also where one has failed.
+/// The ranks of one process, each a thread, on a CPU or on one GPU. Memory of each rank stays until all have returned,
+/// also where one has failed. A wait of more than `timeout` seconds is an error that names the rank (0: no limit), and
+/// all later calls fail.
 class LocalRanks {
 public:
-  LocalRanks(int64_t ranks, bool isHost);
+  LocalRanks(int64_t ranks, bool isHost, double timeout = 0);
   ~LocalRanks();
   Transport &of(int64_t rank);
   /// A rank has failed: others return an error instead of waiting for it, in this run and in later ones.

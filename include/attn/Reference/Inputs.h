@@ -49,8 +49,10 @@ std::vector<int64_t> positionsOf(const Tensors &tensors, llvm::StringRef side, i
 
 /// Makes pieces of a side's sequences (`layout(thd pieces)`), of which `cu_seqlens` is there: each sequence whole, in
 /// two chunks or in several pieces of which some are missing, with up to `gap` rows of padding after each. `below(n)`
-/// is a random number from 0 to n - 1. Returns the rows from the first to the end of the last piece.
-int64_t addPieces(Tensors &tensors, llvm::StringRef side, int64_t gap, llvm::function_ref<int64_t(int64_t)> below);
+/// is a random number from 0 to n - 1. Returns the rows from the first to the end of the last piece. `single`: at most
+/// one piece of a sequence.
+int64_t addPieces(Tensors &tensors, llvm::StringRef side, int64_t gap, bool single,
+                  llvm::function_ref<int64_t(int64_t)> below);
 
 /// NaN in the rows of a packed side's tensor that belong to no sequence.
 void poisonPadding(Tensor &tensor, const Tensors &tensors, llvm::StringRef side, int rowAxis);

@@ -32,8 +32,9 @@ Status checkOffsets(NamedArray cuSeqlens, NamedArray paddedOffsets, int64_t rows
 /// The pieces of sequences in a tensor of `rows` rows (`layout(thd pieces)`): five lines of a number for each piece and
 /// one more. Pieces ascend and lie apart, their positions are within their sequences and apart, the order has each
 /// piece once, those of a sequence where `firstPieces` says. Whole sequences end within the `whole` entries that arrays
-/// have for their rows; 0: there are no such arrays.
-Status checkPieces(NamedArray cuSeqlens, NamedArray pieces, NamedArray firstPieces, int64_t rows, int64_t whole);
+/// have for their rows; 0: there are no such arrays. A sequence has at most `most` pieces; 0: any number.
+Status checkPieces(NamedArray cuSeqlens, NamedArray pieces, NamedArray firstPieces, int64_t rows, int64_t whole,
+                   int64_t most = 0);
 
 /// A list of tiles of `tile` rows, of which the first `count` count: each used slot once.
 Status checkTiles(NamedArray tiles, int32_t count, std::span<const int32_t> offsets, int64_t rows, int64_t tile);

@@ -51,7 +51,7 @@ struct Program {
     std::vector<int> arrays;
     Extent rows;            ///< Offsets, Tiles, Parents, Pieces: of the tensors; Blocks: blocks of keys
     Extent line;            ///< Blocks: offsets of a sequence and head; Pieces: entries for whole sequences, or 0
-    int64_t tile = 0;       ///< Tiles: rows of one; Blocks: keys of one
+    int64_t tile = 0;       ///< Tiles: rows of one; Blocks: keys of one; Pieces: most of a sequence, or 0
     bool isWritten = false; ///< Offsets: of tensors that are written
   };
   /// A list of numbers on the host, the caller's.

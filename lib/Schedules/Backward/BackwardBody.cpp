@@ -48,10 +48,11 @@ Value BackwardBody::dqAccumulatorPointer(Index accumulatorRow) {
 
 Value BackwardBody::semaphorePointer(Index accumulatorRow, Index head) {
   Location named = NameLoc::get(b.getStringAttr("semaphore"), loc);
-  // One extra semaphore per preceding sequence and head: sequences need not begin at a multiple of 64 rows, and no two
-  // of them may share a semaphore.
-  Index semaphore =
-      math.add(math.floorDiv(accumulatorRow, semaphoreRows), math.add(mulRuntime(numberOf(head), arg("batch")), batch));
+  // One extra semaphore per preceding sequence, or piece, and head: they need not begin at a multiple of 64 rows, and
+  // no two of them may share a semaphore.
+  Index number = hasPieces() ? queryPiece.number : batch;
+  Index semaphore = math.add(math.floorDiv(accumulatorRow, semaphoreRows),
+                             math.add(mulRuntime(numberOf(head), sequenceCount(/*keys=*/false)), number));
   return AdvanceOp::create(b, named, args["dq_semaphore"], wide(semaphore));
 }
 
@@ -116,7 +117,7 @@ BackwardBody::WorkTile BackwardBody::packedWorkTile(bool keys, int64_t tileRows,
     (keys ? firstKey : firstQuery) = find.getFirst();
   workTile.first = find.getQ0();
   workTile.rows = find.getRows();
-  workTile.written = find.getWriteRows();
+  workTile.written = problem.getKeepPadding() ? workTile.rows : find.getWriteRows();
   workTile.row = math.named(math.add(find.getFirst(), workTile.first), "row0");
   return workTile;
 }

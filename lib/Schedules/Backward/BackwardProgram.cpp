@@ -129,6 +129,8 @@ void attn::writeBackward(BackwardOp backward, BackwardKernelsAttr kernels, Lower
     int64_t ctas = accumulatorColumns(problem.getDimQk()) > 128 ? 3 : 4; // as many CTAs as registers allow
     auto schedule = AuxiliaryAttr::get(b.getContext(), dqRows, 16, dqRows / 16, ctas);
     SmallVector<TensorUse> tensors = {{"dq", Effect::write}, {"dq_accumulator"}, {"row_statistics_head"}};
+    if (backward.getAddDq())
+      tensors.push_back({"before_dq"});
     if (firstStores)
       tensors.push_back({"dq_semaphore"});
     PostprocessParameters parameters = {dqFragmentColumns(problem, dkdv),

@@ -62,17 +62,21 @@ public:
       Value dst = rowPointer("dq", workTile.row, batch, h);
       Index added = dqAccumulatorRow(workTile.row, workTile.first, h);
       Value semaphore = args.contains("dq_semaphore") ? semaphorePointer(added, h) : Value();
+      Value before = args.contains("before_dq") ? rowPointer("before_dq", workTile.row, batch, h) : Value();
       OpBuilder::InsertionGuard guard(b);
       if (parameters.mayBeStored)
         skipStoredRows(semaphore, workTile);
       Index rows = mayLackKvTiles ? math.select(math.lt(0, arg("seqlen_kv")), workTile.rows, 0) : workTile.rows;
       PostprocessOp::create(b, loc, dst, rowStrideOf("dq"), dqAccumulatorPointer(added), math.value(rows),
                             math.value(workTile.written), APFloat(problem.scaleOrDefault()), problem.getDimQk(),
-                            parameters.columns, parameters.fromRegisters, semaphore);
+                            parameters.columns, parameters.fromRegisters, semaphore, before,
+                            before ? args["before_dq_row"] : Value());
     };
     if (!problem.getQLayout().isPacked())
       return store();
     auto pad = [&] {
+      if (problem.getKeepPadding())
+        return;
       StorePaddingOp::create(b, loc, rowPointer("dq", workTile.row, batch, h), rowStrideOf("dq"),
                              math.value(workTile.written), problem.getDimQk());
     };

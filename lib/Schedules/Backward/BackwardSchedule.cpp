@@ -67,8 +67,8 @@ bool attn::storesDqDirectly(ProblemOp problem, BackwardKernelsAttr kernels) {
   WarpSpecializedInterface roles = warpSpecializationOf(kernels.getDkdv());
   int64_t dqColumns = roles ? roles.getDqColumns() : 0;
   DqAccumulation order = kernels.getAccumulation();
-  if (!kernels.accumulates() || kernels.getDv() || order == DqAccumulation::unordered ||
-      !(dqColumns >= 64 || (dqColumns && packed)))
+  if (!kernels.accumulates() || kernels.getDv() || problem.getQLayout().hasPieces() ||
+      order == DqAccumulation::unordered || !(dqColumns >= 64 || (dqColumns && packed)))
     return false;
   return someEndInFirstTile(problem.getMask(), /*someAreShort=*/packed && problem.getHeads() == problem.getKvHeads());
 }
@@ -89,7 +89,7 @@ struct BackwardTraits {
   /// Why dQ cannot be accumulated in order; null if it can: the KV tiles that precede one have to be known without
   /// lists, and to finish soon. (Work-tile lists omit whole sequences only and keep the order within a sequence.)
   const char *whyNotOrdered() {
-    if (problem.getQLayout().hasPieces())
+    if (loopsOverPieces())
       return "key tiles of several pieces add to it";
     if (maskReadsArrays)
       return "arrays of the mask decide which key tiles add to it";
@@ -100,6 +100,8 @@ struct BackwardTraits {
     return walk.beginsWithLongest() ? "later key tiles would wait for the first" : nullptr;
   }
 
+  bool loopsOverPieces() { return problem.getQLayout().hasPieces() && !problem.getSinglePieces(); }
+
   /// Why dQ has a kernel of its own, whatever the registers; null if it has none.
   const char *whySeparate(const char *whyNotOrdered) {
     // For narrow heads with few rows or two KV tiles, recomputing the products is faster than accumulating dQ in global
@@ -107,7 +109,7 @@ struct BackwardTraits {
     int64_t most = std::max(problem.getMaxSeqlenQ().value_or(4096), problem.getMaxSeqlenKv().value_or(4096));
     if (!target.specializesWarps)
       return "the target does not accumulate dQ";
-    if (problem.getQLayout().hasPieces()) // also where any order would do: accumulation lacks registers
+    if (loopsOverPieces()) // also where any order would do: accumulation lacks registers
       return whyNotOrdered;
     if (backward.getDeterministic() && whyNotOrdered)
       return whyNotOrdered;
@@ -180,7 +182,7 @@ static llvm::SmallVector<Pair> separatePairs(BackwardTraits &traits) {
   if (wide)
     keys = hopper(problem, 32, 64, 4), queries = hopper(problem, 64, 32, 4);
   pairs.push_back(loops(true, true));
-  if (problem.getQLayout().hasPieces()) { // a loop over pieces has scalars of its own
+  if (traits.loopsOverPieces()) { // a loop over pieces has scalars of its own
     keys = dim <= 64    ? hopper(problem, 32, 128, 8)
            : dim <= 128 ? hopper(problem, 16, 128, 8)
                         : hopper(problem, 16, 64, 4);
@@ -359,8 +361,8 @@ public:
     if (kernels.accumulates() && !target.specializesWarps)
       return withSchedule("expected a separate dQ kernel for target `" + target.name + "`, got: ", schedule);
     BackwardTraits traits(of.backward, target);
-    if (of.problem.getQLayout().hasPieces() && kernels.accumulates())
-      return withSchedule("expected separate dQ accumulation with layout(thd pieces), got: ", schedule);
+    if (traits.loopsOverPieces() && kernels.accumulates())
+      return withSchedule("expected separate dQ accumulation with several pieces of a sequence, got: ", schedule);
     bool mustBeOrdered = of.backward.getDeterministic(),
          isUnordered = kernels.getAccumulation() == DqAccumulation::unordered;
     if (const char *why = traits.whyNotOrdered(); why && kernels.accumulates() && (mustBeOrdered || !isUnordered))

@@ -21,8 +21,10 @@ bool BackwardWalk::onlyModifierHasSmall() {
 void BackwardWalk::findWalk() {
   findArrays();
   walk.emplace(problem.getMask(), scope);
-  if (hasPieces() && ofKeys)
+  if (hasPieces() && (ofKeys || !loopsOverPieces()))
     walk->restrictKeys(keyPiece.positions(math));
+  if (hasPieces() && !loopsOverPieces())
+    walk->restrictQueries(queryPiece.positions(math));
   allTests = walk->numbers();
 }
 
@@ -46,7 +48,8 @@ SmallVector<KeyRun> BackwardWalk::findRuns(Index first, Index rows, int64_t most
   // tile when the preceding KV tile is two or more query tiles ahead, and need not wait for it.
   if (results.firstCtaStores()) {
     assert(!hasTileLists && "lists of tiles have an order of their own (BackwardKernelsSchedule)");
-    Index tiles = math.named(math.ceilDiv(lenQ, schedule.getQTile() * rowStride), "query_tiles");
+    Index rows = hasPieces() ? queryPiece.rows : lenQ;
+    Index tiles = math.named(math.ceilDiv(rows, schedule.getQTile() * rowStride), "query_tiles");
     runs = mirrored(math, runs, tiles);
     tileAt = [=, this](Index j) { return math.sub(math.sub(tiles, 1), j); };
   }
@@ -113,8 +116,16 @@ void BackwardWalk::testAll(MutableArrayRef<KeyRun> runs, Cond cond) {
   }
 }
 
+Interval BackwardWalk::positionsOfTile(bool keys, Index first) {
+  int64_t rows = keys ? schedule.getKvTile() : schedule.getQTile();
+  if (!hasPieces())
+    return positionsOf(first, rows, keys ? scope.lenK : lenQ);
+  const Piece &piece = keys ? keyPiece : queryPiece;
+  return {math.add(piece.position, first), math.add(piece.position, math.min(math.add(first, rows), piece.rows))};
+}
+
 Cond BackwardWalk::adds(Index other, Index tile) {
-  Interval keys = positionsOf(math.mul(other, schedule.getKvTile()), schedule.getKvTile(), scope.lenK);
+  Interval keys = positionsOfTile(/*keys=*/true, math.mul(other, schedule.getKvTile()));
   IntervalList tiles =
       llvm::map_to_vector(walk->queryRuns(math, keys, schedule.getQTile() * rowStride),
                           [](const KeyRun &run) { return Interval{run.bounds.front(), run.bounds.back()}; });
@@ -122,14 +133,12 @@ Cond BackwardWalk::adds(Index other, Index tile) {
 }
 
 Index BackwardWalk::firstVisibleKvTile(Index q0) {
-  SmallVector<KeyRun> runs =
-      walk->runs(math, positionsOf(q0, schedule.getQTile(), lenQ), schedule.getKvTile() * rowStride);
+  SmallVector<KeyRun> runs = walk->runs(math, positionsOfTile(/*keys=*/false, q0), schedule.getKvTile() * rowStride);
   return runs.empty() ? Index(0) : runs.front().bounds.front();
 }
 
 Cond BackwardWalk::seesFirstKeyTileOnly(Index tile, Index q0) {
-  SmallVector<KeyRun> runs =
-      walk->runs(math, positionsOf(q0, schedule.getQTile(), lenQ), schedule.getKvTile() * rowStride);
+  SmallVector<KeyRun> runs = walk->runs(math, positionsOfTile(/*keys=*/false, q0), schedule.getKvTile() * rowStride);
   Cond isOnlyTile = adds(0, tile);
   for (const KeyRun &run : runs)
     isOnlyTile = math.logicalAnd(math.le(run.bounds.back(), 1), isOnlyTile);

@@ -49,6 +49,8 @@ protected:
   std::optional<KeyWalk> walk;
 
 private:
+  /// The positions of the KV tile, or query tile, whose first row in the sequence or piece is `first`.
+  Interval positionsOfTile(bool keys, Index first);
   /// Runs for `rows` rows from `first` on, of a tile of `most` rows. Sets `tileAt`, which is the same for all rows of a
   /// work tile.
   llvm::SmallVector<KeyRun> findRuns(Index first, Index rows, int64_t most);

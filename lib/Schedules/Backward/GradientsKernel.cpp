@@ -46,6 +46,8 @@ public:
     workTile.first = math.named(workTile.first, ofKeys ? "k0" : "q0");
     if (!hasPieces())
       firstQuery = math.named(findFirstQuery(), "first_query");
+    else if (!loopsOverPieces())
+      findOnlyPiece(/*ofKeys=*/!ofKeys);
     if (results.clearsAccumulator) { // while the first tiles are loaded
       Value count = mul(mul(wide(int64_t(problem.getHeads()) * rowStride), wide(rowsOfAccumulator())),
                         wide(accumulatorColumns(problem.getDimQk())));
@@ -62,6 +64,8 @@ public:
 private:
   /// Writes zeros for a work tile of padding.
   void pad() {
+    if (problem.getKeepPadding())
+      return;
     for (const Output &output : outputs())
       StorePaddingOp::create(b, loc, output.pointer, rowStrideOf(output.tensor), math.value(workTile.written),
                              output.dim);
@@ -143,7 +147,7 @@ private:
       h = kvHead, scope.head = numberOfHead();
     if (sharesBounds)
       findWalk();
-    if (!hasPieces() || !ofKeys)
+    if (!loopsOverPieces() || !ofKeys)
       firstRow = firstTiledRow();
     Index rest = ofKeys ? math.add(firstKey, positionOf(workTile.first, keyResidue))
                         : math.add(firstQuery, positionOf(workTile.first, queryResidue));
@@ -166,7 +170,7 @@ private:
       ScaleOp::create(b, loc, ofKeys ? K : Q, /*factor=*/llvm::APFloat(-1.0));
 
     SmallVector<KeyRun> runs;
-    if (sharesBounds && !hasPieces())
+    if (sharesBounds && !loopsOverPieces())
       runs = findRuns();
     if (ofKeys && group > 1) {
       auto heads = scf::ForOp::create(b, loc, math.value(Index(0)), math.value(Index(group)), math.value(Index(1)));
@@ -176,14 +180,14 @@ private:
       scope.head = numberOfHead();
       if (!sharesBounds) {
         findWalk();
-        if (!hasPieces())
+        if (!loopsOverPieces())
           runs = findRuns();
       }
-      hasPieces() ? loopOverPieces() : loopOverTiles(runs);
+      loopsOverPieces() ? loopOverPieces() : loopOverTiles(runs);
     } else {
       if (ofKeys)
         h = kvHead, scope.head = numberOfHead();
-      hasPieces() ? loopOverPieces() : loopOverTiles(runs);
+      loopsOverPieces() ? loopOverPieces() : loopOverTiles(runs);
     }
 
     for (Value acc : {dK, dQ})

@@ -153,8 +153,16 @@ Value AttentionBody::countPieces(bool ofKeys) {
       math.named(math.sub(load(firsts, math.min(math.add(batch, 1), arg("batch"))), load(firsts, batch)), "pieces"));
 }
 
+void AttentionBody::findOnlyPiece(bool ofKeys) {
+  Piece &piece = ofKeys ? keyPiece : queryPiece;
+  Cond isThere = math.lt(0, Index(countPieces(ofKeys)));
+  findPiece(ofKeys, 0);
+  piece.rows = math.named(math.select(isThere, piece.rows, 0), "piece_rows");
+}
+
 void AttentionBody::findPiece(bool ofKeys, Index i) {
   Piece &piece = ofKeys ? keyPiece : queryPiece;
+  // Line 4 has an entry behind that of the last piece, which is 0.
   Index at = math.add(load(args[firstPiecesArray(ofKeys)], batch), i);
   piece.number = math.named(load(pieceLine(ofKeys, PieceOrder), at), "piece");
   auto entry = [&](PieceLine line) { return load(pieceLine(ofKeys, line), piece.number); };

@@ -154,6 +154,8 @@ protected:
   /// Loops over the pieces that the sequence has of queries or keys. Sets `queryPiece` or `keyPiece`, and `firstQuery`
   /// or `firstKey`.
   void eachPiece(bool ofKeys, llvm::function_ref<void()> body);
+  /// Finds the only piece that the sequence has of queries or keys; without one, it has no rows.
+  void findOnlyPiece(bool ofKeys);
 
   //===------------------------------------------------------------------===//
   // Masks and modifiers

@@ -110,6 +110,8 @@ protected:
   //===------------------------------------------------------------------===//
 
   bool hasPieces() { return problem.getQLayout().hasPieces(); }
+  /// May a sequence have several of them?
+  bool loopsOverPieces() { return hasPieces() && !problem.getSinglePieces(); }
   /// A line of `pieces_q` or `pieces_kv`.
   mlir::Value pieceLine(bool keys, PieceLine line) {
     mlir::Value all = args[piecesArray(keys)];

@@ -143,7 +143,8 @@ static std::vector<rt::Program::ArrayCheck> checksOf(llvm::ArrayRef<ProblemTenso
       checks.push_back({.kind = Check::Kind::Pieces,
                         .arrays = {cu, pieces, numberOf(firstPiecesArray(keys))},
                         .rows = extents.rows(keys),
-                        .line = isIndexed ? sizeNamed(keys ? "whole_kv" : "whole_q") : Extent(0)});
+                        .line = isIndexed ? sizeNamed(keys ? "whole_kv" : "whole_q") : Extent(0),
+                        .tile = extents.fixed.singlePieces ? 1 : 0});
       continue;
     }
     checks.push_back({.kind = Check::Kind::Offsets,

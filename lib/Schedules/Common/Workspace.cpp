@@ -290,7 +290,7 @@ private:
       Extent rows = shape[1];
       if (shape.size() == 3)
         rows = shape[2] * shape[1];
-      return {shape[0], ceilDiv(rows, semaphoreRows) + sizeNamed("batch")};
+      return {shape[0], ceilDiv(rows, semaphoreRows) + sizeNamed(extents.fixed.pieces ? "piece_count_q" : "batch")};
     });
     addQuerySplits();
     for (const ScoreOperand &array : computation.backward.getDifferentiatedArrays())

@@ -151,7 +151,7 @@ private:
     takePiece(/*ofKeys=*/false, Value(find.getB()));
     q0 = find.getQ0();
     rows = find.getRows();
-    writeRows = find.getWriteRows();
+    writeRows = problem.getKeepPadding() ? rows : find.getWriteRows();
     firstQuery = find.getFirst();
     first = math.named(math.add(firstQuery, math.add(q0, queryResidue)), "row0");
     if (rowStride != 1) {
@@ -543,6 +543,8 @@ private:
   }
 
   void storePadding() {
+    if (problem.getKeepPadding())
+      return;
     storeResults([&](const Results &results) {
       auto [o, stride, lse, lseStride, sum] = results;
       if (!sum || problem.getPartialOut()) // the combine kernel reads neither O nor the sum of a split without keys

@@ -134,3 +134,15 @@ attn.gather_rows @r parts(1) heads(1) dim(8) dtype(bf16) from(f16)
 // C4
 // expected-error @below {{expected an identifier as its name, got: "1st"}}
 attn.gather_rows @"1st" parts(1) heads(1) dim(8) dtype(bf16)
+
+// -----
+
+// attn.problem, C20
+// expected-error @below {{expected layout(thd pieces) with single_pieces, got: #attn.layout<thd>}}
+attn.problem @p mask(#attn.full) layout(thd) heads(8) dims(64) dtype(bf16) single_pieces
+
+// -----
+
+// C20
+// expected-error @below {{expected layout(thd pieces) with keep_padding, got: #attn.layout<bshd>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) keep_padding

@@ -19,3 +19,5 @@ attn.backward @grads of(@pieces) add_dq float32_dkv float32_dq partial_kv determ
 attn.gather_rows @pack dtype(bf16) heads(8) dim(128) parts(1)
 // CHECK-NEXT: attn.gather_rows @sum parts(3) heads(2) dim(64) dtype(f16) from(f32)
 attn.gather_rows @sum parts(3) heads(2) dim(64) dtype(f16) from(f32)
+// CHECK-NEXT: attn.problem @single mask(#attn.causal) layout(thd pieces) heads(4, 2) dims(64) dtype(bf16) single_pieces keep_padding
+attn.problem @single keep_padding single_pieces mask(#attn.causal) layout(thd pieces) heads(4, 2) dims(64) dtype(bf16)

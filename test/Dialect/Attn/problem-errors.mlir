@@ -167,7 +167,7 @@ attn.problem @p mask(#attn.or<#attn.full, causal>) layout(bshd) heads(8) dims(64
 
 // -----
 
-// expected-error @below {{expected a clause `mask(...)`, got: none; clauses are mask(...) layout(...) heads(...) dims(...) dtype(...) [scale(...)] [score(...)] [sink(...)] [dropout(...)] [outputs(...)] [partial(...)] [of_heads(...)] [expected_seqlen(...)] [max_seqlen(...)] [kv_list_capacity(...)] [segments(...)] [tiles(...)] [schedule(...)] [schedule_reason(...)]}}
+// expected-error @below {{expected a clause `mask(...)`, got: none; clauses are mask(...) layout(...) heads(...) dims(...) dtype(...) [scale(...)] [score(...)] [sink(...)] [dropout(...)] [outputs(...)] [partial(...)] [single_pieces] [keep_padding] [of_heads(...)] [expected_seqlen(...)] [max_seqlen(...)] [kv_list_capacity(...)] [segments(...)] [tiles(...)] [schedule(...)] [schedule_reason(...)]}}
 attn.problem @p layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----

@@ -165,4 +165,6 @@ tile.kernel @turns(%sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %row_statis
   tile.store %q stride(%pitch), %block by 0.125 rows(%tile, %tile) dim 56 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
   // CHECK: tile.postprocess %q stride(%pitch), %sum rows(%tile of %tile) by 1.250000e-01 dim 56 columns 64 from_registers semaphore(%semaphore) : !tile.ptr<bf16>
   tile.postprocess %q stride(%pitch), %sum rows(%tile of %tile) by 0.125 dim 56 columns 64 from_registers semaphore(%semaphore) : !tile.ptr<bf16>
+  // CHECK: tile.postprocess %q stride(%pitch), %sum rows(%tile of %tile) by 1.250000e-01 dim 56 columns 64 semaphore(%semaphore) before(%sum stride(%pitch)) : !tile.ptr<bf16>
+  tile.postprocess %q stride(%pitch), %sum rows(%tile of %tile) by 0.125 dim 56 columns 64 semaphore(%semaphore) before(%sum stride(%pitch)) : !tile.ptr<bf16>
 }

@@ -66,6 +66,10 @@ int64_t attn::headsOf(MaskInterface mask) {
   return heads;
 }
 
+int64_t attn::distinctHeads(MaskInterface mask, int64_t heads) {
+  return hasPredicate(mask) && dependsOnHead(mask) ? heads : headsOf(mask);
+}
+
 unsigned attn::leavesOf(MaskInterface mask) {
   unsigned leaves = mask.children().empty();
   for (MaskInterface child : mask.children()) {

@@ -246,6 +246,8 @@ const Clause<P> problemClauses[] = {
      [](const P &of) { return of.partial_in || of.partial_out; },
      parsePartial,
      printPartial},
+    flag<P, &P::single_pieces>("single_pieces"),
+    flag<P, &P::keep_padding>("keep_padding"),
     {{"of_heads", ClauseKind::Optional},
      [](const P &of) { return bool(of.of_heads); },
      parseOfHeads,

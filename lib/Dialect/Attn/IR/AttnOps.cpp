@@ -268,6 +268,9 @@ static LogicalResult verifyPieces(ProblemOp problem) { // C17
     return problem.emitOpError("expected outputs(o, lse) with partial results, got: outputs(o)");
   if (problem.getPartialOut() && problem.getSink()) // C18
     return problem.emitOpError("expected no sink with partial(out), got: ") << *problem.getSink();
+  if (bool single = problem.getSinglePieces(); (single || problem.getKeepPadding()) && !q.hasPieces()) // C20
+    return problem.emitOpError("expected layout(thd pieces) with ")
+           << (single ? "single_pieces" : "keep_padding") << ", got: " << q;
   if (!q.hasPieces())
     return success();
   auto refuse = [&](const char *expected, const llvm::Twine &got) {

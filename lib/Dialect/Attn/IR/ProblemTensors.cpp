@@ -13,7 +13,7 @@ FixedSizes FixedSizes::of(Computation computation) {
   fixed.allHeads = problem.allHeads(), fixed.allKvHeads = problem.allKvHeads();
   fixed.dimQk = problem.getDimQk(), fixed.dimV = problem.getDimV();
   fixed.packedQ = problem.getQLayout().isPacked(), fixed.packedKv = problem.getKLayout().isPacked();
-  fixed.pieces = problem.getQLayout().hasPieces();
+  fixed.pieces = problem.getQLayout().hasPieces(), fixed.singlePieces = problem.getSinglePieces();
   fixed.backward = bool(computation.backward);
   fixed.segments = problem.getSegments().value_or(0);
   fixed.qTile = problem.getTiles().value_or(0);

@@ -123,7 +123,8 @@ namespace {
 /// around it.
 class PairCounts {
 public:
-  explicit PairCounts(MaskInterface mask) : mask(mask), heads(headsOf(mask)), readsArrays(!mask.operands().empty()) {}
+  PairCounts(MaskInterface mask, int64_t heads)
+      : mask(mask), heads(distinctHeads(mask, heads)), readsArrays(!mask.operands().empty()) {}
 
   int64_t count(int64_t lenQ, int64_t lenK, int64_t begin, int64_t end) {
     if (readsArrays)
@@ -173,7 +174,7 @@ void Tables::findSeen(MaskInterface mask, const CallSequences &sequences) {
   seen.assign(shards[0].size(), std::vector<Positions>(sequences.lengths[0].size()));
   IndexMath math;
   bool readsArrays = !mask.operands().empty();
-  int64_t maskHeads = headsOf(mask);
+  int64_t maskHeads = distinctHeads(mask, heads[0]);
   for (auto [rank, shard] : llvm::enumerate(shards[0])) {
     for (const Run &run : shard->runs) {
       int64_t keys = sequences.lengths[1][run.sequence];
@@ -498,8 +499,8 @@ std::optional<std::string> Tables::compute(DefOp plan, ProblemOp problem, const 
                        sequences.lengths[1].size());
   values.clear(), contributions.clear(), attending.clear();
   MaskInterface mask = problem.getMask();
-  PairCounts counts(mask);
   heads[0] = problem.getHeads(), heads[1] = problem.getKvHeads();
+  PairCounts counts(mask, heads[0]);
   for (bool ofKeys : {false, true}) {
     // Keys are distributed as queries of their lengths would be, so that both are on one rank in self-attention.
     auto pairs = [&](int64_t sequence, int64_t begin, int64_t end) {

@@ -55,6 +55,11 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     `partial(in, out)` does both, and its results may be the memory of these operands. Rows in no piece, and rows that
     see none of these keys, have `row_max` = -inf; their `row_sum` is not written.
 
+    With `single_pieces` a sequence has at most one piece of queries and at most one of keys. Kernels then need no loop
+    over pieces, which takes registers; a deterministic backward pass can accumulate dQ in order. With `keep_padding`
+    rows in no piece are not written: those of o and lse, and of dq, dk and dv in a backward pass. So several calls may
+    write disjoint rows of one tensor.
+
     With `of_heads(F, H, G)` the tensors have a part of the heads of a problem with `heads(H, G)`: query heads from F
     on, and the kv heads that these use. Masks, score modifiers, dropout and arrays are those of all heads.
 
@@ -89,8 +94,8 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
 
     Clauses may have any order, each at most once. They are printed in this order: `mask`, `layout`, `heads`,
     `dims` and `dtype`, which every problem has, and those of the others that differ from the default: `scale`, `score`,
-    `sink`, `dropout`, `outputs`, `partial`, `of_heads`, `expected_seqlen`, `max_seqlen`, `kv_list_capacity`,
-    `segments`, `tiles`, `schedule`, `schedule_reason`.
+    `sink`, `dropout`, `outputs`, `partial`, `single_pieces`, `keep_padding`, `of_heads`, `expected_seqlen`,
+    `max_seqlen`, `kv_list_capacity`, `segments`, `tiles`, `schedule`, `schedule_reason`.
 
     With `segments(S)`, sequences are found on the device. Instead of cu_seqlens and offsets the
     call takes ids and positions of tokens; `attn.segments` finds their sequences (at most S
@@ -136,6 +141,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
       are complete. There is no `outputs(o)` with `partial(out)`.
     - C19: `of_heads` goes with `layout(thd pieces)`, and G divides H. The heads are among the H, and are those of whole
       kv heads or of a part of one.
+    - C20: `single_pieces` and `keep_padding` go with `layout(thd pieces)`.
 
     ```mlir
     attn.problem @packed_causal mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
@@ -152,6 +158,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     attn.problem @drafts mask(#attn.tree<"node", "first",
         "end">) layout(bshd) heads(16) dims(128) dtype(bf16) kv_list_capacity(8192)
     attn.problem @part mask(#attn.causal) layout(thd pieces) heads(16) dims(128) dtype(bf16) partial(out)
+    attn.problem @piece mask(#attn.causal) layout(thd pieces) heads(16) dims(128) dtype(bf16) single_pieces keep_padding
     attn.problem @listed mask(#attn.causal) layout(thd) heads(16) dims(128) dtype(bf16) tiles(128)
     ```
   }];
@@ -160,10 +167,11 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
       I64Attr:$kv_heads, I64Attr:$dim_qk, I64Attr:$dim_v, TypeAttr:$dtype, OptionalAttr<F64Attr>:$scale,
       OptionalAttr<ArrayAttr>:$score, OptionalAttr<AnyAttr>:$sink, OptionalAttr<F64Attr>:$dropout,
       OptionalAttr<StrAttr>:$seed, UnitAttr:$no_lse, UnitAttr:$partial_in, UnitAttr:$partial_out,
-      OptionalAttr<DenseI64ArrayAttr>:$of_heads, OptionalAttr<I64Attr>:$expected_seqlen_q,
-      OptionalAttr<I64Attr>:$expected_seqlen_kv, OptionalAttr<I64Attr>:$max_seqlen_q,
-      OptionalAttr<I64Attr>:$max_seqlen_kv, OptionalAttr<I64Attr>:$kv_list_capacity, OptionalAttr<I64Attr>:$segments,
-      OptionalAttr<I64Attr>:$tiles, OptionalAttr<AnyAttr>:$schedule, OptionalAttr<StrAttr>:$schedule_reason);
+      UnitAttr:$single_pieces, UnitAttr:$keep_padding, OptionalAttr<DenseI64ArrayAttr>:$of_heads,
+      OptionalAttr<I64Attr>:$expected_seqlen_q, OptionalAttr<I64Attr>:$expected_seqlen_kv,
+      OptionalAttr<I64Attr>:$max_seqlen_q, OptionalAttr<I64Attr>:$max_seqlen_kv,
+      OptionalAttr<I64Attr>:$kv_list_capacity, OptionalAttr<I64Attr>:$segments, OptionalAttr<I64Attr>:$tiles,
+      OptionalAttr<AnyAttr>:$schedule, OptionalAttr<StrAttr>:$schedule_reason);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -219,8 +227,9 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     `do` has the shape and layout of o, `dq`, `dk` and `dv` those of q, k and v, each with strides of its own; `dlse`
     has the shape of lse. Sums are float32, and results are rounded once to the problem's dtype, unless they are
     float32. Every row of dq, dk and dv is written; rows that see no key (lse = -inf), keys that no row sees, and
-    padding get zeros, or what `before_dq` has. Padding rows of the operands may have any values. A NaN or infinity in
-    a row of a sequence may reach any gradient of that sequence and kv head, and no other.
+    padding get zeros, or what `before_dq` has. (With the problem's `keep_padding` padding keeps what it has.) Padding
+    rows of the operands may have any values. A NaN or infinity in a row of a sequence may reach any gradient of that
+    sequence and kv head, and no other.
 
     dk and dv of packed layouts with padding are written as well, so `padded_offsets_kv` has to ascend like
     `padded_offsets_q`, with room for each sequence.

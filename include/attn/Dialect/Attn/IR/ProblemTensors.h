@@ -58,7 +58,7 @@ struct FixedSizes {
   int64_t qTile = 0;                    ///< query rows of the tiles in `tiles_q`
   int64_t longest = int64_t(1) << 30;   ///< of all axes (`longestSequence`)
   bool packedQ = false, packedKv = false;
-  bool pieces = false;
+  bool pieces = false, singlePieces = false;
   bool backward = false; ///< of gradients
   static FixedSizes of(Computation computation);
   static FixedSizes of(SegmentsOp segments);

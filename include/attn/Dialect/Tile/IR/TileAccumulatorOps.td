@@ -156,13 +156,14 @@ def Tile_AddStagedOp : Tile_DqStoreOp<"add_staged", [AttrSizedOperandSegments]> 
   let hasVerifier = 1;
 }
 
-def Tile_PostprocessOp : Tile_ComputeOp<"postprocess"> {
+def Tile_PostprocessOp : Tile_ComputeOp<"postprocess", [AttrSizedOperandSegments]> {
   let summary = "writes rows of dQ from the dQ accumulator";
   let description = [{
     The first `rows` rows of a query tile's sum are multiplied `by` a number and converted; rows from there up to
     `written` become zeros. If `semaphore` is 0, no CTA has added, and all rows become zeros; if it is -1, a sole
     writer has stored dQ, and nothing is written. `columns` are those of the fragments that were added,
-    `from_registers` if they were added from registers. A row of dQ has `dim` columns.
+    `from_registers` if they were added from registers. A row of dQ has `dim` columns. With `before` these rows are
+    added: row r is at `before` + r * `before_stride`; they may be the memory of dQ.
 
     Constraints:
     - C1: `columns` is a multiple of 16, `dim` of 8.
@@ -171,14 +172,18 @@ def Tile_PostprocessOp : Tile_ComputeOp<"postprocess"> {
     tile.postprocess %dq stride(%dq_row), %sum rows(%rows of %written) by 0.125 dim 128 columns 64 : !tile.ptr<bf16>
     tile.postprocess %dq stride(%dq_row), %sum rows(%rows of %rows) by 0.125 dim 64 columns 32 from_registers
         semaphore(%semaphore) : !tile.ptr<bf16>
+    tile.postprocess %dq stride(%dq_row), %sum rows(%rows of %rows) by 0.125 dim 64 columns 32
+        before(%before stride(%before_row)) : !tile.ptr<bf16>
     ```
   }];
   let arguments = (ins Out<Tile_Ptr>:$dst, I64:$stride, Tile_FloatPtr:$sum, I32:$rows, I32:$written, F64Attr:$factor,
-      I64Attr:$dim, I64Attr:$columns, UnitAttr:$from_registers, Optional<Tile_IntPtr>:$semaphore);
+      I64Attr:$dim, I64Attr:$columns, UnitAttr:$from_registers, Optional<Tile_IntPtr>:$semaphore,
+      Optional<Tile_FloatPtr>:$before, Optional<I64>:$before_stride);
   let assemblyFormat =
       [{ $dst `stride` `(` $stride `)` `,` $sum `rows` `(` $rows `of` $written `)` `by` $factor `dim` $dim `columns`
           $columns (`from_registers` $from_registers^)?
-    (`semaphore` `(` $semaphore^ `)`)? attr-dict `:` qualified(type($dst)) }];
+    (`semaphore` `(` $semaphore^ `)`)? (`before` `(` $before^ `stride` `(` $before_stride `)` `)`)? attr-dict `:`
+    qualified(type($dst)) }];
   let hasVerifier = 1;
 }
 

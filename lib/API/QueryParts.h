@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rows of queries that see the same keys: those that see no other rank's keys are complete after one launch.
+//
+#ifndef ATTN_LIB_API_QUERYPARTS_H
+#define ATTN_LIB_API_QUERYPARTS_H
+
+#include "attn/Dialect/Plan/Analysis/Tables.h"
+
+namespace attn {
+
+/// Positions [begin, end) of a sequence.
+struct Span {
+  int64_t begin = 0, end = 0;
+
+  bool empty() const { return begin >= end; }
+  Span common(Span other) const { return {std::max(begin, other.begin), std::min(end, other.end)}; }
+};
+
+/// Which queries and keys of a sequence see each other in some head: the first to the last of them by the intervals of
+/// the mask, so never too few. All, where a mask reads arrays.
+class Visibility {
+public:
+  Visibility(MaskInterface mask, int64_t heads, const plan::CallSequences &sequences);
+  Span queriesThatSee(int64_t sequence, Span keys) const;
+  Span keysSeenBy(int64_t sequence, Span queries) const;
+
+private:
+  Span hull(int64_t sequence, bool ofKeys, Span from) const;
+  MaskInterface mask;
+  const plan::CallSequences &sequences;
+  int64_t heads;
+  bool readsArrays;
+};
+
+/// Rows of a buffer of queries, and the buffers of keys, by number and ascending, of which they may see some.
+struct QueryPart {
+  std::shared_ptr<const plan::Shard> rows;
+  llvm::SmallVector<size_t> keys;
+};
+
+/// Parts by the buffers that rows see. Rows that also see others join a part if they are fewer than `leastRows`. Rows
+/// that see none are in a part without keys. `single`: a part has at most one run of a sequence; `queries` may have
+/// several.
+std::vector<QueryPart> partsOf(const plan::Shard &queries, llvm::ArrayRef<const plan::Shard *> keys,
+                               const Visibility &visibility, int64_t leastRows, bool single);
+
+/// Shards that have together the runs of this one, and at most one run of a sequence each.
+std::vector<std::shared_ptr<const plan::Shard>> singleRuns(const plan::Shard &shard);
+
+/// The most runs that a sequence has.
+int64_t mostRuns(const plan::Shard &shard);
+
+/// The keys that the queries see, in a shard of the same rows.
+std::shared_ptr<const plan::Shard> keysSeen(const plan::Shard &keys, const plan::Shard &queries,
+                                            const Visibility &visibility);
+
+} // namespace attn
+
+#endif // ATTN_LIB_API_QUERYPARTS_H
