@@ -45,6 +45,17 @@ inline std::string_view attribute(const XLA_FFI_Attrs &attributes, std::string_v
   throw Failure{XLA_FFI_Error_Code_INVALID_ARGUMENT, "attnc.Error: expected the attribute `" + std::string(name) + "`"};
 }
 
+inline int64_t number(const XLA_FFI_Attrs &attributes, std::string_view name) {
+  for (int64_t i = 0; i < attributes.size; ++i)
+    if (std::string_view(attributes.names[i]->ptr, attributes.names[i]->len) == name &&
+        attributes.types[i] == XLA_FFI_AttrType_SCALAR) {
+      auto *scalar = static_cast<const XLA_FFI_Scalar *>(attributes.attrs[i]);
+      if (scalar->dtype == XLA_FFI_DataType_S64)
+        return *static_cast<const int64_t *>(scalar->value);
+    }
+  throw Failure{XLA_FFI_Error_Code_INVALID_ARGUMENT, "attnc.Error: expected the attribute `" + std::string(name) + "`"};
+}
+
 inline attnTensor tensorOf(const XLA_FFI_Buffer &buffer, const char *name) {
   static const XLA_FFI_DataType known[] = {XLA_FFI_DataType_BF16, XLA_FFI_DataType_F16, XLA_FFI_DataType_F32,
                                            XLA_FFI_DataType_S32}; // as attnDtype numbers them

@@ -10,7 +10,11 @@
 #include "attn-c/Plan.h"
 #include "jax_calls.h"
 #include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
 #include <cstdlib>
+#include <deque>
 #include <dlfcn.h>
 #include <map>
 #include <memory>
@@ -27,17 +31,74 @@ using OwnedRanks = std::unique_ptr<attnLocalRanks, Deleter<attnLocalRanksDestroy
 using OwnedTransport = std::unique_ptr<attnTransport, Deleter<attnTransportDestroy>>;
 using OwnedBound = std::unique_ptr<attnBoundPlan, Deleter<attnBoundPlanDestroy>>;
 
+/// Which execution of a call: of a program's run, the call in it, and how often the rank has come there.
+using Execution = std::array<int64_t, 3>;
+
+/// Devices that share sequences. XLA may execute calls that do not depend on each other in another order on each
+/// device, so all ranks of a group execute one call at a time, which they agree on.
+class Group {
+public:
+  Group(OwnedRanks own, int32_t count, double timeout) : own(std::move(own)), count(count), timeout(timeout) {}
+  attnLocalRanks *ranks() const { return own.get(); }
+
+  /// Returns when all ranks have come to this execution, and no other one is under way.
+  void enter(const Execution &execution, int32_t rank) {
+    std::unique_lock lock(mutex);
+    std::vector<bool> &came = arrived[execution];
+    came.resize(count);
+    came[rank] = true;
+    auto mayBegin = [&] {
+      const bool allCame = std::find(came.begin(), came.end(), false) == came.end();
+      if (!current && allCame)
+        current = execution, left = count;
+      return current == execution;
+    };
+    if (!mayBegin() && !changed.wait_for(lock, std::chrono::duration<double>(timeout), mayBegin)) {
+      const auto missing = std::find(came.begin(), came.end(), false) - came.begin();
+      throw Failure{XLA_FFI_Error_Code_INTERNAL, "attnc.DriverError: expected rank " + std::to_string(missing) +
+                                                     " to run the same plan within " +
+                                                     std::to_string(int64_t(std::ceil(timeout))) + " s, got: nothing"};
+    }
+    changed.notify_all();
+  }
+  void leave(const Execution &execution) {
+    std::lock_guard lock(mutex);
+    if (--left)
+      return;
+    arrived.erase(execution);
+    current.reset();
+    changed.notify_all();
+  }
+
+private:
+  OwnedRanks own;
+  int32_t count;
+  double timeout;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<Execution, std::vector<bool>> arrived;
+  std::optional<Execution> current;
+  int32_t left = 0; ///< ranks that execute it still
+};
+
 /// A device of a mesh.
 struct Rank {
   int32_t group = -1, number = -1;
-  std::mutex mutex; ///< of what follows: executions of one device come one behind another
+  /// How often it has come to each call of a run of a program; the last runs.
+  struct Counts {
+    int64_t run;
+    std::map<int64_t, int64_t> ofSites;
+  };
+  std::mutex mutex; ///< of `runs`
+  std::deque<Counts> runs;
+  // While it executes a call:
   OwnedTransport transport;
   std::map<std::string, OwnedBound, std::less<>> bound; ///< plans by their keys
 };
 
 /// The devices of a mesh for one platform.
 struct World {
-  std::vector<OwnedRanks> groups;
+  std::vector<std::unique_ptr<Group>> groups;
   std::vector<std::unique_ptr<Rank>> ranks; ///< by the ordinals of devices
 };
 
@@ -65,28 +126,65 @@ const Plan &planOf(std::string_view key) {
   return found->second;
 }
 
-Rank &rankOf(const XLA_FFI_CallFrame &frame, const Plan &plan) {
-  constexpr size_t needed = XLA_FFI_Api_STRUCT_SIZE;
-  if (frame.api->struct_size < needed || !frame.api->XLA_FFI_DeviceOrdinal_Get)
-    throw Failure{
-        XLA_FFI_Error_Code_UNIMPLEMENTED,
-        "attnc.UnsupportedError: attnc has context parallelism with jaxlib from 0.8 on, which says the device "
-        "of a call, got: an older one"};
-  XLA_FFI_DeviceOrdinal_Get_Args arguments{};
-  arguments.struct_size = XLA_FFI_DeviceOrdinal_Get_Args_STRUCT_SIZE;
-  arguments.ctx = frame.ctx;
-  if (XLA_FFI_Error *error = frame.api->XLA_FFI_DeviceOrdinal_Get(&arguments)) {
-    destroy(frame, error);
-    throw Failure{XLA_FFI_Error_Code_INTERNAL, "attnc.Error: XLA does not say the device of this call"};
-  }
-  const int32_t ordinal = arguments.device_ordinal;
+/// What XLA says of an execution.
+struct Place {
+  int64_t run = 0;
+  int32_t device = 0;
+};
+
+Place placeOf(const XLA_FFI_CallFrame &frame) {
+  if (frame.api->struct_size < XLA_FFI_Api_STRUCT_SIZE)
+    throw Failure{XLA_FFI_Error_Code_UNIMPLEMENTED,
+                  "attnc.UnsupportedError: attnc has context parallelism with a jaxlib whose foreign function interface "
+                  "says device and run of a call (version 0.3), got: an older one"};
+  XLA_FFI_DeviceOrdinal_Get_Args device{};
+  device.struct_size = XLA_FFI_DeviceOrdinal_Get_Args_STRUCT_SIZE;
+  device.ctx = frame.ctx;
+  XLA_FFI_RunId_Get_Args run{};
+  run.struct_size = XLA_FFI_RunId_Get_Args_STRUCT_SIZE;
+  run.ctx = frame.ctx;
+  for (XLA_FFI_Error *error : {frame.api->XLA_FFI_DeviceOrdinal_Get(&device), frame.api->XLA_FFI_RunId_Get(&run)})
+    if (error) {
+      destroy(frame, error);
+      throw Failure{XLA_FFI_Error_Code_INTERNAL, "attnc.Error: XLA does not say device and run of this call"};
+    }
+  return {run.run_id, device.device_ordinal};
+}
+
+Rank &rankOf(const Plan &plan, int32_t device) {
   auto &ranks = plan.world->ranks;
-  if (ordinal < 0 || size_t(ordinal) >= ranks.size() || !ranks[ordinal])
+  if (device < 0 || size_t(device) >= ranks.size() || !ranks[device])
     throw Failure{XLA_FFI_Error_Code_INVALID_ARGUMENT,
                   "attnc.Error: expected a device of the mesh of the ContextParallel, got: device " +
-                      std::to_string(ordinal)};
-  return *ranks[ordinal];
+                      std::to_string(device)};
+  return *ranks[device];
 }
+
+/// All ranks of a group execute this call, as long as it lives.
+class Turn {
+public:
+  Turn(Group &group, Rank &rank, int64_t run, int64_t site) : group(group), execution{run, site, 0} {
+    {
+      constexpr size_t kept = 256; // others have ended long ago
+      std::lock_guard lock(rank.mutex);
+      auto found = std::find_if(rank.runs.begin(), rank.runs.end(), [=](auto &own) { return own.run == run; });
+      if (found == rank.runs.end()) {
+        if (rank.runs.size() == kept)
+          rank.runs.pop_front();
+        rank.runs.push_back({run, {}});
+        found = std::prev(rank.runs.end());
+      }
+      execution[2] = found->ofSites[site]++;
+    }
+    group.enter(execution, rank.number);
+  }
+  Turn(const Turn &) = delete;
+  ~Turn() { group.leave(execution); }
+
+private:
+  Group &group;
+  Execution execution;
+};
 
 /// The context of a stream, as the current one.
 class ContextOf {
@@ -200,16 +298,18 @@ struct Tensors {
 void executePlan(const XLA_FFI_CallFrame &frame, bool onCpu) {
   const std::string_view key = attribute(frame.attrs, "plan");
   const Plan &plan = planOf(key);
-  Rank &rank = rankOf(frame, plan);
+  const Place place = placeOf(frame);
+  Rank &rank = rankOf(plan, place.device);
   void *stream = onCpu ? nullptr : streamOf(frame);
   std::optional<ContextOf> current;
   if (!onCpu)
     current.emplace(stream);
   Tensors tensors(frame, plan, rank.number);
-  std::lock_guard lock(rank.mutex);
+  Group &group = *plan.world->groups[rank.group];
+  const Turn turn(group, rank, place.run, number(frame.attrs, "site"));
   if (!rank.transport) {
     attnTransport *made = nullptr;
-    if (attnTransportLocal(plan.world->groups[rank.group].get(), rank.number, !onCpu, &made))
+    if (attnTransportLocal(group.ranks(), rank.number, !onCpu, &made))
       fail();
     rank.transport.reset(made);
   }
@@ -248,7 +348,7 @@ ATTNC_EXPORT World *attncJaxWorld(int32_t groups, int32_t ranks, int32_t devices
     attnLocalRanks *made = nullptr;
     if (attnLocalRanksCreate(ranks, timeout, &made))
       return nullptr;
-    world->groups.emplace_back(made);
+    world->groups.push_back(std::make_unique<Group>(OwnedRanks(made), ranks, timeout));
   }
   world->ranks.resize(devices);
   for (int32_t device = 0; device < devices; ++device)

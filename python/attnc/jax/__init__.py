@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """attnc for JAX: attention on arrays, with jit, gradients, vmap, and sharding of batch and heads."""
 from ._attention import attention
+from ._context_parallel import ContextParallel
 from ._dot_product import dot_product_attention
 from ._segments import Lengths, SegmentIds, lengths_and_offsets
 
-__all__ = ["Lengths", "SegmentIds", "attention", "dot_product_attention", "lengths_and_offsets"]
+__all__ = ["ContextParallel", "Lengths", "SegmentIds", "attention", "dot_product_attention", "lengths_and_offsets"]

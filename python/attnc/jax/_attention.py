@@ -126,7 +126,8 @@ _jitted = jax.jit(_attention, static_argnums=0)
 
 def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, cu_seqlens_q=None, cu_seqlens_kv=None,
               padded_offsets_q=None, padded_offsets_kv=None, segment_ids=None, arrays=None, dropout=0.0, seed=None,
-              deterministic=False, expected_seqlen=None, max_seqlen=None, return_lse=False):
+              deterministic=False, expected_seqlen=None, max_seqlen=None, return_lse=False, context_parallel=None,
+              seqlens=None):
     """softmax(scores(q k^T) under the mask) v, with gradients of q, k, v, of float32 arrays of score modifiers, and of
     sinks.
 
@@ -147,6 +148,10 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
         [2]).
     deterministic: gradients have equal bits each time.
     expected_seqlen, max_seqlen: hints, (queries, keys) or one for both, which choose kernels and change no result.
+    context_parallel: an attnc.jax.ContextParallel, inside of jax.shard_map: q, k and v are this device's rows of whole
+        sequences (layouts "bshd", "thd", "thd padded"), whose lengths are known while tracing: cu_seqlens and
+        padded_offsets, or seqlens, an integer or a pair (queries, keys) of dense ones (None: the local ones times the
+        number of ranks). Arrays with an entry for each token have those of the whole sequences, packed.
     return_lse: also return the logarithms of the softmax's sums, float32 [batch, heads, seqlen] or [heads, tokens].
 
     vmap folds into the batch, or into rows of segment_ids; packed calls refuse it. Batch and heads may be sharded.
@@ -173,6 +178,10 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
         if seed is None:
             raise ProblemError("expected a seed with dropout: int32 [4], or a key of jax.random, got: None")
         given[SEED] = _seed(seed)
+    if context_parallel is not None or seqlens is not None:
+        return _of_ranks(context_parallel, q, k, v, mask, score, layout, scale, sink_key, dropout, given, written,
+                         segment_ids, (cu_seqlens_q, cu_seqlens_kv), (padded_offsets_q, padded_offsets_kv), seqlens,
+                         return_lse)
     segments, ids, layout_of = None, (), tuple(layout) if isinstance(layout, list) else layout
     if segment_ids is not None:
         segments, ids = _segment_ids(segment_ids, mask, q, k, layout, given)
@@ -198,6 +207,39 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
         o, lse = _jitted(plan, q, k, v, ids, read)
     except errors.Error as error:
         raise as_written(error, names, given, bound, written) from None
+    return (o, lse) if return_lse else o
+
+
+def _of_ranks(parallel, q, k, v, mask, score, layout, scale, sink_key, dropout, given, written, segment_ids,
+              cu_seqlens, padded_offsets, seqlens, return_lse):
+    """attention() of this device's rows."""
+    from ._of_ranks import of_ranks
+    if parallel is None:
+        raise TensorError("expected seqlens beside context_parallel, got: seqlens alone")
+    if segment_ids is not None:
+        raise UnsupportedError("attnc has context parallelism of sequences by cu_seqlens, got: 'segment_ids'")
+    for name in _ops.Rows.OFFSETS:
+        given.pop(name, None)
+    heads = q.shape[-2], k.shape[-2]
+
+    def text_of(layout):
+        return Pass((mask._text, tuple(s._text for s in score), layout, (q.shape[-1], v.shape[-1]),
+                     _DTYPES[np.dtype(q.dtype)], scale if scale is None else number(scale, "scale"), sink_key,
+                     (dropout, SEED) if dropout else None, None, None))(heads)
+
+    def convert(what, value, dtype, sides):
+        if hasattr(value, "evaluate"):  # of a traced function, for the whole sequences
+            sums = [np.cumsum([0, *side.lengths]).astype(np.int32) for side in sides]
+            value = jnp.asarray(value.evaluate(len(sides[0].lengths), *heads, *(int(s[-1]) for s in sums), packed={
+                side: (jnp.asarray(s), None) for side, s in zip("qk", sums)}))
+        return _array(what, value, dtype)
+    bound = merged(mask, *score)
+    q, k, v, given = _alike(q, k, v, {n: t if hasattr(t, "evaluate") else jnp.asarray(t) for n, t in given.items()})
+    try:
+        o, lse = of_ranks(parallel, q, k, v, layout=layout, text_of=text_of, arrays=(given, bound, written, convert),
+                          seqlens=seqlens, cu_seqlens=cu_seqlens, padded_offsets=padded_offsets)
+    except errors.Error as error:
+        raise as_written(error, (), given, bound, written) from None
     return (o, lse) if return_lse else o
 
 

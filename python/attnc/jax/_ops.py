@@ -85,7 +85,7 @@ def varying(array):
     return frozenset(axes or ())
 
 
-def _typed(shape, dtype, like):
+def typed(shape, dtype, like):
     """A result that varies along the same axes of a shard_map as an operand."""
     if not varying(like):
         return jax.ShapeDtypeStruct(tuple(shape), dtype)
@@ -102,10 +102,10 @@ def _call(text, name, tensors, on_cpu, size=None):
     shapes, dtypes = [tuple(t.shape) for t in tensors], [_SHORT[np.dtype(t.dtype)] for t in tensors]
     if size is None:
         size = _lowered(text, name, b"cpu" if on_cpu else None).workspace(spec, shapes, dtypes)
-    results = [_typed(shape, DTYPES[own["dtype"]], tensors[0])
+    results = [typed(shape, DTYPES[own["dtype"]], tensors[0])
                for own, shape in zip(spec.results, spec.result_shapes(shapes))]
     known = [n for shape, dtype in zip(shapes, dtypes) for n in (_NUMBERS[dtype], len(shape), *shape)]
-    workspace = _typed((size,), jnp.uint8, tensors[0])
+    workspace = typed((size,), jnp.uint8, tensors[0])
     call = jax.ffi.ffi_call(TARGET, [*results, workspace])
     return tuple(call(*tensors, problem=text, name=name, shapes=np.array(known, np.int64))[:-1])
 

@@ -1,38 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Plans that are bound to a transport, and their runs on tensors of PyTorch."""
-import collections
 import contextlib
 import typing
 
 import torch
 
 from .. import _plans
+from .._shared import Recent
 from .._tensors import Pack, shape_of
 from ..errors import Error, UnsupportedError
 from ._ranks import Calls
 
 _KEPT = 64  # bound plans of a device
-
-
-class Recent:
-    """The values that were asked for last, up to a number of them."""
-
-    def __init__(self, most):
-        self._most, self._values = most, collections.OrderedDict()
-
-    def get(self, key):
-        found = self._values.get(key)
-        if found is not None:
-            self._values.move_to_end(key)
-        return found
-
-    def put(self, key, value):
-        self._values[key] = value
-        if len(self._values) > self._most:
-            self._values.popitem(last=False)
-
-    def clear(self):
-        self._values.clear()
 
 
 class _Unused:

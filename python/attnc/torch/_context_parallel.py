@@ -2,28 +2,19 @@
 """Context parallelism: ranks of a process group share the tokens of sequences (docs/ContextParallel.md)."""
 import hashlib
 import json
-import operator
 import threading
 
 import torch
 import torch.distributed as dist
 
-from .. import _plans
-from .._calls import as_mask
-from .._plans import Plan, Run, Sequences, Shard
-from .._text import identifier, integer
-from ..errors import Error, ProblemError, TensorError, UnsupportedError
-from ._bound_plans import Call, Device, Recent
+from .._shared import BACKWARD, FORWARD, Shared, gradient_text, side_of
+from ..errors import Error, ProblemError, TensorError
+from ._bound_plans import Call, Device
 from ._ranks import Ranks
-from ._shards import (OWN, SHARDINGS, Moved, Moves, contiguous, moves_of, name_of, positions_of, quoted, sharding_text,
-                      side_of)
-
-_FORWARD, _BACKWARD = "forward", "backward"
-_STRATEGIES = ("auto", "gather", "cast", "ring", "ulysses")
-_KEPT = 256  # plans, and shards of sequences
+from ._shards import Moved, Moves, moves_of, positions_of
 
 
-class ContextParallel:
+class ContextParallel(Shared):
     """Ranks that share the tokens of sequences. attention(context_parallel=...) takes it, and computes attention of
     the whole sequences from the rows that each rank has.
 
@@ -57,54 +48,15 @@ class ContextParallel:
 
     def __init__(self, group=None, *, sharding="dual_chunk", kv_sharding=None, strategy="cast", head_group=1,
                  transport=None, timeout=60.0, mask=None, shards=None):
-        if strategy not in _STRATEGIES:
-            raise ProblemError(f"expected a strategy of {quoted(_STRATEGIES)}, got: {strategy!r}")
         if transport not in (None, "peer", "nccl"):
             raise ProblemError(f"expected None, 'peer' or 'nccl' as transport, got: {transport!r}")
         if not isinstance(timeout, (int, float)) or not 0 < timeout < 1e6:
             raise ProblemError(f"expected a timeout of more than 0 seconds, got: {timeout!r}")
-        head_group = integer(head_group, "head_group", 1)
-        if strategy in ("auto", "ulysses") and head_group != 1:
-            raise ProblemError(f"expected no head_group with the strategy {strategy!r}, got: {head_group}")
-        self._shardings = [sharding_text(sharding)]
-        self._shardings.append(self._shardings[0] if kv_sharding is None else sharding_text(kv_sharding))
-        self._ranks = Ranks(group, float(timeout))
-        if self._ranks.count % head_group:
-            raise ProblemError(f"expected a head_group that divides {self._ranks.count} ranks, got: {head_group}")
-        self.group, self.rank, self.ranks = group, self._ranks.rank, self._ranks.count
-        self._words = [text.removeprefix("#plan.") for text in self._shardings]
-        self._steps = {"auto": "auto", "ulysses": "head-group=0"}.get(strategy) or f"strategy={strategy}" + (
-            f" head-group={head_group}" if head_group != 1 else "")
-        self._mask = "#attn.causal" if mask is None else as_mask(mask)._text
+        ranks = Ranks(group, float(timeout))
+        super().__init__(ranks.count, sharding, kv_sharding, strategy, head_group, mask, shards)
+        self.group, self.rank, self._ranks = group, ranks.rank, ranks
         self._transport, self._lock = transport, threading.RLock()
-        self._devices, self._plans, self._found = {}, Recent(_KEPT), Recent(_KEPT)
-        self._is_closed = False
-        self.shards = shards
-
-    @property
-    def shards(self):
-        """The shards of "runs", by name, of each rank."""
-        return dict(self._shards)
-
-    @shards.setter
-    def shards(self, shards):
-        named = shards if isinstance(shards, dict) else {} if shards is None else {"shards": shards}
-        made = tuple(sorted([(identifier(name, "a name of shards"), self._checked(of)) for name, of in named.items()]))
-        missing = [name_of(text) for text in self._shardings if "runs" in text and name_of(text) not in dict(made)]
-        if missing:
-            raise ProblemError(f"expected shards of the name {missing[0]!r}, got: {quoted(dict(made)) or None}")
-        self._shards = made
-
-    def _checked(self, shards):
-        try:
-            made = tuple([Shard(operator.index(rows), tuple([Run(*map(operator.index, run)) for run in runs]))
-                          for rows, runs in shards])
-        except (TypeError, ValueError):
-            raise ProblemError("expected of each rank (rows, [(row, sequence, position, length), ...]) as shards, got: "
-                               f"{shards!r:.100}") from None
-        if len(made) != self.ranks:
-            raise ProblemError(f"expected shards of {self.ranks} ranks, got: {len(made)}")
-        return made
+        self._devices, self._is_closed = {}, False
 
     def __repr__(self):
         shardings = ", ".join(dict.fromkeys(self._words))
@@ -220,84 +172,10 @@ class ContextParallel:
             self._found.put(key, found)
         return found
 
-    def _shard(self, side, keys, rank):
-        rank = integer(rank, "rank", 0, self.ranks - 1)
-        key = side, keys, rank, self._shards
-        found = self._found.get(key)
-        if found is None:
-            text, shards = self._sharding(side, keys)
-            found = dict(shards)[name_of(text)][rank] if name_of(text) in OWN else self._by(text, side, shards, rank)
-            if side.is_dense:
-                self._check_dense(side, found, keys, rank)
-            self._found.put(key, found)
-        return found
-
-    def _by(self, text, side, shards, rank):
-        """The shard of a rank by a sharding's text."""
-        problem = f"attn.problem @attention mask({self._mask}) layout(thd) heads(1) dims(16) dtype(bf16)"
-        plan = self._plan(f"{problem} {self._definition(_FORWARD, text, text)}", _FORWARD, "cpu", "strategy=cast")
-        return plan.shard(Sequences(side.lengths, side.slots, shards=shards), rank)
-
     def _tokens(self, side, device):
         """The numbers of this rank's rows that are no padding; None: all."""
         positions = positions_of(self._shard(side, False, self.rank))
         return None if (positions >= 0).all() else (positions >= 0).nonzero().flatten().to(device)
-
-    def _check_rows(self, name, tensor, side, keys):
-        shard = self._shard(side, keys, self.rank)
-        rows, of_each, got = shard.rows, "", tensor.shape[0]
-        if side.is_dense:
-            if not side.lengths:
-                return
-            rows, got = rows // len(side.lengths), tensor.shape[1]
-            of_each = f" of each sequence of {side.lengths[0]} tokens"
-        if got != rows:
-            raise TensorError(f"expected {name!r} to have {rows} rows{of_each}, those of rank {self.rank} by "
-                              f"`{self._words[keys]}`, got: {got}")
-
-    def _check_dense(self, side, shard, keys, rank):
-        """Are a rank's rows [batch, local seqlen]?"""
-        batch = len(side.lengths)
-        each = shard.rows // batch if batch else 0
-        if batch and (shard.rows % batch or any(
-                [run.row < run.sequence * each or run.row + run.length > (run.sequence + 1) * each
-                 for run in shard.runs])):
-            raise UnsupportedError(
-                f"attnc has dense tensors where a rank has as many rows of each sequence, got: `{self._words[keys]}` "
-                f"of {batch} sequences of {side.lengths[0]} tokens for rank {rank}; pack them (layout 'thd')")
-
-    def _sharding(self, side, keys):
-        """The text of a sharding, and the shards that it names. Dense sequences are cut one by one; what depends on a
-        mask is the same for all calls."""
-        text = self._shardings[keys]
-        name = OWN[bool(keys)]
-        if text.startswith("#plan.documents"):
-            key = side, text
-            found = self._found.get(key)
-            if found is None:
-                found = tuple([self._by(text, side, (), rank) for rank in range(self.ranks)])
-                self._found.put(key, found)
-        elif text == SHARDINGS["contiguous"] and side.is_dense and len(side.lengths) > 1:
-            found = contiguous(side, self.ranks)
-        else:
-            return text, tuple([own for own in self._shards if own[0] == name_of(text)])
-        return f'#plan.runs<"{name}">', ((name, found),)
-
-    def _definition(self, name, sharding_q, sharding_kv):
-        shardings = sharding_q if sharding_q == sharding_kv else f"{sharding_q}, {sharding_kv}"
-        backward = " backward" if name == _BACKWARD else ""
-        return f"plan.def @{name} of(@attention) ranks({self.ranks}) sharding({shardings}){backward} {{}}"
-
-    def _plan(self, text, name, target, steps):
-        key = text, target, steps
-        found = self._plans.get(key)
-        if found is None:
-            found = Plan(text, name, steps, target)
-            self._plans.put(key, found)
-        return found
-
-    def _steps_of(self, text, name, sequences):
-        return _plans.choose(text, name, sequences) if self._steps == "auto" else self._steps
 
     def _on(self, device):
         """What there is for tensors of a device. All ranks make it at the same time."""
@@ -312,22 +190,14 @@ class ContextParallel:
         """Bound plans of a problem's text for whole sequences."""
         with self._lock:
             own = self._on(device)
-            of_q, of_kv = (self._sharding(side, keys) for keys, side in enumerate(sides))
-            shards = tuple(sorted({**dict(of_q[1]), **dict(of_kv[1])}.items()))
-            lengths = (sides[0].lengths, sides[0].slots)
-            lengths += (None, None) if sides[0][:2] == sides[1][:2] else (sides[1].lengths, sides[1].slots)
-            sequences = Sequences(*lengths, shards)
+            definition, sequences = self._defined(sides)
             target = "cpu" if device.type == "cpu" else None
 
             def bound(name, module):
-                module = f"{module} {self._definition(name, of_q[0], of_kv[0])}"
+                module = f"{module} {definition(name)}"
                 return own.bind(module, name, sequences, lambda: self._plan(
                     module, name, target, self._steps_of(module, name, sequences)))
-            forward = bound(_FORWARD, text)
+            forward = bound(FORWARD, text)
             if not needs_gradients:
                 return Call(own, forward, None)
-            return Call(own, forward, bound(_BACKWARD, text + _gradient_text(dlse)))
-
-
-def _gradient_text(dlse):
-    return f" attn.backward @grads of(@attention){' dlse' if dlse else ''}"
+            return Call(own, forward, bound(BACKWARD, text + gradient_text(dlse)))

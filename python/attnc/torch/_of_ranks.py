@@ -9,13 +9,13 @@ import torch
 from torch.autograd import forward_ad
 
 from .._calls import SEED, SINK, as_mask, as_scores, as_written, collect, given_by
+from .._shared import dense_sides, packed_sides
 from .._text import apart, merged
 from ..errors import Error, ProblemError, TensorError, UnsupportedError
 from . import _ops
 from ._attention import _DTYPES, _array, _check_tensor, _sink
 from ._autograd import plan_of, refuse_batched
 from ._context_parallel import ContextParallel
-from ._shards import side_of
 
 
 def _fitted(tensor):
@@ -134,11 +134,11 @@ def _attention(cp, q, k, v, mask, layout, scale, score, sink, arrays, dropout, s
         raise UnsupportedError("attnc does not draw seeds of dropout for ranks: expected `seed`, the same on all of "
                                "them, got: None")
     if layout == "bshd":
-        sides = _dense_sides(cp, q, k, seqlens, cu_seqlens, padded_offsets)
+        sides = dense_sides(cp.ranks, q, k, seqlens, cu_seqlens, padded_offsets)
     else:
-        sides = _packed_sides(layout, seqlens, cu_seqlens, padded_offsets)
+        sides = packed_sides(layout, seqlens, cu_seqlens, padded_offsets)
     for keys, (name, tensor) in enumerate((("q", q), ("k", k))):
-        cp._check_rows(name, tensor, sides[keys], bool(keys))
+        cp._check_rows(name, tensor.shape[int(sides[keys].is_dense)], sides[keys], bool(keys), cp.rank)
     given, written = given_by(arrays), {SINK: "sink", SEED: "seed"}
     sink_key = None if sink is None else _sink(sink, given)
     mask, score = as_mask(mask), as_scores(score)
@@ -191,40 +191,6 @@ def _check_tensors(q, k, v, layout):
         raise TensorError(f"expected 'v' of shape {(*k.shape[:-1], 'dim')} as 'k', got: {tuple(v.shape)}")
     if layout == "bshd" and k.shape[0] != q.shape[0]:
         raise TensorError(f"expected 'k' of batch {q.shape[0]} as 'q', got: {k.shape[0]}")
-
-
-def _dense_sides(cp, q, k, seqlens, cu_seqlens, padded_offsets):
-    if any([given is not None for given in (*cu_seqlens, *padded_offsets)]):
-        raise TensorError("expected cu_seqlens and padded_offsets in the layouts 'thd' and 'thd padded', got: 'bshd'")
-    pair = tuple(seqlens) if isinstance(seqlens, (tuple, list)) else (seqlens, seqlens)
-    if len(pair) != 2:
-        raise TensorError(f"expected an integer or a pair for queries and keys as seqlens, got: {seqlens!r:.100}")
-    return [side_of(t.shape[1] * cp.ranks if whole is None else whole, t.shape[0], None, None)
-            for t, whole in zip((q, k), pair)]
-
-
-def _packed_sides(layout, seqlens, cu_seqlens, padded_offsets):
-    if seqlens is not None:
-        raise TensorError(f"expected cu_seqlens in the layout {layout!r}, got: seqlens")
-    cu_seqlens, padded_offsets = (_both(pair) for pair in (cu_seqlens, padded_offsets))
-    if cu_seqlens[0] is None:
-        raise TensorError(f"expected cu_seqlens_q with the layout {layout!r}, got: None")
-    if (padded_offsets[0] is None) != (layout == "thd"):
-        raise TensorError(f"expected padded_offsets with the layout 'thd padded', and with no other, got: {layout!r} "
-                          f"{'with' if layout == 'thd' else 'without'} them")
-    of_q = side_of(None, 1, cu_seqlens[0], padded_offsets[0])
-    if cu_seqlens[1] is cu_seqlens[0] and padded_offsets[1] is padded_offsets[0]:
-        return [of_q, of_q]
-    of_kv = side_of(None, 1, cu_seqlens[1], padded_offsets[1])
-    if len(of_kv.lengths) != len(of_q.lengths):
-        raise TensorError(f"expected as many sequences in 'cu_seqlens_kv' as in 'cu_seqlens_q', got: "
-                          f"{len(of_kv.lengths)} and {len(of_q.lengths)}")
-    return [of_q, of_kv]
-
-
-def _both(pair):
-    """Of one alone, both sides have it."""
-    return [given if given is not None else other for given, other in zip(pair, reversed(pair))]
 
 
 class _Text(typing.NamedTuple):

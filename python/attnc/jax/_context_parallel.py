@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Context parallelism in JAX: devices along an axis of a mesh share the tokens of sequences (docs/ContextParallel.md)."""
+import ctypes
+import functools
+import hashlib
+import itertools
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _library
+from .._shared import BACKWARD, FORWARD, Shared, gradient_text, side_of
+from ..errors import ProblemError, TensorError, UnsupportedError
+from . import _ops
+
+TARGET = "attnc_plan_run"
+
+
+@functools.cache
+def _loaded():
+    """libattnc_jax.so, with the target of plans registered."""
+    loaded = ctypes.CDLL(str(_library.path().with_name("libattnc_jax.so")))  # _ops has loaded it
+    for platform, handler in (("cpu", loaded.attncJaxPlanCpu), ("CUDA", loaded.attncJaxPlanCuda)):
+        jax.ffi.register_ffi_target(TARGET, jax.ffi.pycapsule(handler), platform=platform)
+    numbers = ctypes.POINTER(ctypes.c_int32)
+    loaded.attncJaxWorld.restype = ctypes.c_void_p
+    loaded.attncJaxWorld.argtypes = [ctypes.c_int32] * 3 + [numbers] * 2 + [ctypes.c_double]
+    loaded.attncJaxPlan.restype = None
+    loaded.attncJaxPlan.argtypes = [ctypes.c_char_p] + [ctypes.c_void_p] * 3 + [ctypes.c_int32,
+                                                                                ctypes.POINTER(ctypes.c_int64)]
+    return loaded
+
+
+_kept = []  # plans and sequences that programs of XLA name
+
+
+class ContextParallel(Shared):
+    """Devices along an axis of a mesh that share the tokens of sequences. attention(context_parallel=...) takes it
+    inside of jax.shard_map over the mesh, and computes attention of the whole sequences from the rows that each device
+    has. All devices are this process's, and of one kind: CPUs, or GPUs that can access each other's memory.
+
+    mesh: a jax.sharding.Mesh. axis: the name of its axis whose devices share sequences; each is a rank, by its place
+        along the axis. Other axes may split the batch or the heads.
+    sharding, kv_sharding, strategy, head_group, mask, shards: as in attnc.torch.ContextParallel.
+    timeout: seconds that a rank waits for another one. A time-out is an error that names the rank; later calls fail,
+        too.
+
+    Arrays inside of shard_map have as many rows on each device as the rank with most rows has; those behind a rank's
+    own rows, and padding, may have any values, and get zeros in results. `shard` makes arrays of this order from arrays
+    with all tokens.
+
+    Lengths are known while tracing: integers, or arrays of NumPy. Each combination of a problem and lengths is compiled,
+    and compared among the ranks, at its first call. Results have equal bits each time.
+
+    Raises attnc.ProblemError and UnsupportedError.
+    """
+
+    def __init__(self, mesh, axis, *, sharding="dual_chunk", kv_sharding=None, strategy="cast", head_group=1,
+                 timeout=60.0, mask=None, shards=None):
+        if not isinstance(mesh, jax.sharding.Mesh) or axis not in mesh.axis_names:
+            raise ProblemError(f"expected a jax.sharding.Mesh and the name of one of its axes, got: {mesh!r:.100} and "
+                               f"{axis!r}")
+        if not isinstance(timeout, (int, float)) or not 0 < timeout < 1e6:
+            raise ProblemError(f"expected a timeout of more than 0 seconds, got: {timeout!r}")
+        super().__init__(mesh.shape[axis], sharding, kv_sharding, strategy, head_group, mask, shards)
+        devices = mesh.devices.flatten()
+        if foreign := [device for device in devices if device.process_index != jax.process_index()]:
+            raise UnsupportedError(f"attnc has context parallelism of devices of one process in JAX, got: {foreign[0]} "
+                                   f"of process {foreign[0].process_index}")
+        self.mesh, self.axis, self.platform = mesh, axis, devices[0].platform
+        self._timeout, self._lock, self._made, self._world = float(timeout), threading.Lock(), {}, None
+
+    def __repr__(self):
+        shardings = ", ".join(dict.fromkeys(self._words))
+        return f"<attnc.jax.ContextParallel: {self.ranks} ranks along {self.axis!r}, {shardings}, {self._steps}>"
+
+    # Rows of ranks. Lengths are those of one side, the whole sequences' ones.
+
+    def rows(self, rank, *, keys=False, seqlen=None, batch=1, cu_seqlens=None, padded_offsets=None):
+        """The `Shard` of a rank: its number of rows, padding included, and runs of (row, sequence, position, length):
+        `length` rows from `row` on hold positions from `position` on of the whole sequence.
+
+        seqlen, batch: of whole dense sequences. cu_seqlens: in place of these, of packed ones, [sequences + 1] integers
+        or an array. padded_offsets: where they begin in a buffer with padding. keys: of keys and values.
+        """
+        return self._shard(side_of(seqlen, batch, cu_seqlens, padded_offsets), keys, rank)
+
+    def positions(self, *, keys=False, seqlen=None, batch=1, cu_seqlens=None, padded_offsets=None):
+        """The positions of all ranks' rows in their sequences, in the order of `shard`, -1 in padding: for rotary
+        embeddings and labels. An int32 array of NumPy, [ranks * rows] of packed sequences, [batch, ranks * local
+        seqlen] of dense ones."""
+        return self._table(side_of(seqlen, batch, cu_seqlens, padded_offsets), keys, lambda side, run: run.position)
+
+    def shard(self, x, *, keys=False, cu_seqlens=None, padded_offsets=None):
+        """The rows of all ranks, one rank behind another, of an array with all tokens; 0 in padding. For jax.shard_map
+        with `axis` at the axis of rows.
+
+        x: with cu_seqlens, [rows, ...] of packed sequences, with padded_offsets those of the padded buffer; without
+        them [batch, seqlen, ...].
+        """
+        side = self._side_of(x, cu_seqlens, padded_offsets)
+        places = self._table(side, keys, lambda side, run: side.starts[run.sequence] + run.position)
+        flat = x.reshape(side.rows, *x.shape[2:]) if side.is_dense else x
+        return jnp.take(flat, jnp.asarray(_to_fill(places, side.rows)), axis=0, mode="fill", fill_value=0)
+
+    def unshard(self, x, *, keys=False, seqlen=None, cu_seqlens=None, padded_offsets=None):
+        """The array with all tokens, of one in the order of `shard`; 0 in padding.
+
+        x: with cu_seqlens, [ranks * rows, ...]; without them [batch, ranks * local seqlen, ...], for whole sequences of
+        `seqlen` tokens (None: as many as x has).
+        """
+        if cu_seqlens is None:
+            side = side_of(x.shape[1] if seqlen is None else seqlen, x.shape[0], None, None)
+        else:
+            side = side_of(None, 1, cu_seqlens, padded_offsets)
+        places = self._table(side, keys, lambda side, run: side.starts[run.sequence] + run.position)
+        if tuple(x.shape[:places.ndim]) != places.shape:
+            raise TensorError(f"expected {list(places.shape)} rows of all ranks, got: {list(x.shape[:places.ndim])}")
+        back = np.full(side.rows, -1, np.int32)
+        known = places.reshape(-1) >= 0
+        back[places.reshape(-1)[known]] = np.flatnonzero(known)
+        flat = x.reshape(places.size, *x.shape[places.ndim:])
+        whole = jnp.take(flat, jnp.asarray(_to_fill(back, places.size)), axis=0, mode="fill", fill_value=0)
+        return whole.reshape(x.shape[0], side.lengths[0] if side.lengths else 0, *x.shape[2:]) if side.is_dense else whole
+
+    def _side_of(self, x, cu_seqlens, padded_offsets):
+        if cu_seqlens is not None:
+            side = side_of(None, 1, cu_seqlens, padded_offsets)
+            if x.ndim < 1 or x.shape[0] != side.rows:
+                raise TensorError(f"expected {side.rows} rows of all sequences, got: {tuple(x.shape)}")
+            return side
+        if x.ndim < 2:
+            raise TensorError(f"expected cu_seqlens, or an array [batch, seqlen, ...], got: {tuple(x.shape)}")
+        return side_of(x.shape[1], x.shape[0], None, padded_offsets)
+
+    def _counts(self, side, keys):
+        """The rows of each rank; of dense tensors for each sequence."""
+        batch = max(len(side.lengths), 1) if side.is_dense else 1
+        return [self._shard(side, keys, rank).rows // batch for rank in range(self.ranks)]
+
+    def _table(self, side, keys, entry):
+        """int32, of each row of all ranks entry(side, run) and what its row in the run adds; -1 in padding."""
+        batch, counts = len(side.lengths) if side.is_dense else 1, self._counts(side, keys)
+        most = max(counts)
+        made = np.full((self.ranks, batch, most), -1, np.int32)
+        for rank in range(self.ranks):
+            for run in self._shard(side, keys, rank).runs:
+                sequence, row = divmod(run.row, counts[rank]) if side.is_dense else (0, run.row)
+                made[rank, sequence, row:row + run.length] = entry(side, run) + np.arange(run.length)
+        if side.is_dense:
+            return made.transpose(1, 0, 2).reshape(batch, self.ranks * most)
+        return made.reshape(self.ranks * most)
+
+    # Plans
+
+    def _groups(self):
+        """Of each device of this process by its number: the group of devices that share sequences, and the rank."""
+        axis = self.mesh.axis_names.index(self.axis)
+        groups = np.moveaxis(self.mesh.devices, axis, -1).reshape(-1, self.ranks)
+        found = {}
+        for group, devices in enumerate(groups):
+            for rank, device in enumerate(devices):
+                local = getattr(device, "local_hardware_id", None)
+                found[device.id if local is None else local] = (group, rank)
+        return len(groups), found
+
+    def _plan_key(self, text, sides, name, dlse):
+        """Registers a plan for calls of XLA, and returns what names it there."""
+        definition, sequences = self._defined(sides)
+        if name == BACKWARD:
+            text += gradient_text(dlse)
+        module = f"{text} {definition(name)}"
+        with self._lock:
+            known = module, sequences, name
+            if known in self._made:
+                return self._made[known]
+            if self._world is None:
+                count, of_devices = self._groups()
+                devices = max(of_devices) + 1
+                numbers = [(ctypes.c_int32 * devices)(*[of_devices.get(i, (-1, -1))[what] for i in range(devices)])
+                           for what in (0, 1)]
+                self._world = _loaded().attncJaxWorld(count, self.ranks, devices, *numbers, self._timeout)
+            plan = self._plan(module, name, "cpu" if self.platform == "cpu" else None,
+                              self._steps_of(module, name, sequences))
+            digest = hashlib.sha256(f"{self._world} {plan.text} {sequences}".encode()).hexdigest()
+            rows = [self._shard(side, keys, rank).rows for keys, side in enumerate(sides)
+                    for rank in range(self.ranks)]
+            structure = sequences.structure()
+            _kept.append((plan, structure))
+            _loaded().attncJaxPlan(digest.encode(), self._world, plan.handle, ctypes.addressof(structure), self.ranks,
+                                   (ctypes.c_int64 * len(rows))(*rows))
+            self._made[known] = digest
+            return digest
+
+
+def _to_fill(places, rows):
+    """-1 as an index that jnp.take fills; negative ones count from the end."""
+    return np.where(places < 0, rows, places)
+
+
+_sites = itertools.count()
+
+
+def call(key, results, tensors):
+    """A plan's results, as the ShapeDtypeStruct of each says."""
+    run = jax.ffi.ffi_call(TARGET, [_ops.typed(shape.shape, shape.dtype, tensors[0]) for shape in results])
+    return tuple(run(*tensors, plan=key, site=np.int64(next(_sites))))

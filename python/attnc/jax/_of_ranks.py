@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""attention() of the rows that devices have of whole sequences, with gradients."""
+import functools
+import typing
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_derivatives import SymbolicZero
+
+from .._calls import SEED, SINK, collect
+from .._shared import BACKWARD, FORWARD, dense_sides, packed_sides
+from ..errors import ProblemError, TensorError, UnsupportedError
+from . import _ops
+from ._context_parallel import ContextParallel, call
+
+
+class Call(typing.NamedTuple):
+    """What a call of attention() runs; static."""
+    parallel: ContextParallel
+    text: str
+    sides: tuple
+    names: tuple  # of arrays, in the problem's order
+
+
+def _rows(one, name, tensor, keys):
+    """Zeros in rows that are no rank's tokens' rows: a rank with fewer rows than others leaves them as they are."""
+    counts = [one.parallel._shard(one.sides[keys], keys, rank).rows for rank in range(one.parallel.ranks)]
+    axis = 1 if name == "lse" else 0
+    if min(counts) == tensor.shape[axis]:
+        return tensor
+    own = jnp.asarray(np.array(counts, np.int32))[jax.lax.axis_index(one.parallel.axis)]
+    shown = (jnp.arange(tensor.shape[axis]) < own).reshape((-1,) if axis else (-1,) + (1,) * (tensor.ndim - 1))
+    return jnp.where(shown, tensor, jnp.array(-jnp.inf if name == "lse" else 0, tensor.dtype))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _backward(one, with_dlse, *tensors):
+    q, k, v = tensors[:3]
+    key = one.parallel._plan_key(one.text, one.sides, BACKWARD, with_dlse)
+    grads = call(key, [jax.ShapeDtypeStruct(t.shape, t.dtype) for t in (q, k, v)], tensors)
+    return tuple(_rows(one, name, t, keys) for name, t, keys in zip(("dq", "dk", "dv"), grads, (False, True, True)))
+
+
+@_backward.defjvp
+def _second(one, with_dlse, primals, tangents):
+    raise UnsupportedError("attnc has no second derivatives: gradients of attention cannot be differentiated")
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _attention(one, q, k, v, arrays):
+    key = one.parallel._plan_key(one.text, one.sides, FORWARD, False)
+    results = [jax.ShapeDtypeStruct((*q.shape[:-1], v.shape[-1]), q.dtype),
+               jax.ShapeDtypeStruct(q.shape[1::-1], jnp.float32)]
+    o, lse = call(key, results, (q, k, v, *arrays))
+    return _rows(one, "o", o, False), _rows(one, "lse", lse, False)
+
+
+def _fwd(one, q, k, v, arrays):
+    wanted = [name for name, array in zip(one.names, arrays) if array.perturbed and array.value.dtype == jnp.float32]
+    if refused := [name for name in wanted if name != SINK]:
+        raise UnsupportedError(f"attnc has no gradients of arrays with context parallelism, got: '{refused[0]}' that "
+                               "is differentiated (jax.lax.stop_gradient leaves it out)")
+    q, k, v, arrays = q.value, k.value, v.value, tuple(t.value for t in arrays)
+    o, lse = _attention(one, q, k, v, arrays)
+    return (o, lse), (q, k, v, arrays, o, lse)
+
+
+def _bwd(one, kept, cotangents):
+    q, k, v, arrays, o, lse = kept
+    do, dlse = cotangents
+    do = jnp.zeros_like(o) if isinstance(do, SymbolicZero) else do
+    more = () if isinstance(dlse, SymbolicZero) else (dlse,)
+    named = dict(zip(one.names, arrays))
+    names = ["q", "k", "v", "o", "lse", "do", *(["dlse"] if more else [])]
+    given = dict(zip(names, (q, k, v, o, lse, do, *more)), **named)
+    order = _ops.signature(f"{one.text} attn.backward @grads of(@attention){' dlse' if more else ''}", "grads").inputs
+    tensors = [given[t["name"]] for t in order if not t["name"].startswith("cu_seqlens_")]
+    grads = _backward(one, bool(more), *tensors)
+    of_arrays = tuple(_gradient_of_sinks(one, named[SINK], o, lse, do, *more) if name == SINK else None
+                      for name in one.names)
+    return (*grads, of_arrays)
+
+
+_attention.defvjp(_fwd, _bwd, symbolic_zeros=True)
+_jitted = jax.jit(_attention, static_argnums=0)
+
+
+def _gradient_of_sinks(one, sinks, o, lse, do, dlse=0.0):
+    """From a rank's rows: the sum over rows of p (dlse - o do), p the probability of the sink."""
+    delta = dlse - jnp.einsum("thd,thd->ht", o, do, preferred_element_type=jnp.float32)
+    tokens = jnp.asarray(one.parallel._table(one.sides[0], False, lambda side, run: run.position).reshape(
+        one.parallel.ranks, -1) >= 0)[jax.lax.axis_index(one.parallel.axis)]
+    return jnp.sum(jnp.where(tokens, jnp.exp(sinks[:, None] - lse) * delta, 0), axis=1)
+
+
+def of_ranks(parallel, q, k, v, *, layout, text_of, arrays, seqlens, cu_seqlens, padded_offsets):
+    """o and lse of this device's rows. text_of(layout): the problem. arrays: given, bound, written, convert."""
+    if not isinstance(parallel, ContextParallel):
+        raise TensorError(f"expected an attnc.jax.ContextParallel as context_parallel, got: {type(parallel).__name__}")
+    if layout not in ("bshd", "thd", "thd padded"):
+        raise UnsupportedError("attnc has context parallelism in the layouts 'bshd', 'thd' and 'thd padded', got: "
+                               f"{layout!r}")
+    if parallel.axis not in _ops.varying(q):
+        raise TensorError(f"expected rows of each device inside of jax.shard_map over {parallel.axis!r}, got: an array "
+                          "that does not vary along this axis")
+    for given in (*cu_seqlens, *padded_offsets):
+        if isinstance(given, jax.core.Tracer):
+            raise TensorError("expected cu_seqlens and padded_offsets that are known while tracing, such as arrays of "
+                              "NumPy, got: a tracer")
+    is_dense = layout == "bshd"
+    sides = tuple(dense_sides(parallel.ranks, q, k, seqlens, cu_seqlens, padded_offsets) if is_dense else
+                  packed_sides(layout, seqlens, cu_seqlens, padded_offsets))
+    for keys, (name, tensor) in enumerate((("q", q), ("k", k))):
+        counts = parallel._counts(sides[keys], bool(keys))
+        if is_dense and min(counts) != max(counts) and len(sides[0].lengths) > 1:
+            raise UnsupportedError("attnc has dense arrays in JAX where all devices have as many rows of a sequence, "
+                                   f"got: from {min(counts)} to {max(counts)} of {sides[keys].lengths[0]}; pack them "
+                                   "(layout 'thd')")
+        if tensor.shape[int(is_dense)] != max(counts):
+            raise TensorError(f"expected {name!r} to have {max(counts)} rows, those of the rank with most by "
+                              f"`{parallel._words[keys]}`, got: {tensor.shape[int(is_dense)]}")
+    try:
+        text = text_of("thd")
+    except ProblemError as error:
+        if not is_dense:
+            raise
+        raise UnsupportedError(f"attnc has context parallelism of problems that packed sequences have, too: {error}"
+                               ) from None
+    listed = [t for t in _ops.signature(text, _ops.NAME).inputs
+              if t["role"] == "array" and not t["name"].startswith("cu_seqlens_")]
+    names, dtypes = tuple(t["name"] for t in listed), tuple(t["dtype"] for t in listed)
+    given, bound, written, convert = arrays
+    if SEED not in names:  # a probability that is rounded to none
+        given.pop(SEED, None)
+    read = collect(names, dtypes, given, bound, written, lambda what, value, dtype: convert(what, value, dtype, sides))
+    rows = [t.reshape(-1, *t.shape[2:]) if is_dense else t for t in (q, k, v)]
+    o, lse = _jitted(Call(parallel, text, sides, names), *rows, tuple(read))
+    if is_dense:
+        o = o.reshape(*q.shape[:2], *o.shape[1:])
+        lse = jnp.moveaxis(lse.reshape(lse.shape[0], *q.shape[:2]), 0, 1)
+    return o, lse
