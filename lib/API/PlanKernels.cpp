@@ -39,7 +39,8 @@ rt::Result<std::shared_ptr<PlanKernels>> PlanKernels::create(ProblemOp problem, 
     for (mlir::Operation &op : *(*parsed)->getBody()) {
       rt::Program signature;
       for (rt::Program::Tensor &tensor : signatureOf(&op).tensors) // a plan itself has the arrays of pieces
-        if (llvm::StringRef name = tensor.name; !name.starts_with("cu_seqlens_") && !name.contains("pieces_"))
+        if (llvm::StringRef name = tensor.name;
+            !name.starts_with("cu_seqlens_") && !name.contains("pieces_") && name != keyPositionsArray)
           signature.tensors.push_back(std::move(tensor));
       kernels->signatures[llvm::isa<BackwardOp>(op)] = std::move(signature);
     }

@@ -128,6 +128,10 @@ private:
   rt::Status differentiate(plan::GradsOp op);
   rt::Status differentiate(Chain &chain, const QueryPart &part, size_t term, const Place &queries, const Place &keys,
                            KeyGradients &gradients);
+  /// Launches of a part whose results are not sent may wait for the next exchange in which this rank sends gradients:
+  /// the message then moves meanwhile. Null: there is none.
+  plan::ExchangeOp behind(plan::GradsOp op, const Chain &chain, const QueryPart &part) const;
+  Place placeOf(mlir::Value dkv);
   rt::Status collect(mlir::Value result, mlir::ValueRange parts);
   rt::Status store(plan::StoreOp op);
 
@@ -142,10 +146,13 @@ private:
   Visibility visibility;
   int64_t group; ///< query heads of a kv head
   Dtype data;
+  PlacedTensor keyPositions; ///< without a shape until they are needed
   llvm::DenseMap<mlir::Value, Place> places;
-  llvm::DenseMap<mlir::Value, std::shared_ptr<Chain>> chains; ///< of each result
-  llvm::DenseMap<mlir::Operation *, int64_t> numbers;         ///< of exchanges
-  std::vector<std::pair<mlir::Value, Place>> packed;          ///< parts of values that were sent
+  llvm::DenseMap<mlir::Value, std::shared_ptr<Chain>> chains;                           ///< of each result
+  std::map<const void *, KeyGradients> gradients;                                       ///< by the value of each result
+  llvm::DenseMap<mlir::Operation *, std::vector<std::function<rt::Status()>>> deferred; ///< behind an exchange
+  llvm::DenseMap<mlir::Operation *, int64_t> numbers;                                   ///< of exchanges
+  std::vector<std::pair<mlir::Value, Place>> packed; ///< parts of values that were sent
   std::map<std::pair<bool, const Shard *>, std::map<std::string, PlacedTensor>> pieces;
   std::vector<std::shared_ptr<const Shard>> kept; ///< whose pieces are known
 };
@@ -266,6 +273,16 @@ const std::map<std::string, PlacedTensor> &Planner::piecesOf(bool ofKeys, const 
   it->second["cu_seqlens_" + side] = integers(whole, {batch + 1});
   it->second["pieces_" + side] = integers(lines, {PieceLines, line});
   it->second["first_pieces_" + side] = integers(first, {batch + 1});
+  if (ofKeys && llvm::any_of(problem.getMask().operands(), [](const MaskOperand &array) { return array.lists; })) {
+    if (keyPositions.shape.empty()) {
+      std::vector<int32_t> positions;
+      for (int64_t length : lengths)
+        for (int64_t position = 0; position < length; ++position)
+          positions.push_back(position);
+      keyPositions = integers(positions, {int64_t(positions.size())});
+    }
+    it->second[keyPositionsArray] = keyPositions;
+  }
   return it->second;
 }
 
@@ -425,6 +442,9 @@ rt::Status Planner::exchange(plan::ExchangeOp op) {
   places[op.getArrival()] = std::move(arriving);
   if (!post.sent.empty() || !post.received.empty())
     steps.actions.push_back(std::move(post));
+  for (const std::function<rt::Status()> &launch : deferred[op])
+    if (rt::Status done = launch(); !done)
+      return done;
   return {};
 }
 
@@ -636,19 +656,55 @@ rt::Status Planner::differentiate(Chain &chain, const QueryPart &part, size_t te
       });
 }
 
+plan::ExchangeOp Planner::behind(plan::GradsOp op, const Chain &chain, const QueryPart &part) const {
+  if (!chain.isSingle)
+    return {};
+  llvm::SmallPtrSet<mlir::Operation *, 4> users = {*chain.last.user_begin()};
+  for (size_t number : part.keys) {
+    const Term &term = chain.terms[number];
+    if (term.step != op) // another step continues the part
+      return {};
+    users.insert(op.getDkv()[term.key].user_begin(), op.getDkv()[term.key].user_end());
+  }
+  for (mlir::Operation *next = op->getNextNode(); !users.contains(next); next = next->getNextNode())
+    if (auto exchange = llvm::dyn_cast<plan::ExchangeOp>(next); exchange && kindOf(exchange.getArrival()) == Kind::dkv)
+      if (!tables.held(exchange.getArrival(), tables.receiver(exchange, rank)).empty())
+        return exchange;
+  return {};
+}
+
+Place Planner::placeOf(mlir::Value dkv) {
+  Place sum = {held(dkv), {}};
+  const std::vector<Place> &addends = gradients[dkv.getAsOpaquePointer()].addends;
+  if (addends.size() == 1 && addends[0].held.rows == sum.held.rows && addends[0].held.heads == sum.held.heads)
+    sum.parts = addends[0].parts;
+  else if (!sum.held.empty())
+    sum.addends = addends;
+  return sum;
+}
+
 rt::Status Planner::differentiate(plan::GradsOp op) {
-  llvm::SmallVector<KeyGradients> gradients(op.getKeys().size());
   for (auto [j, key] : llvm::enumerate(op.getKeys()))
     for (auto [i, query] : llvm::enumerate(op.getQueries())) {
       const Place queries = of(query);
       if (queries.held.empty())
         continue;
       std::shared_ptr<Chain> chain = chainOf(op, i);
-      if (rt::Status done = eachLaunch(*chain, op, j,
-                                       [&, j = j, key = key](const QueryPart &part, size_t term) {
-                                         return differentiate(*chain, part, term, queries, of(key), gradients[j]);
-                                       });
-          !done)
+      mlir::Value result = op.getDkv()[j];
+      rt::Status done = eachLaunch(*chain, op, j, [&, key = key](const QueryPart &part, size_t term) -> rt::Status {
+        auto launch = [=, this, &part] {
+          rt::Status launched =
+              differentiate(*chain, part, term, queries, of(key), gradients[result.getAsOpaquePointer()]);
+          places[result] = placeOf(result);
+          return launched;
+        };
+        plan::ExchangeOp later = behind(op, *chain, part);
+        if (!later)
+          return launch();
+        deferred[later].push_back(launch);
+        return {};
+      });
+      if (!done)
         return done;
     }
   for (auto [i, result] : llvm::enumerate(op.getDq())) {
@@ -663,15 +719,8 @@ rt::Status Planner::differentiate(plan::GradsOp op) {
         return done;
     places[result] = isFinished ? chain->finished : chain->unfinished;
   }
-  for (auto [j, result] : llvm::enumerate(op.getDkv())) {
-    Place sum = {held(result), {}};
-    std::vector<Place> &addends = gradients[j].addends;
-    if (addends.size() == 1 && addends[0].held.rows == sum.held.rows && addends[0].held.heads == sum.held.heads)
-      sum.parts = addends[0].parts;
-    else if (!sum.held.empty())
-      sum.addends = std::move(addends);
-    places[result] = sum;
-  }
+  for (mlir::Value result : op.getDkv())
+    places[result] = placeOf(result);
   return {};
 }
 

@@ -139,6 +139,16 @@ int64_t reference::addPieces(Tensors &tensors, llvm::StringRef side, int64_t gap
   return row;
 }
 
+void reference::addKeyPositions(ProblemOp problem, Tensors &tensors) {
+  if (!readsKeyPositions(problem) || tensors.count(keyPositionsArray))
+    return;
+  std::vector<int64_t> positions;
+  for (int64_t length : lengthsOf(tensors, "kv"))
+    for (int64_t position = 0; position < length; ++position)
+      positions.push_back(position);
+  tensors[keyPositionsArray] = intTensor({int64_t(positions.size())}, [&](int64_t i) { return positions[i]; });
+}
+
 namespace {
 /// One side of a packed problem: its arrays, and the rows its tensors have.
 struct PackedSide {
@@ -290,7 +300,8 @@ static llvm::Error addMissingBlocks(const std::vector<ProblemTensor> &list, cons
                                      "` or none of them, got: `" + (given ? spec.name : lists.columns) + "`");
     if (!given) {
       // Of packed sequences, rows enough for one that has all tokens.
-      const int64_t rows = llvm::divideCeil(made.rowsQ, lists.q), blocks = llvm::divideCeil(made.rowsKv, lists.kv);
+      const int64_t rows = llvm::divideCeil(made.rowsQ, lists.q),
+                    blocks = llvm::divideCeil(made.keysOfBlocks(), lists.kv);
       made.entries[spec.name] = rows + 1;
       std::vector<int64_t> columns;
       tensors[spec.name] = intTensor(spec.shape(fixed, made), [&](int64_t at) {
@@ -377,6 +388,7 @@ llvm::Expected<Sizes> reference::addMissingArrays(Computation computation, Input
     (side == &q ? made.piecesQ : made.piecesKv) = side->count;
     (side == &q ? made.wholeQ : made.wholeKv) = side->whole;
   }
+  addKeyPositions(problem, tensors);
   if (problem.getTiles())
     addMissingTiles(problem, made, rng, tensors);
   if (llvm::Error error = addMissingBlocks(list, FixedSizes::of(computation), made, rng, tensors))

@@ -10,7 +10,7 @@ Sequences::Sequences(ProblemOp problem, const Tensors &inputs, const Sizes &size
   for (const MaskOperand &operand : problem.getMask().operands()) {
     const std::string &name = operand.madeOf.empty() ? operand.name : operand.madeOf;
     arrays.emplace_back(&inputs.find(name)->second, operand);
-    maps.push_back(operand.lists ? mapOf(operand, inputs, sizes.rowsKv) : BlockMap());
+    maps.push_back(operand.lists ? mapOf(operand, inputs, sizes.keysOfBlocks()) : BlockMap());
   }
   for (int64_t b = 0; b < sizes.batch; ++b) {
     queries.push_back(spanOf("q", problem.getQLayout(), sizes.rowsQ, b, inputs));

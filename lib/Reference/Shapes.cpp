@@ -143,9 +143,9 @@ llvm::Error attn::reference::checkArrays(Computation computation, const Sizes &s
   for (const ProblemTensor &tensor : tensorsOf(computation)) {
     if (tensor.lists) {
       int64_t keys = tensor.lists->lists->kv;
-      if (llvm::Error failure =
-              errorOf(rt::checkBlocks(named(tensor.name), named(tensor.lists->lists->columns),
-                                      sizes.entries.at(tensor.name), llvm::divideCeil(sizes.rowsKv, keys), keys)))
+      if (llvm::Error failure = errorOf(rt::checkBlocks(named(tensor.name), named(tensor.lists->lists->columns),
+                                                        sizes.entries.at(tensor.name),
+                                                        llvm::divideCeil(sizes.keysOfBlocks(), keys), keys)))
         return failure;
     }
     if (tensor.hasParents && !problem.getSegments())

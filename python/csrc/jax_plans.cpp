@@ -134,9 +134,10 @@ struct Place {
 
 Place placeOf(const XLA_FFI_CallFrame &frame) {
   if (frame.api->struct_size < XLA_FFI_Api_STRUCT_SIZE)
-    throw Failure{XLA_FFI_Error_Code_UNIMPLEMENTED,
-                  "attnc.UnsupportedError: attnc has context parallelism with a jaxlib whose foreign function interface "
-                  "says device and run of a call (version 0.3), got: an older one"};
+    throw Failure{
+        XLA_FFI_Error_Code_UNIMPLEMENTED,
+        "attnc.UnsupportedError: attnc has context parallelism with a jaxlib whose foreign function interface "
+        "says device and run of a call (version 0.3), got: an older one"};
   XLA_FFI_DeviceOrdinal_Get_Args device{};
   device.struct_size = XLA_FFI_DeviceOrdinal_Get_Args_STRUCT_SIZE;
   device.ctx = frame.ctx;
@@ -215,44 +216,47 @@ private:
 /// Memory of a call: of XLA's allocator for a stream, whose later calls alone may have it again.
 class Workspace {
 public:
-  Workspace(const XLA_FFI_CallFrame &frame, bool onCpu, size_t bytes) : frame(frame), onCpu(onCpu), bytes(bytes) {
-    if (!bytes)
+  Workspace(const XLA_FFI_CallFrame &frame, bool onCpu, size_t needed) : frame(frame), onCpu(onCpu) {
+    if (!needed)
       return;
+    bytes = needed + alignment;
     if (onCpu) {
-      data = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-      if (!data)
-        refuse("expected " + std::to_string(bytes) + " bytes of memory, got: none");
-      return;
+      memory = std::malloc(bytes);
+    } else {
+      XLA_FFI_DeviceMemory_Allocate_Args arguments{};
+      arguments.struct_size = XLA_FFI_DeviceMemory_Allocate_Args_STRUCT_SIZE;
+      arguments.ctx = frame.ctx, arguments.size = bytes, arguments.alignment = 16; // XLA's most
+      if (XLA_FFI_Error *error = frame.api->XLA_FFI_DeviceMemory_Allocate(&arguments))
+        destroy(frame, error);
+      else
+        memory = arguments.data;
     }
-    XLA_FFI_DeviceMemory_Allocate_Args arguments{};
-    arguments.struct_size = XLA_FFI_DeviceMemory_Allocate_Args_STRUCT_SIZE;
-    arguments.ctx = frame.ctx, arguments.size = bytes, arguments.alignment = alignment;
-    if (XLA_FFI_Error *error = frame.api->XLA_FFI_DeviceMemory_Allocate(&arguments)) {
-      destroy(frame, error);
+    if (!memory)
       throw Failure{XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
-                    "attnc.Error: expected " + std::to_string(bytes) + " bytes of device memory, got: none"};
-    }
-    data = arguments.data;
+                    "attnc.Error: expected " + std::to_string(bytes) + " bytes of memory, got: none"};
   }
   Workspace(const Workspace &) = delete;
   ~Workspace() {
     if (onCpu)
-      std::free(data);
-    if (onCpu || !data)
+      std::free(memory);
+    if (onCpu || !memory)
       return;
     XLA_FFI_DeviceMemory_Free_Args arguments{};
     arguments.struct_size = XLA_FFI_DeviceMemory_Free_Args_STRUCT_SIZE;
-    arguments.ctx = frame.ctx, arguments.size = bytes, arguments.data = data;
+    arguments.ctx = frame.ctx, arguments.size = bytes, arguments.data = memory;
     if (XLA_FFI_Error *error = frame.api->XLA_FFI_DeviceMemory_Free(&arguments))
       destroy(frame, error);
   }
-  void *data = nullptr;
+  void *data() const {
+    return reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(memory) + alignment - 1) / alignment * alignment);
+  }
 
 private:
   static constexpr size_t alignment = 256;
   const XLA_FFI_CallFrame &frame;
   bool onCpu;
-  size_t bytes;
+  size_t bytes = 0;
+  void *memory = nullptr;
 };
 
 bool isResult(std::string_view name) {
@@ -326,7 +330,7 @@ void executePlan(const XLA_FFI_CallFrame &frame, bool onCpu) {
   if (attnPlanWorkspaceSize(bound.get(), tensors.all.data(), &bytes))
     fail();
   Workspace workspace(frame, onCpu, bytes);
-  if (attnPlanRun(bound.get(), tensors.all.data(), workspace.data, stream))
+  if (attnPlanRun(bound.get(), tensors.all.data(), workspace.data(), stream))
     fail();
 }
 

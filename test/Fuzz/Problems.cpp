@@ -212,7 +212,8 @@ static Tensor maskArray(Random &random, const MaskOperand &array, llvm::ArrayRef
 static void addBlocks(Random &random, const ProblemTensor &spec, const FixedSizes &fixed,
                       llvm::ArrayRef<int64_t> lengthsQ, Sizes &sizes, Tensors &arrays) {
   const BlockLists &lists = *spec.lists->lists;
-  int64_t longest = 0, blocks = llvm::divideCeil(sizes.rowsKv, lists.kv), few = random.pick<int64_t>({1, 2, 4, 10, 40});
+  int64_t longest = 0, blocks = llvm::divideCeil(sizes.keysOfBlocks(), lists.kv),
+          few = random.pick<int64_t>({1, 2, 4, 10, 40});
   for (int64_t length : lengthsQ)
     longest = std::max(longest, length);
   int64_t rows =
@@ -362,6 +363,7 @@ Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, ui
   const bool single = problem.getSinglePieces(), few = late || noLengths;
   made.sizes.rowsQ = addSide(random, "q", problem.getQLayout(), single, lengthsQ, few, made.exact, made.sizes);
   made.sizes.rowsKv = addSide(random, "kv", problem.getKLayout(), single, lengthsKv, few, made.exact, made.sizes);
+  addKeyPositions(problem, made.exact);
   printLengths(os, "lengths q", lengthsQ);
   printLengths(os, "kv", lengthsKv);
   os << "rows q " << made.sizes.rowsQ << " kv " << made.sizes.rowsKv << "; ";

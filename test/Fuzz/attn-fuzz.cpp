@@ -145,8 +145,7 @@ static std::string forPieces(mlir::ModuleOp module, uint64_t kernelSeed) {
   problem.setVLayoutAttr(pieces), problem.setOLayoutAttr(pieces);
   if (llvm::any_of(problem.getModifiers(), needsDense))
     problem.removeScoreAttr();
-  if (llvm::any_of(problem.getMask().operands(),
-                   [](const MaskOperand &array) { return array.lists || !array.madeOf.empty(); })) {
+  if (llvm::any_of(problem.getMask().operands(), [](const MaskOperand &array) { return !array.madeOf.empty(); })) {
     const char *other = random.pick<const char *>(
         {"#attn.causal<bottom_right>", "#attn.band<left = 70, right = 20>", "#attn.or<#attn.prefix<9>, #attn.causal>"});
     problem.setMaskAttr(llvm::cast<MaskInterface>(mlir::parseAttribute(other, context)));

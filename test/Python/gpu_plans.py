@@ -28,11 +28,12 @@ HEADS, KV_HEADS, DIM = 4, 2, 64
 MASKS = {"full": attnc.full(), "causal": attnc.causal(), "window (99, 0)": attnc.window(100),
          "window (0, 70)": attnc.band(0, 70), "window (130, 41)": attnc.band(130, 41),
          "documents": attnc.causal() & attnc.document(), "prefix": attnc.causal() | attnc.prefix(77),
-         "chunk": attnc.causal() & attnc.chunk(128)}
+         "chunk": attnc.causal() & attnc.chunk(128),
+         "block map": attnc.causal() & attnc.block_map("offsets", "columns", 64, 48)}
 CROSS = {"full": attnc.full(), "causal": attnc.causal("end"), "window (99, 0)": attnc.window(100, align="end"),
          "window (0, 70)": attnc.band(0, 70, "end"), "window (130, 41)": attnc.band(130, 41, "end"),
          "documents": attnc.document(), "prefix": attnc.causal("end") | attnc.prefix(77),
-         "chunk": attnc.chunk(128, "end")}
+         "chunk": attnc.chunk(128, "end"), "block map": attnc.block_map("offsets", "columns", 64, 48)}
 PLANS = [("gather", 1, "dual_chunk"), ("cast", 1, "dual_chunk"), ("cast", 1, "contiguous"), ("ring", 1, "dual_chunk"),
          ("ring", 1, "contiguous"), ("ulysses", 1, "dual_chunk")]
 LENGTHS, CROSS_LENGTHS = (333, 0, 1, 517, 150), (200, 7, 64, 517, 301)
@@ -64,6 +65,11 @@ class Case:
         if mask == "documents":
             ids = [torch.arange(n, device="cuda", dtype=torch.int32) // 90 % 5 + 1 for n in tokens]
             self.arrays = dict(segment_ids_q=ids[0], segment_ids_kv=ids[1])
+        if mask == "block map":  # two of three blocks, and those of the diagonal
+            shown = [[j for j in range(6) if (i + j) % 3 or i == j] for i in range(16)]
+            sums = [sum(map(len, shown[:i])) for i in range(len(shown) + 1)]
+            self.arrays = dict(offsets=torch.tensor(sums, dtype=torch.int32, device="cuda"), columns=torch.tensor(
+                sum(shown, []), dtype=torch.int32, device="cuda"))
         self.x = [torch.randn(*shape, heads, DIM, device="cuda", dtype=torch.bfloat16)
                   for shape, heads in ((shapes[0], HEADS), (shapes[1], KV_HEADS), (shapes[1], KV_HEADS),
                                        (shapes[0], HEADS))]
@@ -72,9 +78,10 @@ class Case:
         options = {name: value.cuda() for name, value in self.options.items()}
         q, k, v = (x.clone().requires_grad_() for x in self.x[:3])
         if self.layout == "bshd":
-            arrays = {name: ids.view(2, -1) for name, ids in self.arrays.items()}
+            arrays = {name: ids.view(2, -1) if "ids" in name else ids for name, ids in self.arrays.items()}
         else:  # one GPU has ids of padding, too
-            arrays = {name: self.padded(name.removeprefix("segment_ids_"), ids) for name, ids in self.arrays.items()}
+            arrays = {name: self.padded(name.removeprefix("segment_ids_"), ids) if "ids" in name else ids
+                      for name, ids in self.arrays.items()}
         o = at.attention(q, k, v, mask=self.mask, layout=self.layout, arrays=arrays, **options)
         o.backward(self.x[3])
         return o.detach(), q.grad, k.grad, v.grad
@@ -100,7 +107,7 @@ class Case:
         arrays = self.arrays
         if self.layout == "bshd":
             options["seqlens"] = self.whole_lengths
-            arrays = {name: ids.view(2, -1) for name, ids in arrays.items()}
+            arrays = {name: ids.view(2, -1) if "ids" in name else ids for name, ids in arrays.items()}
         if delay:
             torch.cuda._sleep(delay[0])
         o = at.attention(q, k, v, mask=self.mask, layout=self.layout, arrays=arrays, context_parallel=cp, **options)

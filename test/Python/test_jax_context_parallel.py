@@ -207,9 +207,8 @@ def test_errors():
              (UnsupportedError, "by cu_seqlens", lambda: call(segment_ids=aj.SegmentIds(jnp.ones(6, jnp.int32)))),
              (UnsupportedError, "layouts 'bshd', 'thd'", lambda: call(lambda *t: aj.attention(
                  *(x[None] for x in t), mask=CAUSAL, layout="bhsd", context_parallel=cp)[0])),
-             (UnsupportedError, "block maps", lambda: call(
-                 mask=attnc.block_map("offsets", "columns", q=4, kv=4),
-                 arrays=dict(offsets=jnp.array([0, 1], jnp.int32), columns=jnp.array([0], jnp.int32)))),
+             (UnsupportedError, "without trees", lambda: call(
+                 mask=attnc.ancestors("parent"), arrays=dict(parent=jnp.arange(12, dtype=jnp.int32) - 1))),
              (TensorError, "expected 12 rows of all", lambda: cp.shard(q[:11], cu_seqlens=(0, 12))),
              (TensorError, "rows of all ranks", lambda: cp.unshard(q[:11], cu_seqlens=(0, 12)))]
     for kind, text, bad in cases:

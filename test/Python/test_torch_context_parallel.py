@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """attnc.torch.attention of ranks that share the tokens of sequences, in processes on the CPU, against one rank."""
+import inspect
 import itertools
 import os
 import tempfile
@@ -12,6 +13,7 @@ import attnc  # noqa: E402
 import attnc.torch as at  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from attnc import Error, ProblemError, TensorError, UnsupportedError  # noqa: E402
+from attnc.torch import shims  # noqa: E402
 from test_torch import make  # noqa: E402
 
 H, G, D = 4, 2, 16
@@ -275,6 +277,60 @@ def check_rows(rank):
     cp.close()
 
 
+def check_others(rank):
+    """Calls of PyTorch's and of TransformerEngine's context parallelism: their arguments are mapped or refused."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import experimental
+    assert list(inspect.signature(shims.context_parallel).parameters) == list(
+        inspect.signature(experimental.context_parallel).parameters)
+    assert [*inspect.signature(shims.set_context_parallel_group).parameters.values()][-1].default == "p2p"
+    assert list(inspect.signature(shims.set_context_parallel_group).parameters) == [
+        "cp_group", "cp_global_ranks", "cp_stream", "cp_comm_type"]  # of TransformerEngine 2
+    mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("cp",))
+    for seqlen in (16, 19):
+        q, k, v, do = (t.transpose(1, 2).contiguous() for t in tensors([2, seqlen], [2, seqlen], heads=(H, H)))
+        whole = [t.clone() for t in (q, k, v)]
+        one = [t.clone().requires_grad_() for t in whole]
+        expected = torch.nn.functional.scaled_dot_product_attention(*one, is_causal=True)
+        expected.backward(do)
+        cp = at.ContextParallel(mesh.get_group())
+        def own(t):
+            return cp.shard(t.transpose(1, 2)).transpose(1, 2)
+        with shims.context_parallel(mesh, buffers=[q, k, v], buffer_seq_dims=[2] * 3, no_restore_buffers={v}):
+            assert q.shape == own(whole[0]).shape and torch.equal(q, own(whole[0]))
+            parts = [t.detach().clone().requires_grad_() for t in (q, k, v)]
+            o = shims.scaled_dot_product_attention(*parts, is_causal=True)
+            close("o", o, own(expected.detach()))
+            o.backward(own(do))
+            for a, b in zip(parts, one):
+                close("gradient", a.grad, own(b.grad))
+            refused(UnsupportedError, "attn_mask = 'Tensor'", shims.scaled_dot_product_attention, *parts,
+                    attn_mask=torch.ones(8, 8))
+            refused(UnsupportedError, "dropout_p = 0.1", shims.scaled_dot_product_attention, *parts, dropout_p=0.1)
+        assert torch.equal(q, whole[0]) and torch.equal(k, whole[1]) and v.shape == o.shape
+        cp.close()
+    for message, options in (("a dimension of each of 1 buffers as buffer_seq_dims, got: 0", dict(buffers=[q])),
+                             ("no_restore_buffers among the buffers", dict(no_restore_buffers={q}))):
+        with pytest.raises(TensorError, match=message), shims.context_parallel(mesh, **options):
+            pass
+    lengths, slots = [7, 3], [8, 4]
+    rows = dict(cu_seqlens=sums(lengths), padded_offsets=sums(slots))
+    for kind in ("p2p", "all_gather", "a2a"):
+        cp = shims.set_context_parallel_group(dist.group.WORLD, [0, 1], None, kind)
+        q, k, v, _ = tensors([12], [12])
+        found = at.attention(*(cp.shard(t, **rows) for t in (q, k, v)), mask=CAUSAL, layout="thd padded",
+                             context_parallel=cp, cu_seqlens_q=rows["cu_seqlens"],
+                             padded_offsets_q=rows["padded_offsets"])
+        alone = {"cu_seqlens_q": torch.tensor(sums(lengths)), "padded_offsets_q": torch.tensor(sums(slots))}
+        close(kind, found, cp.shard(at.attention(q, k, v, mask=CAUSAL, layout="thd padded", **alone), **rows))
+        cp.close()
+    one = [dist.new_group([0]), dist.new_group([1])][rank]
+    shims.set_context_parallel_group((dist.group.WORLD, one), None, None, "a2a+p2p").close()
+    refused(UnsupportedError, "cp_comm_type = 'ring'", shims.set_context_parallel_group, None, None, None, "ring")
+    refused(TensorError, "the ranks of the group, [0, 1], as cp_global_ranks, got: [1, 0]",
+            shims.set_context_parallel_group, None, [1, 0], None)
+
+
 def check_training(rank):
     """A layer whose gradients the ranks add are those of one rank."""
     generator = torch.Generator().manual_seed(1)
@@ -465,7 +521,7 @@ def check_three(rank):
 
 
 OF_TWO = ("packed", "dense", "many", "cross", "shardings", "padded", "options", "learned_sinks", "views", "rows",
-          "training", "refused", "refused_options", "differences", "absent")
+          "others", "training", "refused", "refused_options", "differences", "absent")
 OF_THREE = ("three", "absent")
 
 

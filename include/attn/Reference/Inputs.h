@@ -47,6 +47,8 @@ std::vector<int64_t> lengthsOf(const Tensors &tensors, llvm::StringRef side);
 /// Of each of the `rows` rows of a side's tensors, its position in its sequence.
 std::vector<int64_t> positionsOf(const Tensors &tensors, llvm::StringRef side, int64_t rows);
 
+/// Adds `positions_kv` if the problem has it, from `cu_seqlens_kv`.
+void addKeyPositions(ProblemOp problem, Tensors &tensors);
 /// Makes pieces of a side's sequences (`layout(thd pieces)`), of which `cu_seqlens` is there: each sequence whole, in
 /// two chunks or in several pieces of which some are missing, with up to `gap` rows of padding after each. `below(n)`
 /// is a random number from 0 to n - 1. Returns the rows from the first to the end of the last piece. `single`: at most

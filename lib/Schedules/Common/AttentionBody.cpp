@@ -234,7 +234,7 @@ Cond AttentionBody::isOnList(const MaskOperand &map, Index column) {
 ApplyMaskOp AttentionBody::maskOfTileInBlock(const MaskOperand &map) {
   auto mask = dyn_cast_or_null<ApplyMaskOp>(b.getInsertionBlock()->getParentOp());
   auto scores = mask ? dyn_cast<FragType>(mask.getS().getType()) : FragType();
-  if (!scores || !mask.getQ0().getType().isInteger(32) || !mask.getK0().getType().isInteger(32))
+  if (!scores || !mask.getQ0().getType().isInteger(32) || !mask.getK0().getType().isInteger(32) || hasPieces())
     return {};
   int64_t queries = scores.getRows(), keys = scores.getCols(); // those of several KV tiles in a single pass
   if (mask.getTransposed())

@@ -128,7 +128,7 @@ static std::vector<rt::Program::ArrayCheck> checksOf(llvm::ArrayRef<ProblemTenso
     if (tensor.lists)
       checks.push_back({.kind = Check::Kind::Blocks,
                         .arrays = {numberOf(tensor.name), numberOf(tensor.lists->lists->columns)},
-                        .rows = ceilDiv(extents.rows(true), tensor.lists->lists->kv),
+                        .rows = ceilDiv(extents.keysOfBlocks(), tensor.lists->lists->kv),
                         .line = sizeNamed(tensor.name + "_entries"),
                         .tile = tensor.lists->lists->kv});
   for (bool keys : {false, true}) {

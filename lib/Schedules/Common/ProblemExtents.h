@@ -27,6 +27,8 @@ struct ProblemExtents {
 
   /// Rows of queries or keys, of a dense sequence or of all packed ones.
   rt::Extent rows(bool keys) const;
+  /// As many keys as a sequence may have at most.
+  rt::Extent keysOfBlocks() const { return fixed.pieces ? sizeNamed("whole_kv") : rows(true); }
   /// Packed sequences, or pieces, of queries or keys.
   rt::Extent sequences(bool keys) const;
   /// Tiles of one side, of one head.

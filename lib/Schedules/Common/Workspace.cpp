@@ -151,7 +151,10 @@ private:
 
   /// The leading axes of a mask's array, then its own.
   auto shapeOf(const MaskOperand &operand, std::function<Shape(const Extents &)> own) {
-    T leading("", T::Result, T::Int32, leadingAxesOf(operand, problem.getQLayout(), problem.getKLayout()));
+    llvm::SmallVector<T::Axis, 4> axes = leadingAxesOf(operand, problem.getQLayout(), problem.getKLayout());
+    for (T::Axis &axis : axes) // arrays are those of all heads
+      axis = axis == T::Heads ? T::AllHeads : axis == T::KvHeads ? T::AllKvHeads : axis;
+    T leading("", T::Result, T::Int32, axes);
     return [leading, own](const Extents &extents) {
       Shape shape = extents.of(leading);
       llvm::append_range(shape, own(extents));
@@ -165,7 +168,7 @@ private:
       if (operand.lists)
         addIntegers(bitsOf(operand), shapeOf(operand, [operand](const Extents &extents) -> Shape {
                       return {sizeNamed(operand.name + "_entries") - 1,
-                              ceilDiv(ceilDiv(extents.rows(true), operand.lists->kv), 32)};
+                              ceilDiv(ceilDiv(extents.keysOfBlocks(), operand.lists->kv), 32)};
                     }));
   }
 

@@ -19,8 +19,8 @@ public:
   BlockMapKernel(KernelOp kernel) : KernelBody(kernel) {}
 
   void build(ProblemOp problem, const MaskOperand &lists) {
-    int64_t heads = lists.heads == OperandHeads::per_head      ? int64_t(problem.getHeads())
-                    : lists.heads == OperandHeads::per_kv_head ? int64_t(problem.getKvHeads())
+    int64_t heads = lists.heads == OperandHeads::per_head      ? problem.allHeads()
+                    : lists.heads == OperandHeads::per_kv_head ? problem.allKvHeads()
                                                                : 1;
     Index lines = lists.lists->perSequence ? math.mul(arg("batch"), heads) : Index(heads);
     std::string bits = bitsOf(lists);
@@ -35,6 +35,8 @@ public:
 
 SmallVector<MaskOperand> attn::mapsReadAsLists(ProblemOp problem, ScheduleInterface schedule) {
   MaskInterface mask = problem.getMask();
+  if (problem.getQLayout().hasPieces()) // tiles begin anywhere in blocks
+    return {};
   SmallVector<MaskOperand> all = mask.operands(), conjuncts, mapsAsLists;
   for (MaskInterface part : mask.conjuncts())
     if (isa<BlockMapMaskAttr>(part))

@@ -12,6 +12,7 @@ from torch.nn.attention.bias import CausalBias, CausalVariant
 from .. import masks, scores
 from ..errors import TensorError, UnsupportedError
 from ._attention import attention
+from ._of_others import context_parallel, current, set_context_parallel_group  # noqa: F401
 
 
 def _refuse(name, value, why):
@@ -86,13 +87,15 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
                                  enable_gqa=False):
     """torch.nn.functional's call on [batch, heads, seqlen, dim]. is_causal is aligned to the first query and key. A
     float mask is a bias; a bool mask has to vary along queries or along keys alone; those of torch.nn.attention.bias
-    are causal masks."""
+    are causal masks. In context_parallel() it takes this rank's rows."""
     if query.dim() != 4:
         _refuse("a query of shape", tuple(query.shape), "it is [batch, heads, seqlen, dim]")
     _check_heads(query, key, enable_gqa)
     if attn_mask is not None and is_causal:
         _refuse("attn_mask", type(attn_mask).__name__, "is_causal and attn_mask exclude each other")
     mask, score, arrays = masks.causal() if is_causal else masks.full(), [], {}
+    if current() is not None:
+        return _of_ranks(query, key, value, mask, attn_mask, dropout_p, scale)
     if isinstance(attn_mask, CausalBias):
         mask = _causal(attn_mask, query, key)
     elif attn_mask is not None:
@@ -106,6 +109,19 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
             score, arrays = _bias(attn_mask, query, key)
     return attention(query, key, value, mask=mask, layout="bhsd", scale=scale, score=score, arrays=arrays,
                      dropout=dropout_p)
+
+
+def _of_ranks(query, key, value, mask, attn_mask, dropout_p, scale):
+    """In context_parallel(): [batch, heads, local seqlen, dim]."""
+    if attn_mask is not None:
+        _refuse("attn_mask", type(attn_mask).__name__, "it would be of whole sequences; say it as a mask "
+                "(attnc.torch.attention(mask=..., context_parallel=...))")
+    if dropout_p:
+        _refuse("dropout_p", dropout_p, "ranks need one seed (attnc.torch.attention(seed=..., context_parallel=...))")
+    parallel, lengths = current()
+    rows = [t.transpose(1, 2) for t in (query, key, value)]
+    whole = tuple([lengths.get(t.shape[1], t.shape[1] * parallel.ranks) for t in rows[:2]])
+    return attention(*rows, mask=mask, scale=scale, seqlens=whole, context_parallel=parallel).transpose(1, 2)
 
 
 def _causal(bias, query, key):

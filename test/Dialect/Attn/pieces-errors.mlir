@@ -14,8 +14,8 @@ attn.problem @p mask(#attn.full) layout(thd pieces, thd, thd, thd pieces) heads(
 // -----
 
 // C17
-// expected-error @below {{expected a mask without block maps and trees with layout(thd pieces), got: one that reads `offsets`}}
-attn.problem @p mask(#attn.block_map<"offsets", "columns", q = 128, kv = 128>) layout(thd pieces) heads(8) dims(64) dtype(bf16)
+// expected-error @below {{expected a mask without trees with layout(thd pieces), got: one that reads `parent`}}
+attn.problem @p mask(#attn.ancestors<"parent">) layout(thd pieces) heads(8) dims(64) dtype(bf16)
 
 // -----
 

@@ -277,8 +277,8 @@ static LogicalResult verifyPieces(ProblemOp problem) { // C17
     return problem.emitOpError("expected ") << expected << " with layout(thd pieces), got: " << got;
   };
   for (const MaskOperand &array : problem.getMask().operands())
-    if (array.lists || !array.madeOf.empty())
-      return refuse("a mask without block maps and trees", "one that reads `" + llvm::Twine(array.name) + "`");
+    if (!array.madeOf.empty())
+      return refuse("a mask without trees", "one that reads `" + llvm::Twine(array.madeOf) + "`");
   if (problem.getSegments() || problem.getTiles())
     return refuse("neither segments nor tiles", problem.getSegments() ? "segments" : "tiles");
   if (uint64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > widestOfTiles)

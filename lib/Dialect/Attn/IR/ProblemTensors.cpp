@@ -6,6 +6,11 @@ using namespace attn;
 using Axis = ProblemTensor::Axis;
 using llvm::Twine;
 
+bool attn::readsKeyPositions(ProblemOp problem) {
+  return problem.getQLayout().hasPieces() &&
+         llvm::any_of(problem.getMask().operands(), [](const MaskOperand &array) { return array.lists.has_value(); });
+}
+
 FixedSizes FixedSizes::of(Computation computation) {
   ProblemOp problem = computation.problem;
   FixedSizes fixed;
@@ -271,6 +276,8 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
       array(firstPiecesArray(keys), T::BatchPlusOne);
     }
   }
+  if (readsKeyPositions(problem))
+    array(keyPositionsArray, T::WholeKv);
   if (problem.getTiles()) {
     array("tiles_q", T::Slots);
     array("tile_count", T::One);

@@ -31,3 +31,7 @@ attn.problem @documents mask(#attn.and<#attn.document<"q_ids", "k_ids">, #attn.c
 attn.backward @documents_grads of(@documents)
 attn.problem @byhead mask(#attn.predicate<"h % 3 == 1 || q >= k">) layout(thd) heads(6, 2) dims(8) dtype(bf16)
 attn.backward @byhead_grads of(@byhead)
+
+attn.problem @blocks mask(#attn.and<#attn.block_map<"offsets", "columns", q = 4, kv = 3>, #attn.causal>) layout(thd) heads(4, 2) dims(8) dtype(bf16)
+
+attn.problem @lines mask(#attn.block_map<"offsets", "columns", q = 2, kv = 5, per_sequence, per_kv_head>) layout(bshd) heads(4, 2) dims(8) dtype(bf16)

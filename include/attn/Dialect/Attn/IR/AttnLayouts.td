@@ -53,6 +53,7 @@ def Attn_LayoutAttr : AttrDef<Attn_Dialect, "Layout"> {
       position of the first row. Line 3: the sequence. Line 4: the numbers of all pieces, those of sequence 0 first, and
       so on. The last entries of lines 2 to 4 are 0.
     - `first_pieces_q` [batch + 1]: where line 4 has the first piece of each sequence.
+    - `positions_kv` [keys of all whole sequences], with block maps only: the positions of these keys.
 
     Each position is in at most one piece. Rows in no piece are padding. The order of a sequence's pieces on line 4 is
     the order in which kernels visit them, and changes results by rounding only.

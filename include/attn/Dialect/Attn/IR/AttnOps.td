@@ -136,7 +136,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     - C15: the probability of dropout is at least 0 and below 1 - 2^-16; the name of its array is an identifier.
     - C16: kv_list_capacity is positive.
     - C17: either q and k have pieces (`layout(thd pieces)`), or neither. With pieces, head dims are up to 256, and
-      there are no block maps, trees, `segments` and `tiles`.
+      there are no trees, `segments` and `tiles`.
     - C18: `partial` goes with `layout(thd pieces)`; a sink does not go with `partial(out)`: it is added where results
       are complete. There is no `outputs(o)` with `partial(out)`.
     - C19: `of_heads` goes with `layout(thd pieces)`, and G divides H. The heads are among the H, and are those of whole

@@ -44,6 +44,8 @@ struct Sizes {
   int64_t positionRowsQ = 1, positionRowsKv = 1;
   /// With pieces: their numbers, and the tokens of whole sequences (known from arrays that have positions).
   int64_t piecesQ = -1, piecesKv = -1, wholeQ = -1, wholeKv = -1;
+  /// As many keys as a sequence may have at most, where block maps are read.
+  int64_t keysOfBlocks() const { return piecesKv < 0 ? rowsKv : wholeKv; }
   /// The last extent of each array whose length its own shape decides, by name.
   std::map<std::string, int64_t> entries;
 };
@@ -137,6 +139,9 @@ ProblemTensor tensorOf(const ScoreOperand &operand);
 /// The array of the pieces of queries or keys, and that of the first piece of each sequence.
 inline const char *piecesArray(bool keys) { return keys ? "pieces_kv" : "pieces_q"; }
 inline const char *firstPiecesArray(bool keys) { return keys ? "first_pieces_kv" : "first_pieces_q"; }
+/// With pieces and block maps: the positions of the keys of whole sequences. Their number bounds the blocks of keys.
+inline constexpr const char *keyPositionsArray = "positions_kv";
+bool readsKeyPositions(ProblemOp problem);
 /// The lines of `pieces_q` and `pieces_kv`.
 enum PieceLine { PieceRows, PieceEnds, PiecePositions, PieceSequences, PieceOrder, PieceLines };
 
