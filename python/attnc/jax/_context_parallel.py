@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Context parallelism in JAX: devices along an axis of a mesh share the tokens of sequences (docs/ContextParallel.md)."""
+"""Context parallelism in JAX: devices along an axis of a mesh share tokens of sequences (docs/ContextParallel.md)."""
 import ctypes
 import functools
 import hashlib
@@ -51,8 +51,8 @@ class ContextParallel(Shared):
     own rows, and padding, may have any values, and get zeros in results. `shard` makes arrays of this order from arrays
     with all tokens.
 
-    Lengths are known while tracing: integers, or arrays of NumPy. Each combination of a problem and lengths is compiled,
-    and compared among the ranks, at its first call. Results have equal bits each time.
+    Lengths are known while tracing: integers, or arrays of NumPy. Each combination of a problem and lengths is
+    compiled, and compared among the ranks, at its first call. Results have equal bits each time.
 
     Raises attnc.ProblemError and UnsupportedError.
     """
@@ -123,7 +123,9 @@ class ContextParallel(Shared):
         back[places.reshape(-1)[known]] = np.flatnonzero(known)
         flat = x.reshape(places.size, *x.shape[places.ndim:])
         whole = jnp.take(flat, jnp.asarray(_to_fill(back, places.size)), axis=0, mode="fill", fill_value=0)
-        return whole.reshape(x.shape[0], side.lengths[0] if side.lengths else 0, *x.shape[2:]) if side.is_dense else whole
+        if not side.is_dense:
+            return whole
+        return whole.reshape(x.shape[0], side.lengths[0] if side.lengths else 0, *x.shape[2:])
 
     def _side_of(self, x, cu_seqlens, padded_offsets):
         if cu_seqlens is not None:
