@@ -114,6 +114,14 @@ Result<size_t> attn::rt::workspaceBytes(const ProgramCode &code, bool isHost, st
 // Launch
 //===--------------------------------------------------------------------===//
 
+Status LoadedProgram::prepare() const {
+  for (const Code &own : modules)
+    if (own.gpu)
+      if (Result<Module::Place> place = own.gpu->prepare(); !place)
+        return place.status();
+  return {};
+}
+
 Status LoadedProgram::launch(std::span<const TensorView> tensors, void *workspace, Stream stream, bool again) const {
   static thread_local std::vector<int64_t> sizes; // which keep their memory
   static thread_local std::vector<BoundStep> steps;

@@ -157,12 +157,13 @@ rt::Status RankSteps::Steps::place() {
   return driver->synchronize(nullptr); // other streams do not wait for such a copy
 }
 
-/// Compiling a kernel takes a second or two.
+/// Compiling a kernel takes a second or two. Kernels are loaded, too: where ranks are threads of one process, a rank
+/// that loads one in a run holds others up, and its context waits for messages that these would send.
 rt::Status RankSteps::Steps::build() const {
   std::vector<const Kernel *> kernels;
   for (const auto &action : actions)
     if (const auto *launch = std::get_if<Launch>(&action))
-      if (!launch->kernel->isBuilt() && !llvm::is_contained(kernels, launch->kernel.get()))
+      if (!llvm::is_contained(kernels, launch->kernel.get()))
         kernels.push_back(launch->kernel.get());
   std::vector<rt::Status> built(kernels.size());
   std::atomic<size_t> next = 0;
@@ -170,11 +171,15 @@ rt::Status RankSteps::Steps::build() const {
     std::optional<rt::Result<rt::StreamContext>> inside;
     if (driver)
       inside.emplace(rt::StreamContext::enter(*driver, nullptr, context));
-    for (size_t i; (i = next++) < kernels.size();)
-      built[i] = kernels[i]->build();
+    for (size_t i; (i = next++) < kernels.size();) {
+      built[i] = kernels[i]->isBuilt() ? rt::Status() : kernels[i]->build();
+      if (built[i])
+        built[i] = kernels[i]->prepare();
+    }
   };
+  size_t unbuilt = llvm::count_if(kernels, [](const Kernel *kernel) { return !kernel->isBuilt(); });
   std::vector<std::thread> threads;
-  for (size_t i = 1; i < std::min<size_t>(kernels.size(), std::thread::hardware_concurrency()); ++i)
+  for (size_t i = 1; i < std::min<size_t>(unbuilt, std::thread::hardware_concurrency()); ++i)
     threads.emplace_back(work);
   work();
   for (std::thread &thread : threads)

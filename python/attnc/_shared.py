@@ -265,7 +265,7 @@ def gradient_text(dlse):
 
 
 def dense_sides(ranks, q, k, seqlens, cu_seqlens, padded_offsets):
-    """The sides of q and k [batch, local seqlen, ...]. seqlens: of whole sequences; None: the local ones times ranks."""
+    """The sides of q and k [batch, local seqlen, ...]. seqlens: whole lengths; None: the local ones times ranks."""
     if any([given is not None for given in (*cu_seqlens, *padded_offsets)]):
         raise TensorError("expected cu_seqlens and padded_offsets in the layouts 'thd' and 'thd padded', got: 'bshd'")
     pair = tuple(seqlens) if isinstance(seqlens, (tuple, list)) else (seqlens, seqlens)

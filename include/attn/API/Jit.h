@@ -55,6 +55,8 @@ public:
   const std::string &getSource() const { return isBuilt() ? built.load()->source : firstSource; }
 
   bool isBuilt() const { return built.load() != nullptr; }
+  /// `rt::LoadedProgram::prepare` of what `build` made.
+  rt::Status prepare() const { return built.load()->loaded->prepare(); }
   // Of a kernel that is built:
   const rt::CompiledKernel &getCompiled() const { return *built.load()->loaded->kernels()[getProgram().main]; }
   const rt::Artifact &getArtifact() const { return getProgram().artifact(); }

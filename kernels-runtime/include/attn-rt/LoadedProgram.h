@@ -33,6 +33,10 @@ public:
   const std::vector<Kernel> &kernels() const { return binaries; }
   bool isHost() const { return !modules.empty() && modules.front().host; }
 
+  /// Loads kernels of GPUs into the current context too, as a first launch there would. A driver may wait for all work
+  /// of the context then.
+  Status prepare() const;
+
   /// Checks the tensors and puts the kernels on `stream`, whose context decides on which device they run (CPU kernels
   /// run, and the call returns when they are done). No allocation on the device, no synchronisation, no read of device
   /// data: may be captured in a CUDA graph.
