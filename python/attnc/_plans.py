@@ -173,7 +173,7 @@ class Plan:
     """The plan `name` of a module's text, with steps by options of plan-make-steps (attnPlanCreate)."""
 
     def __init__(self, text, name, steps=None, target=None):
-        self.handle = ctypes.c_void_p()
+        self.handle, self._destroy = ctypes.c_void_p(), library().attnPlanDestroy
         check(library().attnPlanCreate(text.encode(), encoded(name), encoded(steps), encoded(target),
                                        ctypes.byref(self.handle)))
         count = library().attnPlanTensorCount(self.handle)
@@ -181,7 +181,7 @@ class Plan:
 
     def __del__(self):
         if getattr(self, "handle", None):
-            library().attnPlanDestroy(self.handle)
+            self._destroy(self.handle)
 
     @property
     def text(self):

@@ -83,7 +83,11 @@ def _differences(what, sums):
         if len(sums.shape) != 1 or str(sums.dtype).rpartition(".")[2] not in ("int32", "int64"):
             raise TensorError(f"expected {what} to be int32 or int64 [sequences + 1], got: {sums.dtype} "
                               f"{list(sums.shape)}")
-        sums = sums.tolist()
+        try:
+            sums = sums.tolist()
+        except TypeError:  # of an array of JAX
+            raise TensorError(f"expected {what} that are known while tracing, such as integers or an array of NumPy, "
+                              "got: an array that is traced") from None
     try:
         sums = [operator.index(number) for number in sums]
     except TypeError:
@@ -150,6 +154,12 @@ class Shared:
         self._mask = "#attn.causal" if mask is None else as_mask(mask)._text
         self._plans, self._found = Recent(_KEPT), Recent(_KEPT)
         self.shards = shards
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
 
     @property
     def shards(self):

@@ -44,6 +44,7 @@ public:
   /// Returns when all ranks have come to this execution, and no other one is under way.
   void enter(const Execution &execution, int32_t rank) {
     std::unique_lock lock(mutex);
+    throwFailure();
     std::vector<bool> &came = arrived[execution];
     came.resize(count);
     came[rank] = true;
@@ -51,15 +52,20 @@ public:
       const bool allCame = std::find(came.begin(), came.end(), false) == came.end();
       if (!current && allCame)
         current = execution, left = count;
-      return current == execution;
+      return current == execution || !failure.empty();
     };
     if (!mayBegin() && !changed.wait_for(lock, std::chrono::duration<double>(timeout), mayBegin)) {
-      const auto missing = std::find(came.begin(), came.end(), false) - came.begin();
-      throw Failure{XLA_FFI_Error_Code_INTERNAL, "attnc.DriverError: expected rank " + std::to_string(missing) +
-                                                     " to run the same plan within " +
-                                                     std::to_string(int64_t(std::ceil(timeout))) + " s, got: nothing"};
+      const auto missing = std::find(came.begin(), came.end(), false);
+      failure =
+          "attnc.DriverError: expected " +
+          (missing == came.end() ? "other calls of the mesh to end"
+                                 : "rank " + std::to_string(missing - came.begin()) + " to run the same plan") +
+          " within " + std::to_string(int64_t(std::ceil(timeout))) +
+          " s, got: nothing (where devices are CPUs, calls that do not depend on each other may take all of XLA's "
+          "threads: set NPROC to more); later calls of this ContextParallel fail";
     }
     changed.notify_all();
+    throwFailure();
   }
   void leave(const Execution &execution) {
     std::lock_guard lock(mutex);
@@ -71,9 +77,15 @@ public:
   }
 
 private:
+  void throwFailure() const {
+    if (!failure.empty())
+      throw Failure{XLA_FFI_Error_Code_INTERNAL, failure};
+  }
+
   OwnedRanks own;
   int32_t count;
   double timeout;
+  std::string failure; ///< of the first rank that waited in vain
   std::mutex mutex;
   std::condition_variable changed;
   std::map<Execution, std::vector<bool>> arrived;
@@ -200,6 +212,7 @@ public:
     int (*push)(void *) = nullptr;
     void *context = nullptr;
     if (!find(contextOf, "cuStreamGetCtx") || !find(push, "cuCtxPushCurrent_v2") || !find(pop, "cuCtxPopCurrent_v2") ||
+        !find(copy, "cuMemcpyDtoHAsync_v2") || !find(synchronize, "cuStreamSynchronize") ||
         contextOf(stream, &context) || push(context))
       throw Failure{XLA_FFI_Error_Code_INTERNAL, "attnc.DriverError: the stream of this call has no context"};
   }
@@ -209,9 +222,29 @@ public:
     pop(&context);
   }
 
+  /// Reads a number from the device, behind what is on the stream.
+  int32_t read(const void *from, void *stream) const {
+    int32_t number = -1;
+    if (copy(&number, from, sizeof(number), stream) || synchronize(stream))
+      throw Failure{XLA_FFI_Error_Code_INTERNAL, "attnc.DriverError: the device cannot be read"};
+    return number;
+  }
+
 private:
   int (*pop)(void **) = nullptr;
+  int (*copy)(void *, const void *, size_t, void *) = nullptr;
+  int (*synchronize)(void *) = nullptr;
 };
+
+/// The last operand is the rank by the mesh of the shard_map, which may not be that of the ContextParallel. It is
+/// looked at where a plan is bound.
+void checkRank(const XLA_FFI_CallFrame &frame, int32_t rank, const ContextOf *context, void *stream) {
+  const auto &buffer = *static_cast<const XLA_FFI_Buffer *>(frame.args.args[frame.args.size - 1]);
+  const int32_t place = context ? context->read(buffer.data, stream) : *static_cast<const int32_t *>(buffer.data);
+  if (place != rank)
+    refuse("expected jax.shard_map over the mesh of the ContextParallel, got: a mesh in which the device of rank " +
+           std::to_string(rank) + " has place " + std::to_string(place));
+}
 
 /// Memory of a call: of XLA's allocator for a stream, whose later calls alone may have it again.
 class Workspace {
@@ -273,7 +306,7 @@ struct Tensors {
       const std::string &name = plan.names[i];
       const bool isWritten = isResult(name) && !(isBackward && (name == "o" || name == "lse"));
       int64_t &next = isWritten ? results : inputs;
-      if (next >= (isWritten ? frame.rets.size : frame.args.size))
+      if (next >= (isWritten ? frame.rets.size : frame.args.size - 1))
         refuse("expected more buffers, got: " + std::to_string(frame.args.size) + " and " +
                std::to_string(frame.rets.size) + " results");
       void *buffer = isWritten ? frame.rets.rets[next] : frame.args.args[next];
@@ -291,6 +324,7 @@ struct Tensors {
       extents[i][isStatistic] = std::min(extents[i][isStatistic], plan.rows[ofKeys][rank]);
       all[i].shape = extents[i].data(), all[i].strides = strides[i].data();
     }
+    ++inputs; // the rank (checkRank)
     if (inputs != frame.args.size || results != frame.rets.size)
       refuse("expected " + std::to_string(inputs) + " buffers and " + std::to_string(results) +
              " results, got: " + std::to_string(frame.args.size) + " and " + std::to_string(frame.rets.size));
@@ -321,6 +355,7 @@ void executePlan(const XLA_FFI_CallFrame &frame, bool onCpu) {
     fail();
   OwnedBound &bound = rank.bound[std::string(key)];
   if (!bound) {
+    checkRank(frame, rank.number, current ? &*current : nullptr, stream);
     attnBoundPlan *made = nullptr;
     if (attnPlanBind(plan.plan, plan.sequences, rank.transport.get(), &made))
       fail();

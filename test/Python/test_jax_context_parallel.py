@@ -200,7 +200,7 @@ def test_errors():
              (TensorError, "to begin with 0", lambda: call(cu_seqlens_q=(1, 12))),
              (TensorError, "known while tracing", lambda: call(lambda q, k, v: aj.attention(
                  q, k, v, mask=CAUSAL, layout="thd", cu_seqlens_q=jnp.arange(2) + q.shape[0], context_parallel=cp))),
-             (TensorError, "does not vary along", lambda: aj.attention(
+             (TensorError, "a call outside of it", lambda: aj.attention(
                  q, k, v, mask=CAUSAL, layout="thd", cu_seqlens_q=(0, 12), context_parallel=cp)),
              (TensorError, "attnc.jax.ContextParallel as", lambda: call(context_parallel=mesh)),
              (TensorError, "seqlens alone", lambda: call(context_parallel=None, seqlens=12)),
@@ -220,3 +220,60 @@ def test_errors():
     with pytest.raises(UnsupportedError, match="no second derivatives"):
         jax.grad(lambda q: jax.grad(lambda q: call(lambda *t: aj.attention(
             q, *t[1:], mask=CAUSAL, layout="thd", cu_seqlens_q=(0, 12), context_parallel=cp)).sum())(q[:6]).sum())(q)
+
+
+def test_other_meshes_and_tensors():
+    """What does not belong to the ContextParallel is refused; a permuted mesh is as good as any."""
+    devices = np.array(jax.devices())
+    cp = aj.ContextParallel(mesh_of(cp=4), "cp", timeout=20)
+    q, k, v, _ = tensors([2, 16])
+    spec = P(None, "cp")
+
+    def call(cp, *t, mesh=None, mask=CAUSAL, check_vma=True, **options):
+        own = lambda *t: aj.attention(*t, mask=mask, context_parallel=cp, **options)
+        return jax.jit(jax.shard_map(own, mesh=mesh or cp.mesh, in_specs=(spec,) * 3, out_specs=spec,
+                                     check_vma=check_vma))(*map(cp.shard, t))
+    want = aj.attention(q, k, v, mask=CAUSAL)
+    with pytest.raises(Exception, match="over the mesh of the ContextParallel, got: a mesh in which the device of rank"):
+        jax.block_until_ready(call(cp, q, k, v, mesh=Mesh(devices[::-1], ("cp",))))
+    with pytest.raises(TensorError, match="with 4 devices along 'cp', got: 2"):
+        call(cp, q, k, v, mesh=Mesh(devices[:2], ("cp",)))
+    permuted = aj.ContextParallel(Mesh(devices[::-1], ("cp",)), "cp", timeout=20)
+    close(permuted.unshard(call(permuted, q, k, v)), want)
+    fresh = aj.ContextParallel(mesh_of(cp=4), "cp", timeout=20)
+    close(fresh.unshard(call(fresh, q, k, v, check_vma=False)), want)
+    for text, bad in (("'k' of batch 2", (q, k[:1], v[:1])), ("'k' to be float32", (q, k.astype(jnp.bfloat16), v)),
+                      ("'k' of head dim 16", (q, k[..., :8], v)), ("'v' of shape", (q, k, v[:, :, :1]))):
+        with pytest.raises(TensorError, match=text):
+            call(fresh, *bad)
+    with pytest.raises(UnsupportedError, match="no vmap of attention with context parallelism"):
+        jax.vmap(lambda x: call(fresh, x, k, v))(q[None])
+    with pytest.raises(UnsupportedError, match="of problems that packed sequences have, too"):
+        call(fresh, q, k, v, score=attnc.bias("b", "hqk"), arrays=dict(b=jnp.zeros((H, 16, 16))))
+    ids = jnp.tile(jnp.array([1] * 9 + [2] * 7, jnp.int32), (2, 1))
+    documents = dict(mask=CAUSAL & attnc.document("ids"), arrays={"ids": ids})
+    close(fresh.unshard(call(fresh, q, k, v, **documents)), aj.attention(q, k, v, **documents))
+    with pytest.raises(TensorError, match=r"of shape \[2, 16\], of the whole sequences"):
+        call(fresh, q, k, v, **documents | dict(arrays={"ids": ids[:, :4]}))
+    blocks = dict(mask=attnc.block_map("offsets", "columns", q=4, kv=3), arrays=dict(
+        offsets=jnp.array([0, 2, 3, 6, 7], jnp.int32), columns=jnp.array([0, 2, 1, 3, 0, 5, 4], jnp.int32)))
+    close(fresh.unshard(call(fresh, q, k, v, **blocks)), aj.attention(q, k, v, **blocks))
+
+
+def test_other_shards():
+    mesh = mesh_of(cp=4)
+    cases = [[(4, [(0, 0, 4 * r, 4)]) for r in ranks] for ranks in ((0, 1, 2, 3), (3, 2, 1, 0))]
+    cp = aj.ContextParallel(mesh, "cp", sharding="runs", shards=cases[0], timeout=20)
+    q, k, v, _ = tensors([16])
+    side = dict(cu_seqlens=(0, 16))
+    for shards in cases:
+        cp.shards = shards
+        found = jax.shard_map(lambda *t: aj.attention(*t, mask=CAUSAL, layout="thd", cu_seqlens_q=(0, 16),
+                                                      context_parallel=cp), mesh=mesh, in_specs=(P("cp"),) * 3,
+                              out_specs=P("cp"))(*(cp.shard(t, **side) for t in (q, k, v)))
+        close(cp.unshard(found, **side), aj.attention(q, k, v, mask=CAUSAL, layout="thd",
+                                                      cu_seqlens_q=jnp.array([0, 16], jnp.int32)))
+    cp = aj.ContextParallel(mesh, "cp")
+    assert cp.shard(q[:0], cu_seqlens=(0,)).shape == (0, H, D) and cp.shard(q[:0][None]).shape == (1, 0, H, D)
+    with pytest.raises(TensorError, match="cu_seqlens that are known while tracing"):
+        jax.jit(lambda n: cp.shard(q, cu_seqlens=n))(jnp.array([0, 16]))

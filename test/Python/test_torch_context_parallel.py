@@ -4,6 +4,7 @@ import inspect
 import itertools
 import os
 import tempfile
+import threading
 import time
 
 import pytest
@@ -304,15 +305,38 @@ def check_others(rank):
             o.backward(own(do))
             for a, b in zip(parts, one):
                 close("gradient", a.grad, own(b.grad))
-            refused(UnsupportedError, "attn_mask = 'Tensor'", shims.scaled_dot_product_attention, *parts,
+            refused(UnsupportedError, "no attn_mask in context_parallel()", shims.scaled_dot_product_attention, *parts,
                     attn_mask=torch.ones(8, 8))
             refused(UnsupportedError, "dropout_p = 0.1", shims.scaled_dot_product_attention, *parts, dropout_p=0.1)
+            refused(TensorError, f"rows, those of this rank of the buffers' {seqlen}, got: 3",
+                    shims.scaled_dot_product_attention, *(t[:, :, :3] for t in parts))
+            refused(UnsupportedError, "flash_attn_func outside of context_parallel() only", shims.flash_attn_func, q, k,
+                    k)
+            with shims.context_parallel(mesh):
+                assert torch.equal(shims.scaled_dot_product_attention(*parts, is_causal=True), o)
+
+            def again(*t):  # another thread computes it anew
+                return shims.scaled_dot_product_attention(*t, is_causal=True)
+            checked = torch.utils.checkpoint.checkpoint(again, *parts, use_reentrant=True)
+            threads = [threading.Thread(target=checked.backward, args=(own(do),))]
+            threads[0].start()
+            threads[0].join()
+            close("twice", parts[0].grad, 2 * own(one[0].grad))
         assert torch.equal(q, whole[0]) and torch.equal(k, whole[1]) and v.shape == o.shape
         cp.close()
-    for message, options in (("a dimension of each of 1 buffers as buffer_seq_dims, got: 0", dict(buffers=[q])),
-                             ("no_restore_buffers among the buffers", dict(no_restore_buffers={q}))):
+    of_q, long = dict(buffers=[q], buffer_seq_dims=[2]), torch.ones(2, 9)
+    for message, options in (("buffer_seq_dims of 1 buffers, got: 0", dict(buffers=[q])),
+                             ("no_restore_buffers among the buffers", dict(no_restore_buffers={q})),
+                             ("buffer 0 to be contiguous", dict(of_q, buffers=[q[:, :, 1:]])),
+                             ("buffer 1 to be contiguous", dict(buffers=[q, long.t()], buffer_seq_dims=[2, 0])),
+                             ("buffers of one length, got: 19 and 9", dict(buffers=[q, long], buffer_seq_dims=[2, 1])),
+                             (r"buffer_seq_dims\[1\] to be a dimension", dict(buffers=[q, long], buffer_seq_dims=[2, 5])),
+                             ("each buffer once", dict(buffers=[q, q], buffer_seq_dims=[2, 2]))):
         with pytest.raises(TensorError, match=message), shims.context_parallel(mesh, **options):
             pass
+        assert q.shape[2] == 19
+    with pytest.raises(UnsupportedError, match="one axis of a DeviceMesh"), shims.context_parallel(None):
+        pass
     lengths, slots = [7, 3], [8, 4]
     rows = dict(cu_seqlens=sums(lengths), padded_offsets=sums(slots))
     for kind in ("p2p", "all_gather", "a2a"):
@@ -326,9 +350,13 @@ def check_others(rank):
         cp.close()
     one = [dist.new_group([0]), dist.new_group([1])][rank]
     shims.set_context_parallel_group((dist.group.WORLD, one), None, None, "a2a+p2p").close()
-    refused(UnsupportedError, "cp_comm_type = 'ring'", shims.set_context_parallel_group, None, None, None, "ring")
+    assert shims.set_context_parallel_group(None, None, None) is None
+    world = dist.group.WORLD
+    refused(UnsupportedError, "cp_comm_type = 'ring'", shims.set_context_parallel_group, world, None, None, "ring")
     refused(TensorError, "the ranks of the group, [0, 1], as cp_global_ranks, got: [1, 0]",
-            shims.set_context_parallel_group, None, [1, 0], None)
+            shims.set_context_parallel_group, world, [1, 0], None)
+    refused(TensorError, "two process groups as cp_group with 'a2a+p2p'", shims.set_context_parallel_group, world, None,
+            None, "a2a+p2p")
 
 
 def check_training(rank):

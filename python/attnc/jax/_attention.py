@@ -234,6 +234,8 @@ def _of_ranks(parallel, q, k, v, mask, score, layout, scale, sink_key, dropout, 
                 side: (jnp.asarray(s), None) for side, s in zip("qk", sums)}))
         return _array(what, value, dtype)
     bound = merged(mask, *score)
+    if SEED in given and getattr(parallel, "axis", None) in _ops.varying(given[SEED]):
+        raise TensorError(f"expected one seed of dropout for all ranks along {parallel.axis!r}, got: one that varies")
     q, k, v, given = _alike(q, k, v, {n: t if hasattr(t, "evaluate") else jnp.asarray(t) for n, t in given.items()})
     try:
         o, lse = of_ranks(parallel, q, k, v, layout=layout, text_of=text_of, arrays=(given, bound, written, convert),

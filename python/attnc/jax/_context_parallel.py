@@ -9,6 +9,7 @@ import threading
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_batching import custom_vmap
 
 from .. import _library
 from .._shared import BACKWARD, FORWARD, Shared, gradient_text, side_of
@@ -43,16 +44,31 @@ class ContextParallel(Shared):
 
     mesh: a jax.sharding.Mesh. axis: the name of its axis whose devices share sequences; each is a rank, by its place
         along the axis. Other axes may split the batch or the heads.
-    sharding, kv_sharding, strategy, head_group, mask, shards: as in attnc.torch.ContextParallel.
+    sharding: which rows a rank has (docs/generated/Plan.md). Every token is on one rank.
+        "dual_chunk": two chunks of each sequence (zigzag), which balance a causal mask; "dual_chunk padded": chunks of
+        slots, as TransformerEngine has them. "contiguous": equal parts, for windows. "striped" or ("striped", rows):
+        stripes in turn. "documents" or ("documents", slack): whole sequences where the work of `mask` stays balanced.
+        "runs" or ("runs", name): those of `shards`.
+    kv_sharding: of keys and values, if theirs is another one; then shard(x, keys=True) is for k and v.
+    strategy: what ranks send each other. "gather": all keys; "cast": keys that the receiver's queries see; "ring": keys
+        from rank to rank; "ulysses": heads for rows. "auto": the one of these, of hybrids too, that takes the least time
+        as an H200 and its links are modelled.
+    head_group: so many neighbours exchange heads for rows first; it divides the number of ranks.
     timeout: seconds that a rank waits for another one. A time-out is an error that names the rank; later calls fail,
         too.
+    mask: an attnc.Mask, for "documents": the one with the most work; None is causal.
+    shards: for "runs": of each rank a pair (rows, [(row, sequence, position, length), ...]): rows of the rank's
+        tensors, and runs of tokens in them, ascending by rows. For several names: a dictionary of such lists.
 
     Arrays inside of shard_map have as many rows on each device as the rank with most rows has; those behind a rank's
     own rows, and padding, may have any values, and get zeros in results. `shard` makes arrays of this order from arrays
     with all tokens.
 
     Lengths are known while tracing: integers, or arrays of NumPy. Each combination of a problem and lengths is
-    compiled, and compared among the ranks, at its first call. Results have equal bits each time.
+    compiled, and compared among the ranks, at its first call. Results have equal bits each time. A key or seed of
+    dropout is the same along `axis`, and may be another one along axes that split the batch.
+
+    Plans stay for as long as the process does: make one ContextParallel for a program.
 
     Raises attnc.ProblemError and UnsupportedError.
     """
@@ -62,7 +78,7 @@ class ContextParallel(Shared):
         if not isinstance(mesh, jax.sharding.Mesh) or axis not in mesh.axis_names:
             raise ProblemError(f"expected a jax.sharding.Mesh and the name of one of its axes, got: {mesh!r:.100} and "
                                f"{axis!r}")
-        if not isinstance(timeout, (int, float)) or not 0 < timeout < 1e6:
+        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < 1e6:
             raise ProblemError(f"expected a timeout of more than 0 seconds, got: {timeout!r}")
         super().__init__(mesh.shape[axis], sharding, kv_sharding, strategy, head_group, mask, shards)
         devices = mesh.devices.flatten()
@@ -103,6 +119,8 @@ class ContextParallel(Shared):
         side = self._side_of(x, cu_seqlens, padded_offsets)
         places = self._table(side, keys, lambda side, run: side.starts[run.sequence] + run.position)
         flat = x.reshape(side.rows, *x.shape[2:]) if side.is_dense else x
+        if not side.rows:
+            return jnp.zeros((*places.shape, *flat.shape[1:]), x.dtype)
         return jnp.take(flat, jnp.asarray(_to_fill(places, side.rows)), axis=0, mode="fill", fill_value=0)
 
     def unshard(self, x, *, keys=False, seqlen=None, cu_seqlens=None, padded_offsets=None):
@@ -205,7 +223,15 @@ def _to_fill(places, rows):
 _sites = itertools.count()
 
 
-def call(key, results, tensors):
+def call(parallel, key, results, tensors):
     """A plan's results, as the ShapeDtypeStruct of each says."""
-    run = jax.ffi.ffi_call(TARGET, [_ops.typed(shape.shape, shape.dtype, tensors[0]) for shape in results])
-    return tuple(run(*tensors, plan=key, site=np.int64(next(_sites))))
+    @custom_vmap
+    def run(rank, *tensors):
+        made = jax.ffi.ffi_call(TARGET, [_ops.typed(shape.shape, shape.dtype, tensors[0]) for shape in results])
+        return tuple(made(*tensors, rank, plan=key, site=np.int64(next(_sites))))
+
+    @run.def_vmap
+    def rule(size, batched, *tensors):
+        raise UnsupportedError("attnc has no vmap of attention with context parallelism: fold the mapped axis into the "
+                               "batch, or pack sequences (layout 'thd')")
+    return run(jax.lax.axis_index(parallel.axis).astype(jnp.int32).reshape(1), *tensors)

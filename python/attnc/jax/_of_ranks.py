@@ -21,6 +21,7 @@ class Call(typing.NamedTuple):
     text: str
     sides: tuple
     names: tuple  # of arrays, in the problem's order
+    shards: tuple  # of the ContextParallel, which may get others
 
 
 def _rows(one, name, tensor, keys):
@@ -38,7 +39,7 @@ def _rows(one, name, tensor, keys):
 def _backward(one, with_dlse, *tensors):
     q, k, v = tensors[:3]
     key = one.parallel._plan_key(one.text, one.sides, BACKWARD, with_dlse)
-    grads = call(key, [jax.ShapeDtypeStruct(t.shape, t.dtype) for t in (q, k, v)], tensors)
+    grads = call(one.parallel, key, [jax.ShapeDtypeStruct(t.shape, t.dtype) for t in (q, k, v)], tensors)
     return tuple(_rows(one, name, t, keys) for name, t, keys in zip(("dq", "dk", "dv"), grads, (False, True, True)))
 
 
@@ -52,7 +53,7 @@ def _attention(one, q, k, v, arrays):
     key = one.parallel._plan_key(one.text, one.sides, FORWARD, False)
     results = [jax.ShapeDtypeStruct((*q.shape[:-1], v.shape[-1]), q.dtype),
                jax.ShapeDtypeStruct(q.shape[1::-1], jnp.float32)]
-    o, lse = call(key, results, (q, k, v, *arrays))
+    o, lse = call(one.parallel, key, results, (q, k, v, *arrays))
     return _rows(one, "o", o, False), _rows(one, "lse", lse, False)
 
 
@@ -94,6 +95,50 @@ def _gradient_of_sinks(one, sinks, o, lse, do, dlse=0.0):
     return jnp.sum(jnp.where(tokens, jnp.exp(sinks[:, None] - lse) * delta, 0), axis=1)
 
 
+def _check_tensors(q, k, v, layout):
+    for name, tensor in (("k", k), ("v", v)):
+        if tensor.dtype != q.dtype:
+            raise TensorError(f"expected {name!r} to be {q.dtype} as 'q' is, got: {tensor.dtype}")
+    if k.shape[-1] != q.shape[-1]:
+        raise TensorError(f"expected 'k' of head dim {q.shape[-1]} as 'q', got: {k.shape[-1]}")
+    if v.shape[:-1] != k.shape[:-1]:
+        raise TensorError(f"expected 'v' of shape {(*k.shape[:-1], 'dim')} as 'k', got: {tuple(v.shape)}")
+    if layout == "bshd" and k.shape[0] != q.shape[0]:
+        raise TensorError(f"expected 'k' of batch {q.shape[0]} as 'q', got: {k.shape[0]}")
+
+
+def _axes_of_rows(text):
+    """Of arrays of a dense problem with an axis of batch and one of rows: the numbers of both, by name."""
+    axes = {}
+    for tensor in _ops.signature(text, _ops.NAME).inputs:
+        sizes = [extent.size for extent in tensor["extents"]]
+        rows = [axis for axis, size in enumerate(sizes) if size in ("seqlen_q", "seqlen_kv")]
+        if tensor["role"] == "array" and "batch" in sizes and rows:
+            axes[tensor["name"]] = sizes.index("batch"), rows[0]
+    return axes
+
+
+def _packed(what, value, extents, axes, sides):
+    """An array of packed sequences, where that of dense ones is [batch, ..., seqlen]."""
+    sizes = {"batch": len(sides[0].lengths), "total_q": sum(sides[0].lengths), "total_kv": sum(sides[1].lengths)}
+    expected = [int(extent.text) if extent.text.isdigit() else sizes.get(extent.text) for extent in extents]
+    expected = [own if own is not None else value.shape[axis] if axis < value.ndim else 0
+                for axis, own in enumerate(expected)]
+    wanted = list(expected)
+    if axes is not None:
+        batch, rows = axes  # of the dense array, which has one axis more
+        side = sides[extents[rows - 1].text == "total_kv"]
+        wanted[rows - 1] = side.lengths[0] if side.lengths else 0
+        wanted.insert(batch, sizes["batch"])
+        if list(value.shape) == wanted:
+            moved = jnp.moveaxis(value, batch, rows - 1)
+            value = moved.reshape(*moved.shape[:rows - 1], -1, *moved.shape[rows + 1:])
+    if list(value.shape) != expected:
+        whole = ", of the whole sequences" if any([extent.text in sizes for extent in extents]) else ""
+        raise TensorError(f"expected {what} of shape {wanted}{whole}, got: {list(value.shape)}")
+    return value
+
+
 def of_ranks(parallel, q, k, v, *, layout, text_of, arrays, seqlens, cu_seqlens, padded_offsets):
     """o and lse of this device's rows. text_of(layout): the problem. arrays: given, bound, written, convert."""
     if not isinstance(parallel, ContextParallel):
@@ -101,13 +146,15 @@ def of_ranks(parallel, q, k, v, *, layout, text_of, arrays, seqlens, cu_seqlens,
     if layout not in ("bshd", "thd", "thd padded"):
         raise UnsupportedError("attnc has context parallelism in the layouts 'bshd', 'thd' and 'thd padded', got: "
                                f"{layout!r}")
-    if parallel.axis not in _ops.varying(q):
-        raise TensorError(f"expected rows of each device inside of jax.shard_map over {parallel.axis!r}, got: an array "
-                          "that does not vary along this axis")
-    for given in (*cu_seqlens, *padded_offsets):
-        if isinstance(given, jax.core.Tracer):
-            raise TensorError("expected cu_seqlens and padded_offsets that are known while tracing, such as arrays of "
-                              "NumPy, got: a tracer")
+    try:
+        ranks = jax.lax.axis_size(parallel.axis)
+    except NameError:
+        raise TensorError(f"expected rows of each device inside of jax.shard_map over {parallel.axis!r}, got: a call "
+                          "outside of it") from None
+    if ranks != parallel.ranks:
+        raise TensorError(f"expected jax.shard_map over the mesh of the ContextParallel, with {parallel.ranks} devices "
+                          f"along {parallel.axis!r}, got: {ranks}")
+    _check_tensors(q, k, v, layout)
     is_dense = layout == "bshd"
     sides = tuple(dense_sides(parallel.ranks, q, k, seqlens, cu_seqlens, padded_offsets) if is_dense else
                   packed_sides(layout, seqlens, cu_seqlens, padded_offsets))
@@ -122,20 +169,26 @@ def of_ranks(parallel, q, k, v, *, layout, text_of, arrays, seqlens, cu_seqlens,
                               f"`{parallel._words[keys]}`, got: {tensor.shape[int(is_dense)]}")
     try:
         text = text_of("thd")
+        listed = [t for t in _ops.signature(text, _ops.NAME).inputs
+                  if t["role"] == "array" and not t["name"].startswith("cu_seqlens_")]
     except ProblemError as error:
         if not is_dense:
             raise
         raise UnsupportedError(f"attnc has context parallelism of problems that packed sequences have, too: {error}"
                                ) from None
-    listed = [t for t in _ops.signature(text, _ops.NAME).inputs
-              if t["role"] == "array" and not t["name"].startswith("cu_seqlens_")]
+    axes = _axes_of_rows(text_of(layout)) if is_dense else {}
     names, dtypes = tuple(t["name"] for t in listed), tuple(t["dtype"] for t in listed)
     given, bound, written, convert = arrays
     if SEED not in names:  # a probability that is rounded to none
         given.pop(SEED, None)
-    read = collect(names, dtypes, given, bound, written, lambda what, value, dtype: convert(what, value, dtype, sides))
+    specs = iter(listed)
+
+    def packed(what, value, dtype):
+        own = next(specs)
+        return _packed(what, convert(what, value, dtype, sides), own["extents"], axes.get(own["name"]), sides)
+    read = collect(names, dtypes, given, bound, written, packed)
     rows = [t.reshape(-1, *t.shape[2:]) if is_dense else t for t in (q, k, v)]
-    o, lse = _jitted(Call(parallel, text, sides, names), *rows, tuple(read))
+    o, lse = _jitted(Call(parallel, text, sides, names, parallel._shards), *rows, tuple(read))
     if is_dense:
         o = o.reshape(*q.shape[:2], *o.shape[1:])
         lse = jnp.moveaxis(lse.reshape(lse.shape[0], *q.shape[:2]), 0, 1)

@@ -62,12 +62,6 @@ class ContextParallel(Shared):
         shardings = ", ".join(dict.fromkeys(self._words))
         return f"<attnc.torch.ContextParallel: rank {self.rank} of {self.ranks}, {shardings}, {self._steps}>"
 
-    def __copy__(self):
-        return self
-
-    def __deepcopy__(self, memo):
-        return self
-
     # Rows of ranks. Lengths are those of one side, the whole sequences' ones.
 
     def rows(self, *, keys=False, rank=None, seqlen=None, batch=1, cu_seqlens=None, padded_offsets=None):
@@ -138,6 +132,10 @@ class ContextParallel(Shared):
                  for target, source, length in self._moves(side, keys, rank).spans]
         whole = Moves(side.rows, tuple(sorted(spans))).apply(gathered)
         return whole.view(x.shape[0], seqlen, *x.shape[2:]) if side.is_dense else whole
+
+    @property
+    def is_closed(self):
+        return self._is_closed
 
     def check(self):
         """Raises what went wrong in runs that are complete, such as a rank that did not come in time. It does not

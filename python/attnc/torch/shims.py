@@ -15,6 +15,13 @@ from ._attention import attention
 from ._of_others import context_parallel, current, set_context_parallel_group  # noqa: F401
 
 
+def _check_alone(name):
+    """Calls that would compute attention of local rows alone."""
+    if current() is not None:
+        raise UnsupportedError(f"attnc has {name} outside of context_parallel() only: take "
+                               "attnc.torch.attention(context_parallel=...), or scaled_dot_product_attention")
+
+
 def _refuse(name, value, why):
     raise UnsupportedError(f"attnc does not have {name} = {value!r}: {why}")
 
@@ -54,6 +61,7 @@ def _modifiers(softcap, alibi_slopes, heads):
 def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, window_size=(-1, -1), softcap=0.0,
                     alibi_slopes=None, deterministic=False, return_attn_probs=False):
     """flash-attn's call on [batch, seqlen, heads, dim]; causal and windows are aligned to the last query and key."""
+    _check_alone("flash_attn_func")
     if return_attn_probs:
         _refuse("return_attn_probs", True, "probabilities are never in memory; attnc.torch.attention returns lse")
     score, arrays = _modifiers(softcap, alibi_slopes, q.shape[2])
@@ -65,6 +73,7 @@ def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q=Non
                            softmax_scale=None, causal=False, window_size=(-1, -1), softcap=0.0, alibi_slopes=None,
                            deterministic=False, return_attn_probs=False, block_table=None):
     """flash-attn's call on packed [tokens, heads, dim]. Maximum lengths are not needed, and not read."""
+    _check_alone("flash_attn_varlen_func")
     if return_attn_probs:
         _refuse("return_attn_probs", True, "probabilities are never in memory; attnc.torch.attention returns lse")
     if block_table is not None:
@@ -78,6 +87,7 @@ def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q=Non
 def varlen_attn(query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, return_aux=None, scale=None,
                 window_size=(-1, -1)):
     """torch.nn.attention.varlen.varlen_attn; the lse that return_aux asks for is [heads, tokens], as there."""
+    _check_alone("varlen_attn")
     o, lse = attention(query, key, value, mask=_window(False, window_size), layout="thd", scale=scale,
                        cu_seqlens_q=cu_seq_q, cu_seqlens_kv=cu_seq_k, return_lse=True)
     return (o, lse) if return_aux is not None and return_aux.lse else o
@@ -114,14 +124,14 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
 def _of_ranks(query, key, value, mask, attn_mask, dropout_p, scale):
     """In context_parallel(): [batch, heads, local seqlen, dim]."""
     if attn_mask is not None:
-        _refuse("attn_mask", type(attn_mask).__name__, "it would be of whole sequences; say it as a mask "
-                "(attnc.torch.attention(mask=..., context_parallel=...))")
+        raise UnsupportedError("attnc has no attn_mask in context_parallel(): it would be of whole sequences; say it as "
+                               "a mask (attnc.torch.attention(mask=..., context_parallel=...))")
     if dropout_p:
         _refuse("dropout_p", dropout_p, "ranks need one seed (attnc.torch.attention(seed=..., context_parallel=...))")
-    parallel, lengths = current()
+    block = current()
     rows = [t.transpose(1, 2) for t in (query, key, value)]
-    whole = tuple([lengths.get(t.shape[1], t.shape[1] * parallel.ranks) for t in rows[:2]])
-    return attention(*rows, mask=mask, scale=scale, seqlens=whole, context_parallel=parallel).transpose(1, 2)
+    whole = tuple([block.whole(t.shape[1]) for t in rows[:2]])
+    return attention(*rows, mask=mask, scale=scale, seqlens=whole, context_parallel=block.parallel).transpose(1, 2)
 
 
 def _causal(bias, query, key):
@@ -186,6 +196,7 @@ def flex_attention(query, key, value, score_mod=None, block_mask=None, scale=Non
                    kernel_options=None, *, return_aux=None):
     """FlexAttention's call on [batch, heads, seqlen, dim]. block_mask is of create_block_mask, here or in PyTorch,
     whose mask_mod is traced; kernel_options may have tile sizes, which are ignored with a warning."""
+    _check_alone("flex_attention")
     _check_heads(query, key, enable_gqa)
     for option in kernel_options or {}:
         if not option.isupper() and option not in ("num_warps", "num_stages"):
