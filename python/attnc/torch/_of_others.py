@@ -60,9 +60,10 @@ def _check_buffers(buffers, dims, kept):
 def context_parallel(mesh, *, buffers=None, buffer_seq_dims=None, no_restore_buffers=None):
     """torch.distributed.tensor.experimental.context_parallel: in it, attnc.torch.shims.scaled_dot_product_attention
     computes attention of whole sequences from the rows of each rank. (That of torch.nn.functional stays as it is.)
-    `buffers` become the rank's rows in place, and are whole again behind it but for `no_restore_buffers`. Ranks have two
-    chunks of each sequence. All buffers have one length, which need not divide; without buffers whole sequences have the
-    local length times the number of ranks. What a backward pass computes anew (checkpoints) has to be computed in it.
+    `buffers` become the rank's rows in place, and are whole again behind it but for `no_restore_buffers`. Ranks have
+    two chunks of each sequence. All buffers have one length, which need not divide; without buffers whole sequences
+    have the local length times the number of ranks. What a backward pass computes anew (checkpoints) has to be computed
+    in it.
     """
     if not isinstance(mesh, DeviceMesh) or mesh.ndim != 1:
         raise UnsupportedError("attnc has context parallelism along one axis of a DeviceMesh, as mesh['cp'], got: "
@@ -99,9 +100,10 @@ def set_context_parallel_group(cp_group, cp_global_ranks, cp_stream, cp_comm_typ
     """Returns what TransformerEngine's DotProductAttention.set_context_parallel_group sets: a ContextParallel, for
     attention(context_parallel=...). Rows are its two chunks of padded slots.
 
-    cp_group: a process group; None: no context parallelism, and None is returned; with "a2a+p2p" two, of the ranks that exchange heads and of those that exchange keys,
-        and the ranks of both are neighbours in the default group. cp_global_ranks: its ranks, or None. cp_stream: not
-        used: transports have streams of their own. cp_comm_type: "p2p", "all_gather", "a2a", "a2a+p2p".
+    cp_group: a process group; None: no context parallelism, and None is returned; with "a2a+p2p" two, of the ranks that
+        exchange heads and of those that exchange keys, and the ranks of both are neighbours in the default group.
+    cp_global_ranks: its ranks, or None. cp_stream: not used: transports have streams of their own.
+    cp_comm_type: "p2p", "all_gather", "a2a", "a2a+p2p".
     """
     strategies = {"p2p": dict(strategy="ring"), "all_gather": dict(strategy="gather"), "a2a": dict(strategy="ulysses"),
                   "a2a+p2p": dict(strategy="ring")}

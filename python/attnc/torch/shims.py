@@ -124,8 +124,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
 def _of_ranks(query, key, value, mask, attn_mask, dropout_p, scale):
     """In context_parallel(): [batch, heads, local seqlen, dim]."""
     if attn_mask is not None:
-        raise UnsupportedError("attnc has no attn_mask in context_parallel(): it would be of whole sequences; say it as "
-                               "a mask (attnc.torch.attention(mask=..., context_parallel=...))")
+        raise UnsupportedError("attnc has no attn_mask in context_parallel(): it would be of whole sequences; say it "
+                               "as a mask (attnc.torch.attention(mask=..., context_parallel=...))")
     if dropout_p:
         _refuse("dropout_p", dropout_p, "ranks need one seed (attnc.torch.attention(seed=..., context_parallel=...))")
     block = current()
