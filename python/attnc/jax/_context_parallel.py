@@ -51,8 +51,8 @@ class ContextParallel(Shared):
         "runs" or ("runs", name): those of `shards`.
     kv_sharding: of keys and values, if theirs is another one; then shard(x, keys=True) is for k and v.
     strategy: what ranks send each other. "gather": all keys; "cast": keys that the receiver's queries see; "ring": keys
-        from rank to rank; "ulysses": heads for rows. "auto": the one of these, of hybrids too, that takes the least time
-        as an H200 and its links are modelled.
+        from rank to rank; "ulysses": heads for rows. "auto": the one of these, of hybrids too, that takes the least
+        time as an H200 and its links are modelled.
     head_group: so many neighbours exchange heads for rows first; it divides the number of ranks.
     timeout: seconds that a rank waits for another one. A time-out is an error that names the rank; later calls fail,
         too.

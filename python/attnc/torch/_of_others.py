@@ -48,7 +48,8 @@ def _check_buffers(buffers, dims, kept):
             raise TensorError(f"expected buffer {number} to be contiguous, without gradients and alone in its memory, "
                               "since it is resized, got: another tensor (clone() makes such a one)")
         if not -buffer.dim() <= dim < buffer.dim():
-            raise TensorError(f"expected buffer_seq_dims[{number}] to be a dimension of {list(buffer.shape)}, got: {dim}")
+            raise TensorError(f"expected buffer_seq_dims[{number}] to be a dimension of {list(buffer.shape)}, got: "
+                              f"{dim}")
         if buffer.shape[dim] != buffers[0].shape[dims[0]]:
             raise TensorError(f"expected buffers of one length, got: {buffers[0].shape[dims[0]]} and "
                               f"{buffer.shape[dim]}")
