@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The launches that make one result of some queries, from what the steps of a plan attend to.
+//
+#include "RankPlanner.h"
+
+using namespace attn;
+using plan::Heads;
+using plan::Held;
+using plan::Shard;
+
+/// May a query, which is one of those of its owner, see a key?
+bool Planner::isNeeded(const Held &queries, const Held &keys) const {
+  if (queries.empty() || keys.empty())
+    return false;
+  for (const plan::Run &run : keys.rows->runs)
+    for (auto [begin, end] : tables.seenBy(queries.owner, run.sequence))
+      if (begin < run.position + run.length && run.position < end)
+        return true;
+  return false;
+}
+
+rt::Status Planner::eachHeadPart(Heads queries, Heads keys,
+                                 llvm::function_ref<rt::Status(int64_t h, int64_t g, int64_t q0, int64_t k0)> visit) {
+  for (int64_t head = queries.begin; head < queries.end;) {
+    int64_t kvHead = head / group, end = std::min((kvHead + 1) * group, queries.end), kvHeads = 1;
+    if (head % group == 0 && end == (kvHead + 1) * group) { // as many whole groups as there are
+      kvHeads = (queries.end - head) / group;
+      end = head + kvHeads * group;
+    }
+    if (rt::Status done = visit(end - head, kvHeads, head - queries.begin, kvHead - keys.begin); !done)
+      return done;
+    head = end;
+  }
+  return {};
+}
+
+/// Result `number` of a step.
+static mlir::Value resultOf(mlir::Operation *step, size_t number) {
+  auto grads = llvm::dyn_cast<plan::GradsOp>(step);
+  return grads ? grads.getDq()[number] : llvm::cast<plan::AttendOp>(step).getPartials()[number];
+}
+
+/// The results that a step continues.
+static mlir::ValueRange beforeOf(mlir::Operation *step) {
+  auto grads = llvm::dyn_cast<plan::GradsOp>(step);
+  return grads ? grads.getBefore() : llvm::cast<plan::AttendOp>(step).getBefore();
+}
+
+std::shared_ptr<Chain> Planner::chainOf(mlir::Operation *step, size_t number) {
+  mlir::Value result = resultOf(step, number);
+  if (auto found = chains.find(result); found != chains.end())
+    return found->second;
+  auto chain = std::make_shared<Chain>();
+  chain->unfinished.held = chain->finished.held = held(result);
+  const bool begins = beforeOf(step).empty();
+  if (!begins)
+    chain->unfinished.parts = of(beforeOf(step)[number]).parts;
+  llvm::SmallVector<mlir::Operation *> chained;
+  for (mlir::Operation *next = step; next;) {
+    chained.push_back(next);
+    chain->last = resultOf(next, number);
+    chains[chain->last] = chain;
+    mlir::Operation *user = *chain->last.user_begin(); // the only one (plan.def, C3)
+    next = llvm::isa<plan::AttendOp, plan::GradsOp>(user) ? user : nullptr;
+    if (next)
+      number = std::distance(beforeOf(next).begin(), llvm::find(beforeOf(next), chain->last));
+  }
+  chain->completes = isComplete(chain->last);
+  chain->isSingle = llvm::isa<plan::GradsOp>(step) && chain->completes && begins && kernels.splitsPieces();
+  findTerms(*chain, chained);
+  findParts(*chain);
+  return chain;
+}
+
+void Planner::findTerms(Chain &chain, llvm::ArrayRef<mlir::Operation *> chained) {
+  constexpr int64_t most = 4; // runs of a sequence on a side with kernels for single ones; others loop over them
+  const Held &queries = chain.finished.held;
+  chain.isSingle &= mostRuns(*queries.rows) <= most;
+  for (mlir::Operation *step : chained)
+    for (auto [number, value] : llvm::enumerate(plan::keysOf(step)))
+      if (isNeeded(queries, held(value))) {
+        chain.terms.push_back({step, number, held(value).rows});
+        chain.isSingle &= mostRuns(*held(value).rows) <= most;
+      }
+  if (chain.isSingle) {
+    std::vector<Term> single;
+    for (const Term &term : chain.terms)
+      for (const std::shared_ptr<const Shard> &runs : singleRuns(*term.keys))
+        single.push_back({term.step, term.key, runs});
+    chain.terms = std::move(single);
+  }
+  if (chain.terms.empty() && llvm::isa<plan::AttendOp>(chained.front())) // queries that see nothing have results
+    chain.terms.push_back({chained.front(), 0, held(plan::keysOf(chained.front()).front()).rows});
+}
+
+void Planner::findParts(Chain &chain) {
+  const Held &queries = chain.finished.held;
+  const bool ofGradients = chain.terms.empty() || llvm::isa<plan::GradsOp>(chain.terms.front().step);
+  const int64_t rowBytes = 4 * queries.heads.size() * int64_t(ofGradients ? problem.getDimQk() : problem.getDimV()),
+                leastRows = llvm::divideCeil(kernels.leastSplit(), rowBytes);
+  const bool divides = chain.isSingle || (!ofGradients && chain.completes && chain.unfinished.parts.empty() &&
+                                          chain.terms.size() > 1 && queries.rows->rows > leastRows);
+  if (!divides) {
+    QueryPart all = {queries.rows, {}};
+    for (size_t term = 0; term < chain.terms.size(); ++term)
+      all.keys.push_back(term);
+    chain.parts.push_back(all);
+    return;
+  }
+  llvm::SmallVector<const Shard *> keys;
+  for (const Term &term : chain.terms)
+    keys.push_back(term.keys.get());
+  chain.parts = partsOf(*queries.rows, keys, visibility, leastRows, chain.isSingle);
+  for (QueryPart &part : chain.parts)
+    if (part.keys.empty() && !ofGradients)
+      part.keys.push_back(0);
+}
+
+rt::Status Planner::eachLaunch(const Chain &chain, mlir::Operation *step, size_t key,
+                               llvm::function_ref<rt::Status(const QueryPart &part, size_t term)> visit) {
+  for (auto [number, term] : llvm::enumerate(chain.terms))
+    for (const QueryPart &part : chain.parts)
+      if (term.step == step && term.key == key && llvm::is_contained(part.keys, number))
+        if (rt::Status done = visit(part, number); !done)
+          return done;
+  return {};
+}
+
+Place &Planner::memoryOf(Chain &chain, Kind kind, bool isFinished) {
+  Place &place = isFinished ? chain.finished : chain.unfinished;
+  if (isFinished && place.parts.empty())
+    place.parts = storedAs(chain.last);
+  if (place.parts.empty() || (!isFinished && !isOwn(place)))
+    place.parts = allocate(kind, place.held, isFinished);
+  return place;
+}
+
+rt::Status Planner::attend(Chain &chain, const QueryPart &part, size_t term, const Place &queries, const Place &keys) {
+  const bool isLast = chain.isLast(part, term), divides = chain.parts.size() > 1;
+  const bool keepsPadding = divides && (!isLast || chain.isCleared);
+  const Place before = divides && chain.isFirst(part, term) ? Place() : chain.unfinished;
+  const Place next = memoryOf(chain, Kind::partial, isLast); // a tile reads its rows before it writes them
+  Place own = keys;
+  if (own.parts.empty()) { // buffers without rows do not exist
+    own.held = {std::make_shared<Shard>(), keys.held.owner, tables.keyHeads(queries.held.heads)};
+    own.parts = allocate(Kind::kv, own.held, true);
+  }
+  chain.isCleared |= isLast;
+  return eachHeadPart(
+      queries.held.heads, own.held.heads, [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
+        std::map<std::string, PlacedTensor> tensors = piecesOf(part.rows, own.held.rows);
+        tensors["q"] = queries.parts[0].ofHeads(q0, h);
+        tensors["k"] = own.parts[0].ofHeads(k0, g), tensors["v"] = own.parts[1].ofHeads(k0, g);
+        const char *states[] = {"o", isLast ? "lse" : "row_max", "row_sum"};
+        for (auto [number, view] : llvm::enumerate(next.parts))
+          tensors[states[number]] = view.ofHeads(q0, h);
+        const char *continued[] = {"before_o", "before_row_max", "before_row_sum"};
+        for (auto [number, view] : llvm::enumerate(before.parts))
+          tensors[continued[number]] = view.ofHeads(q0, h);
+        return launch(kernels.attend({queries.held.heads.begin + q0, h, g}, /*continues=*/!before.parts.empty(),
+                                     /*isPartial=*/!isLast, keepsPadding),
+                      tensors);
+      });
+}
+
+rt::Status Planner::attend(plan::AttendOp op) {
+  for (auto [i, query] : llvm::enumerate(op.getQueries())) {
+    mlir::Value result = op.getPartials()[i];
+    const Place queries = of(query);
+    if (queries.held.empty()) {
+      places[result] = {held(result), {}};
+      continue;
+    }
+    std::shared_ptr<Chain> chain = chainOf(op, i);
+    for (size_t key = 0; key < op.getKeys().size(); ++key)
+      if (rt::Status done = eachLaunch(*chain, op, key,
+                                       [&](const QueryPart &part, size_t term) {
+                                         return attend(*chain, part, term, queries, of(op.getKeys()[key]));
+                                       });
+          !done)
+        return done;
+    places[result] = chain->completes && result == chain->last ? chain->finished : chain->unfinished;
+  }
+  return {};
+}
+
+rt::Status Planner::clear(Chain &chain) {
+  if (std::exchange(chain.isCleared, true) || (!chain.isSingle && !chain.terms.empty()))
+    return {};
+  int64_t rows = 0;
+  for (const QueryPart &part : chain.parts)
+    if (!part.keys.empty())
+      rows += part.rows->tokens();
+  const Place &finished = memoryOf(chain, Kind::dq, /*isFinished=*/true);
+  if (rows == finished.held.rows->rows)
+    return {};
+  const Place nothing = {finished.held, {}};
+  return gather(finished, chain.isSingle ? &nothing : &chain.unfinished);
+}
+
+rt::Status Planner::differentiate(Chain &chain, const QueryPart &part, size_t term, const Place &queries,
+                                  const Place &keys, KeyGradients &gradients) {
+  const bool isLast = chain.isLast(part, term), isSingle = chain.isSingle;
+  if (isLast)
+    if (rt::Status done = clear(chain); !done)
+      return done;
+  const Place before = isSingle && chain.isFirst(part, term) ? Place() : chain.unfinished;
+  const Place next = memoryOf(chain, Kind::dq, isLast);
+  std::shared_ptr<const Shard> rows =
+      isSingle ? keysSeen(*chain.terms[term].keys, *part.rows, visibility) : keys.held.rows;
+  size_t headPart = 0; // parts of a kv head have gradients of their own, which are added
+  return eachHeadPart(
+      queries.held.heads, keys.held.heads, [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
+        size_t number = gradients.addends.size();
+        if (isSingle)
+          number = gradients.ofParts.try_emplace({&part, headPart++}, number).first->second;
+        if (number == gradients.addends.size()) {
+          Held own = {isSingle ? std::make_shared<Shard>(Shard{rows->rows, {}}) : rows,
+                      keys.held.owner,
+                      {keys.held.heads.begin + k0, keys.held.heads.begin + k0 + g}};
+          gradients.addends.push_back({own, allocate(Kind::dkv, own, true)});
+        }
+        Place &sum = gradients.addends[number];
+        if (isSingle) { // launches of one part have keys of their own
+          Shard all = *sum.held.rows;
+          llvm::append_range(all.runs, rows->runs);
+          llvm::sort(all.runs, [](const plan::Run &a, const plan::Run &b) { return a.row < b.row; });
+          sum.held.rows = std::make_shared<Shard>(std::move(all));
+        }
+        std::map<std::string, PlacedTensor> tensors = piecesOf(part.rows, rows);
+        const char *ofQueries[] = {"q", "do", "o", "lse", "dlse"};
+        for (auto [number, view] : llvm::enumerate(queries.parts))
+          tensors[ofQueries[number]] = view.ofHeads(q0, h);
+        tensors["k"] = keys.parts[0].ofHeads(k0, g), tensors["v"] = keys.parts[1].ofHeads(k0, g);
+        tensors["dk"] = sum.parts[0], tensors["dv"] = sum.parts[1];
+        tensors["dq"] = next.parts[0].ofHeads(q0, h);
+        if (!before.parts.empty())
+          tensors["before_dq"] = before.parts[0].ofHeads(q0, h);
+        return launch(kernels.differentiate({queries.held.heads.begin + q0, h, g}, /*adds=*/!before.parts.empty(),
+                                            /*isComplete=*/isLast, isSingle),
+                      tensors);
+      });
+}
+
+plan::ExchangeOp Planner::behind(plan::GradsOp op, const Chain &chain, const QueryPart &part) const {
+  if (!chain.isSingle)
+    return {};
+  llvm::SmallPtrSet<mlir::Operation *, 4> users = {*chain.last.user_begin()};
+  for (size_t number : part.keys) {
+    const Term &term = chain.terms[number];
+    if (term.step != op) // another step continues the part
+      return {};
+    users.insert(op.getDkv()[term.key].user_begin(), op.getDkv()[term.key].user_end());
+  }
+  for (mlir::Operation *next = op->getNextNode(); !users.contains(next); next = next->getNextNode())
+    if (auto exchange = llvm::dyn_cast<plan::ExchangeOp>(next); exchange && kindOf(exchange.getArrival()) == Kind::dkv)
+      if (!tables.held(exchange.getArrival(), tables.receiver(exchange, rank)).empty())
+        return exchange;
+  return {};
+}
+
+Place Planner::placeOf(mlir::Value dkv) {
+  Place sum = {held(dkv), {}};
+  const std::vector<Place> &addends = gradients[dkv.getAsOpaquePointer()].addends;
+  if (addends.size() == 1 && addends[0].held.rows == sum.held.rows && addends[0].held.heads == sum.held.heads)
+    sum.parts = addends[0].parts;
+  else if (!sum.held.empty())
+    sum.addends = addends;
+  return sum;
+}
+
+rt::Status Planner::differentiate(plan::GradsOp op) {
+  for (auto [j, key] : llvm::enumerate(op.getKeys()))
+    for (auto [i, query] : llvm::enumerate(op.getQueries())) {
+      const Place queries = of(query);
+      if (queries.held.empty())
+        continue;
+      std::shared_ptr<Chain> chain = chainOf(op, i);
+      mlir::Value result = op.getDkv()[j];
+      rt::Status done = eachLaunch(*chain, op, j, [&, key = key](const QueryPart &part, size_t term) -> rt::Status {
+        auto launch = [=, this, &part] {
+          rt::Status launched =
+              differentiate(*chain, part, term, queries, of(key), gradients[result.getAsOpaquePointer()]);
+          places[result] = placeOf(result);
+          return launched;
+        };
+        plan::ExchangeOp later = behind(op, *chain, part);
+        if (!later)
+          return launch();
+        deferred[later].push_back(launch);
+        return {};
+      });
+      if (!done)
+        return done;
+    }
+  for (auto [i, result] : llvm::enumerate(op.getDq())) {
+    if (held(result).empty()) {
+      places[result] = {held(result), {}};
+      continue;
+    }
+    std::shared_ptr<Chain> chain = chainOf(op, i);
+    const bool isFinished = chain->completes && result == chain->last;
+    if (isFinished)
+      if (rt::Status done = clear(*chain); !done)
+        return done;
+    places[result] = isFinished ? chain->finished : chain->unfinished;
+  }
+  for (mlir::Value result : op.getDkv())
+    places[result] = placeOf(result);
+  return {};
+}
