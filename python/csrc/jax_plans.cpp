@@ -41,42 +41,58 @@ public:
   Group(OwnedRanks own, int32_t count, double timeout) : own(std::move(own)), count(count), timeout(timeout) {}
   attnLocalRanks *ranks() const { return own.get(); }
 
-  /// Returns when all ranks have come to this execution, and no other one is under way.
-  void enter(const Execution &execution, int32_t rank) {
+  /// Returns when all ranks have come to this execution, and no other one is under way. `wrong`: why this rank cannot
+  /// execute it; all ranks fail then.
+  void enter(const Execution &execution, int32_t rank, const std::string &wrong) {
     std::unique_lock lock(mutex);
     throwFailure();
-    std::vector<bool> &came = arrived[execution];
-    came.resize(count);
-    came[rank] = true;
+    Arrival &own = arrived[execution];
+    own.came.resize(count);
+    own.came[rank] = true;
+    if (own.wrong.empty())
+      own.wrong = wrong;
+    auto firstMissing = [&] { return std::find(own.came.begin(), own.came.end(), false); };
     auto mayBegin = [&] {
-      const bool allCame = std::find(came.begin(), came.end(), false) == came.end();
-      if (!current && allCame)
+      if (!current && firstMissing() == own.came.end())
         current = execution, left = count;
       return current == execution || !failure.empty();
     };
     if (!mayBegin() && !changed.wait_for(lock, std::chrono::duration<double>(timeout), mayBegin)) {
-      const auto missing = std::find(came.begin(), came.end(), false);
+      const auto missing = firstMissing();
       failure =
           "attnc.DriverError: expected " +
-          (missing == came.end() ? "other calls of the mesh to end"
-                                 : "rank " + std::to_string(missing - came.begin()) + " to run the same plan") +
+          (missing == own.came.end() ? "other calls of the mesh to end"
+                                     : "rank " + std::to_string(missing - own.came.begin()) + " to run the same plan") +
           " within " + std::to_string(int64_t(std::ceil(timeout))) +
           " s, got: nothing (where devices are CPUs, calls that do not depend on each other may take all of XLA's "
           "threads: set NPROC to more); later calls of this ContextParallel fail";
     }
     changed.notify_all();
     throwFailure();
+    if (own.wrong.empty())
+      return;
+    const std::string text = own.wrong;
+    end(execution);
+    refuse(text);
   }
   void leave(const Execution &execution) {
     std::lock_guard lock(mutex);
+    end(execution);
+  }
+
+private:
+  /// Ranks that have come to an execution.
+  struct Arrival {
+    std::vector<bool> came;
+    std::string wrong; ///< why one of them cannot execute it
+  };
+  void end(const Execution &execution) {
     if (--left)
       return;
     arrived.erase(execution);
     current.reset();
     changed.notify_all();
   }
-
-private:
   void throwFailure() const {
     if (!failure.empty())
       throw Failure{XLA_FFI_Error_Code_INTERNAL, failure};
@@ -88,7 +104,7 @@ private:
   std::string failure; ///< of the first rank that waited in vain
   std::mutex mutex;
   std::condition_variable changed;
-  std::map<Execution, std::vector<bool>> arrived;
+  std::map<Execution, Arrival> arrived;
   std::optional<Execution> current;
   int32_t left = 0; ///< ranks that execute it still
 };
@@ -101,11 +117,10 @@ struct Rank {
     int64_t run;
     std::map<int64_t, int64_t> ofSites;
   };
-  std::mutex mutex; ///< of `runs`
+  std::mutex mutex; ///< of `runs` and `bound`
   std::deque<Counts> runs;
-  // While it executes a call:
-  OwnedTransport transport;
   std::map<std::string, OwnedBound, std::less<>> bound; ///< plans by their keys
+  OwnedTransport transport;                             ///< used while it executes a call
 };
 
 /// The devices of a mesh for one platform.
@@ -176,7 +191,8 @@ Rank &rankOf(const Plan &plan, int32_t device) {
 /// All ranks of a group execute this call, as long as it lives.
 class Turn {
 public:
-  Turn(Group &group, Rank &rank, int64_t run, int64_t site) : group(group), execution{run, site, 0} {
+  Turn(Group &group, Rank &rank, int64_t run, int64_t site, const std::string &wrong)
+      : group(group), execution{run, site, 0} {
     {
       constexpr size_t kept = 256; // others have ended long ago
       std::lock_guard lock(rank.mutex);
@@ -189,7 +205,7 @@ public:
       }
       execution[2] = found->ofSites[site]++;
     }
-    group.enter(execution, rank.number);
+    group.enter(execution, rank.number, wrong);
   }
   Turn(const Turn &) = delete;
   ~Turn() { group.leave(execution); }
@@ -236,14 +252,17 @@ private:
   int (*synchronize)(void *) = nullptr;
 };
 
-/// The last operand is the rank by the mesh of the shard_map, which may not be that of the ContextParallel. It is
-/// looked at where a plan is bound.
-void checkRank(const XLA_FFI_CallFrame &frame, int32_t rank, const ContextOf *context, void *stream) {
+/// The last operand is the rank by the mesh of the shard_map, which may not be that of the ContextParallel. Returns
+/// what is wrong.
+std::string wrongPlace(const XLA_FFI_CallFrame &frame, int32_t rank, const ContextOf *context, void *stream) {
+  if (frame.args.size < 1)
+    refuse("expected buffers, got: none");
   const auto &buffer = *static_cast<const XLA_FFI_Buffer *>(frame.args.args[frame.args.size - 1]);
   const int32_t place = context ? context->read(buffer.data, stream) : *static_cast<const int32_t *>(buffer.data);
-  if (place != rank)
-    refuse("expected jax.shard_map over the mesh of the ContextParallel, got: a mesh in which the device of rank " +
-           std::to_string(rank) + " has place " + std::to_string(place));
+  return place == rank
+             ? ""
+             : "expected jax.shard_map over the mesh of the ContextParallel, got: a mesh in which the device of rank " +
+                   std::to_string(rank) + " has place " + std::to_string(place);
 }
 
 /// Memory of a call: of XLA's allocator for a stream, whose later calls alone may have it again.
@@ -344,7 +363,15 @@ void executePlan(const XLA_FFI_CallFrame &frame, bool onCpu) {
     current.emplace(stream);
   Tensors tensors(frame, plan, rank.number);
   Group &group = *plan.world->groups[rank.group];
-  const Turn turn(group, rank, place.run, number(frame.attrs, "site"));
+  const auto boundPlan = [&]() -> attnBoundPlan * {
+    std::lock_guard lock(rank.mutex);
+    auto found = rank.bound.find(key);
+    return found == rank.bound.end() ? nullptr : found->second.get();
+  };
+  // On a GPU this waits for the stream, so only at the first execution.
+  const std::string wrong =
+      onCpu || !boundPlan() ? wrongPlace(frame, rank.number, current ? &*current : nullptr, stream) : "";
+  const Turn turn(group, rank, place.run, number(frame.attrs, "site"), wrong);
   if (!rank.transport) {
     attnTransport *made = nullptr;
     if (attnTransportLocal(group.ranks(), rank.number, !onCpu, &made))
@@ -353,19 +380,18 @@ void executePlan(const XLA_FFI_CallFrame &frame, bool onCpu) {
   }
   if (attnTransportCheck(rank.transport.get()))
     fail();
-  OwnedBound &bound = rank.bound[std::string(key)];
+  attnBoundPlan *bound = boundPlan();
   if (!bound) {
-    checkRank(frame, rank.number, current ? &*current : nullptr, stream);
-    attnBoundPlan *made = nullptr;
-    if (attnPlanBind(plan.plan, plan.sequences, rank.transport.get(), &made))
+    if (attnPlanBind(plan.plan, plan.sequences, rank.transport.get(), &bound))
       fail();
-    bound.reset(made);
+    std::lock_guard lock(rank.mutex);
+    rank.bound[std::string(key)].reset(bound);
   }
   size_t bytes = 0;
-  if (attnPlanWorkspaceSize(bound.get(), tensors.all.data(), &bytes))
+  if (attnPlanWorkspaceSize(bound, tensors.all.data(), &bytes))
     fail();
   Workspace workspace(frame, onCpu, bytes);
-  if (attnPlanRun(bound.get(), tensors.all.data(), workspace.data(), stream))
+  if (attnPlanRun(bound, tensors.all.data(), workspace.data(), stream))
     fail();
 }
 

@@ -236,6 +236,11 @@ def test_other_meshes_and_tensors():
     want = aj.attention(q, k, v, mask=CAUSAL)
     with pytest.raises(Exception, match="mesh of the ContextParallel, got: a mesh in which the device of rank"):
         jax.block_until_ready(call(cp, q, k, v, mesh=Mesh(devices[::-1], ("cp",))))
+    close(cp.unshard(call(cp, q, k, v)), want)
+    for reordered in (devices[::-1], devices[[0, 1, 3, 2]]):  # of some ranks only
+        with pytest.raises(Exception, match="mesh of the ContextParallel, got: a mesh in which the device of rank"):
+            jax.block_until_ready(call(cp, q, k, v, mesh=Mesh(reordered, ("cp",))))
+    close(cp.unshard(call(cp, q, k, v)), want)
     with pytest.raises(TensorError, match="with 4 devices along 'cp', got: 2"):
         call(cp, q, k, v, mesh=Mesh(devices[:2], ("cp",)))
     permuted = aj.ContextParallel(Mesh(devices[::-1], ("cp",)), "cp", timeout=20)
