@@ -73,16 +73,21 @@ std::shared_ptr<Chain> Planner::chainOf(mlir::Operation *step, size_t number) {
   return chain;
 }
 
+/// Has a rank so few runs of each sequence that queries may be divided? With many, as of stripes, parts and launches
+/// would be many.
+static bool hasFewRuns(const Held &queries, llvm::ArrayRef<Term> terms) {
+  constexpr int64_t most = 4;
+  return mostRuns(*queries.rows) <= most &&
+         llvm::all_of(terms, [](const Term &term) { return mostRuns(*term.keys) <= most; });
+}
+
 void Planner::findTerms(Chain &chain, llvm::ArrayRef<mlir::Operation *> chained) {
-  constexpr int64_t most = 4; // runs of a sequence on a side with kernels for single ones; others loop over them
   const Held &queries = chain.finished.held;
-  chain.isSingle &= mostRuns(*queries.rows) <= most;
   for (mlir::Operation *step : chained)
     for (auto [number, value] : llvm::enumerate(plan::keysOf(step)))
-      if (isNeeded(queries, held(value))) {
+      if (isNeeded(queries, held(value)))
         chain.terms.push_back({step, number, held(value).rows});
-        chain.isSingle &= mostRuns(*held(value).rows) <= most;
-      }
+  chain.isSingle = chain.isSingle && hasFewRuns(queries, chain.terms);
   if (chain.isSingle) {
     std::vector<Term> single;
     for (const Term &term : chain.terms)
@@ -99,8 +104,9 @@ void Planner::findParts(Chain &chain) {
   const bool ofGradients = chain.terms.empty() || llvm::isa<plan::GradsOp>(chain.terms.front().step);
   const int64_t rowBytes = 4 * queries.heads.size() * int64_t(ofGradients ? problem.getDimQk() : problem.getDimV()),
                 leastRows = llvm::divideCeil(kernels.leastSplit(), rowBytes);
-  const bool divides = chain.isSingle || (!ofGradients && chain.completes && chain.unfinished.parts.empty() &&
-                                          chain.terms.size() > 1 && queries.rows->rows > leastRows);
+  const bool divides =
+      chain.isSingle || (!ofGradients && chain.completes && chain.unfinished.parts.empty() && chain.terms.size() > 1 &&
+                         queries.rows->rows > leastRows && hasFewRuns(queries, chain.terms));
   if (!divides) {
     QueryPart all = {queries.rows, {}};
     for (size_t term = 0; term < chain.terms.size(); ++term)
