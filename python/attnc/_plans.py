@@ -56,6 +56,9 @@ _SIGNATURES = {
     "attnNcclId": (ctypes.c_int, (ctypes.c_char * NCCL_ID_BYTES,)),
     "attnTransportNccl": (ctypes.c_int, (ctypes.c_int32, ctypes.c_int32, ctypes.c_char * NCCL_ID_BYTES,
                                          ctypes.c_double, ctypes.POINTER(_handle))),
+    "attnLocalRanksCreate": (ctypes.c_int, (ctypes.c_int32, ctypes.c_double, ctypes.POINTER(_handle))),
+    "attnLocalRanksDestroy": (None, (_handle,)),
+    "attnTransportLocal": (ctypes.c_int, (_handle, ctypes.c_int32, ctypes.c_int, ctypes.POINTER(_handle))),
     "attnTransportFromCallbacks": (ctypes.c_int, (ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(Callbacks),
                                                   ctypes.POINTER(_handle))),
     "attnTransportCheck": (ctypes.c_int, (_handle,)),
@@ -147,6 +150,18 @@ class Transport:
         handle, own = ctypes.c_void_p(), (ctypes.c_char * NCCL_ID_BYTES)(*nccl_id)
         check(library().attnTransportNccl(rank, ranks, own, timeout, ctypes.byref(handle)))
         return cls(handle)
+
+    @classmethod
+    def local(cls, ranks, timeout):
+        """The transports of CPU ranks that are threads of this process."""
+        ranks_of, made = ctypes.c_void_p(), []
+        check(library().attnLocalRanksCreate(ranks, timeout, ctypes.byref(ranks_of)))
+        for rank in range(ranks):
+            handle = ctypes.c_void_p()
+            check(library().attnTransportLocal(ranks_of, rank, 0, ctypes.byref(handle)))
+            made.append(cls(handle))
+        library().attnLocalRanksDestroy(ranks_of)
+        return made
 
     def check(self):
         check(library().attnTransportCheck(self.handle))

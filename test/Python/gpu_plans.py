@@ -199,8 +199,7 @@ def faults(args, emit):
     """A rank that does not run: the others learn which within the time-out, and go on with a new ContextParallel."""
     rank, last = dist.get_rank(), dist.get_world_size() - 1
     case = Case("causal", "thd padded", False)
-    args.timeout = 3.0
-    cp = parallel(args, strategy="ring")
+    cp = at.ContextParallel(dist.group.WORLD, transport=args.transport, timeout=3.0, strategy="ring")
     case.ranks(cp)
     torch.cuda.synchronize()
     dist.barrier()

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """attnc.jax.attention of devices that share the tokens of sequences, against one device (float32, on CPU devices)."""
 import itertools
+import threading
 
 import pytest
 from jax.sharding import Mesh, PartitionSpec as P
 from jax_cases import aj, attnc, jax, jnp, make, np
 from attnc import ProblemError, TensorError, UnsupportedError
+from attnc._tensors import Pack, Shape
 
 H, G, D = 4, 2, 16
 CAUSAL = attnc.causal()
@@ -75,8 +77,9 @@ def same(cp, whole, *, lengths_q=None, lengths_kv=None, dlse=True, **options):
         close(a, b)
 
 
-@pytest.mark.parametrize("strategy", ["gather", "cast", "ring", "ulysses", "auto"])
-@pytest.mark.parametrize("mask", [CAUSAL, WINDOW, attnc.full()], ids=["causal", "window", "full"])
+@pytest.mark.parametrize("strategy, mask", [
+    ("gather", CAUSAL), ("cast", CAUSAL), ("cast", WINDOW), ("ring", WINDOW), ("ring", attnc.full()),
+    ("ulysses", CAUSAL), ("auto", attnc.full())])
 def test_packed(strategy, mask):
     cp = aj.ContextParallel(mesh_of(cp=2), "cp", strategy=strategy, timeout=20)
     same(cp, tensors([sum(LENGTHS)]), lengths_q=LENGTHS, mask=mask)
@@ -282,3 +285,40 @@ def test_other_shards():
     assert cp.shard(q[:0], cu_seqlens=(0,)).shape == (0, H, D) and cp.shard(q[:0][None]).shape == (1, 0, H, D)
     with pytest.raises(TensorError, match="cu_seqlens that are known while tracing"):
         jax.jit(lambda n: cp.shard(q, cu_seqlens=n))(jnp.array([0, 16]))
+
+
+def test_ranks_that_are_threads():
+    """The transport below: a rank that does not come is an error that names it, and stays one."""
+    from attnc import _plans
+    text = ("attn.problem @p mask(#attn.causal) layout(thd) heads(2) dims(16) dtype(bf16) "
+            "plan.def @x of(@p) ranks(2) sharding(#plan.dual_chunk) {}")
+    plan, sequences = _plans.Plan(text, "x", "strategy=ring", "cpu"), _plans.Sequences((16,))
+    first, second = _plans.Transport.local(2, 0.3)
+    with pytest.raises(attnc.Error, match="expected rank 1 to bind the same plan within 0.3 s, got: nothing"):
+        plan.bind(sequences, first)
+    for transport in (first, second):
+        with pytest.raises(attnc.Error, match="expected rank 1 to bind the same plan"):
+            transport.check()
+        transport.destroy()
+    for ranks, timeout in ((0, 1.0), (2, -1.0)):
+        with pytest.raises(attnc.Error):
+            _plans.Transport.local(ranks, timeout)
+    # A rank that binds, and does not run.
+    transports, bound, errors = _plans.Transport.local(2, 1.0), [None, None], []
+    def bind(rank):
+        bound[rank] = plan.bind(sequences, transports[rank])
+    threads = [threading.Thread(target=bind, args=(rank,)) for rank in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    arrays = {name: np.zeros((8, 2, 16), np.uint16) for name in "qkvo"} | {"lse": np.zeros((2, 8), np.float32)}
+    pack = Pack(len(plan.names))
+    for i, name in enumerate(plan.names):
+        pack.put(i, Shape(arrays[name].shape, "f32" if name == "lse" else "bf16"), arrays[name].ctypes.data)
+    workspace = np.zeros(_plans.workspace_size(bound[0], pack.array) + 256, np.uint8)
+    address = -(-workspace.ctypes.data // 256) * 256
+    with pytest.raises(attnc.Error, match="expected exchange 0 .kv. of `@x` from rank 1 on rank 0 within 1 s"):
+        _plans.run(bound[0], pack.array, address, None)
+    for handle in bound:
+        _plans.destroy_bound(handle)
