@@ -2,7 +2,7 @@
 #include "CApi.h"
 #include "attn-c/Plan.h"
 #include "attn-rt/CTensors.h"
-#include "attn/API/RunPlan.h"
+#include "attn/ContextParallel/RunPlan.h"
 #include "attn/Dialect/Plan/Analysis/Costs.h"
 #include "attn/Dialect/Plan/Transforms/Passes.h"
 #include <fmt/format.h>

@@ -4,7 +4,7 @@
 // of several plans in turn, whose exchanges have other receivers, in memory that is used again; ranks that are late,
 // that do not come, and that fail.
 //
-#include "attn/API/Transport.h"
+#include "attn/ContextParallel/Transport.h"
 #include "llvm/ADT/STLExtras.h"
 #include <barrier>
 #include <cstdio>

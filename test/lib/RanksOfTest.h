@@ -6,7 +6,7 @@
 #define ATTN_TEST_LIB_RANKSOFTEST_H
 
 #include "attn-rt/Driver.h"
-#include "attn/API/RunPlan.h"
+#include "attn/ContextParallel/RunPlan.h"
 #include "attn/Reference/Difference.h"
 #include "attn/Reference/Inputs.h"
 #include "attn/Reference/Interpreter.h"

@@ -2,8 +2,8 @@
 //
 // Rows of queries that see the same keys: those that see no other rank's keys are complete after one launch.
 //
-#ifndef ATTN_LIB_API_QUERYPARTS_H
-#define ATTN_LIB_API_QUERYPARTS_H
+#ifndef ATTN_LIB_CONTEXTPARALLEL_QUERYPARTS_H
+#define ATTN_LIB_CONTEXTPARALLEL_QUERYPARTS_H
 
 #include "attn/Dialect/Plan/Analysis/Tables.h"
 
@@ -57,4 +57,4 @@ std::shared_ptr<const plan::Shard> keysSeen(const plan::Shard &keys, const plan:
 
 } // namespace attn
 
-#endif // ATTN_LIB_API_QUERYPARTS_H
+#endif // ATTN_LIB_CONTEXTPARALLEL_QUERYPARTS_H

@@ -2,10 +2,10 @@
 //
 // What transports between GPUs have in common: messages go on a stream of their own, and a thread watches the runs.
 //
-#ifndef ATTN_LIB_API_STREAMTRANSPORT_H
-#define ATTN_LIB_API_STREAMTRANSPORT_H
+#ifndef ATTN_LIB_CONTEXTPARALLEL_STREAMTRANSPORT_H
+#define ATTN_LIB_CONTEXTPARALLEL_STREAMTRANSPORT_H
 
-#include "attn/API/Transport.h"
+#include "attn/ContextParallel/Transport.h"
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -93,4 +93,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_LIB_API_STREAMTRANSPORT_H
+#endif // ATTN_LIB_CONTEXTPARALLEL_STREAMTRANSPORT_H

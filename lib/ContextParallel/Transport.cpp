@@ -2,7 +2,7 @@
 //
 // What all transports have in common, and the one that calls functions of the caller.
 //
-#include "attn/API/Transport.h"
+#include "attn/ContextParallel/Transport.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cstring>
 #include <fmt/format.h>

@@ -3,8 +3,8 @@
 // From a plan to the launches and messages of one rank: the steps (RankPlanner.cpp), and the launches that make one
 // result (PlanChains.cpp).
 //
-#ifndef ATTN_LIB_API_RANKPLANNER_H
-#define ATTN_LIB_API_RANKPLANNER_H
+#ifndef ATTN_LIB_CONTEXTPARALLEL_RANKPLANNER_H
+#define ATTN_LIB_CONTEXTPARALLEL_RANKPLANNER_H
 
 #include "QueryParts.h"
 #include "RankSteps.h"
@@ -157,4 +157,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_LIB_API_RANKPLANNER_H
+#endif // ATTN_LIB_CONTEXTPARALLEL_RANKPLANNER_H

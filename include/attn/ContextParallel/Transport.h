@@ -2,8 +2,8 @@
 //
 // How the ranks of a plan reach each other.
 //
-#ifndef ATTN_API_TRANSPORT_H
-#define ATTN_API_TRANSPORT_H
+#ifndef ATTN_CONTEXTPARALLEL_TRANSPORT_H
+#define ATTN_CONTEXTPARALLEL_TRANSPORT_H
 
 #include "attn-rt/Driver.h"
 #include "attn-rt/Result.h"
@@ -123,4 +123,4 @@ MadeTransport makeNcclTransport(void *communicator, double timeout);
 
 } // namespace attn
 
-#endif // ATTN_API_TRANSPORT_H
+#endif // ATTN_CONTEXTPARALLEL_TRANSPORT_H

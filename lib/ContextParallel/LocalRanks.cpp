@@ -3,7 +3,7 @@
 // Ranks of one process. A rank that waits copies what others have posted.
 //
 #include "attn-rt/Driver.h"
-#include "attn/API/RunPlan.h"
+#include "attn/ContextParallel/RunPlan.h"
 #include <chrono>
 #include <condition_variable>
 #include <cstring>

@@ -3,11 +3,11 @@
 // Runs a context-parallel plan: kernels of a problem whose tensors hold pieces of sequences, and messages between
 // ranks.
 //
-#ifndef ATTN_API_RUNPLAN_H
-#define ATTN_API_RUNPLAN_H
+#ifndef ATTN_CONTEXTPARALLEL_RUNPLAN_H
+#define ATTN_CONTEXTPARALLEL_RUNPLAN_H
 
 #include "attn/API/Jit.h"
-#include "attn/API/Transport.h"
+#include "attn/ContextParallel/Transport.h"
 #include "attn/Dialect/Plan/Analysis/Tables.h"
 
 namespace attn {
@@ -118,4 +118,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_API_RUNPLAN_H
+#endif // ATTN_CONTEXTPARALLEL_RUNPLAN_H

@@ -2,10 +2,10 @@
 //
 // A plan's steps for one rank and the sequences of a call: launches and messages, with all memory placed.
 //
-#ifndef ATTN_LIB_API_RANKSTEPS_H
-#define ATTN_LIB_API_RANKSTEPS_H
+#ifndef ATTN_LIB_CONTEXTPARALLEL_RANKSTEPS_H
+#define ATTN_LIB_CONTEXTPARALLEL_RANKSTEPS_H
 
-#include "attn/API/RunPlan.h"
+#include "attn/ContextParallel/RunPlan.h"
 #include <variant>
 
 namespace attn {
@@ -96,4 +96,4 @@ rt::Status planRank(plan::DefOp plan, ProblemOp problem, BackwardOp backward, co
 
 } // namespace attn
 
-#endif // ATTN_LIB_API_RANKSTEPS_H
+#endif // ATTN_LIB_CONTEXTPARALLEL_RANKSTEPS_H
