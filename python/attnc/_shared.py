@@ -262,7 +262,7 @@ class Shared:
         return _plans.choose(text, name, sequences) if self._steps == "auto" else self._steps
 
     def _defined(self, sides):
-        """Of whole sequences: the definition of a plan by its name, and the Sequences."""
+        """The definition of a plan by its name, and the Sequences, of whole sequences."""
         of_q, of_kv = (self._sharding(side, keys) for keys, side in enumerate(sides))
         shards = tuple(sorted({**dict(of_q[1]), **dict(of_kv[1])}.items()))
         lengths = (sides[0].lengths, sides[0].slots)
@@ -305,6 +305,49 @@ def packed_sides(layout, seqlens, cu_seqlens, padded_offsets):
     return [of_q, of_kv]
 
 
+def check_kv(q, k, v, layout):
+    """k and v [..., heads, dim] have the dims, rows and batch that q asks for."""
+    if k.shape[-1] != q.shape[-1]:
+        raise TensorError(f"expected 'k' of head dim {q.shape[-1]} as 'q', got: {k.shape[-1]}")
+    if v.shape[:-1] != k.shape[:-1]:
+        raise TensorError(f"expected 'v' of shape {(*k.shape[:-1], 'dim')} as 'k', got: {tuple(v.shape)}")
+    if layout == "bshd" and k.shape[0] != q.shape[0]:
+        raise TensorError(f"expected 'k' of batch {q.shape[0]} as 'q', got: {k.shape[0]}")
+
+
+def axes_of_rows(inputs):
+    """The axes (batch, rows) by the name of each array of a dense problem that has both."""
+    axes = {}
+    for tensor in inputs:
+        sizes = [extent.size for extent in tensor["extents"]]
+        rows = [axis for axis, size in enumerate(sizes) if size in ("seqlen_q", "seqlen_kv")]
+        if tensor["role"] == "array" and "batch" in sizes and rows:
+            axes[tensor["name"]] = sizes.index("batch"), rows[0]
+    return axes
+
+
+def packed(what, value, extents, axes, sides, pack):
+    """An array of packed sequences, where that of dense ones is [batch, ..., seqlen]. axes: (batch, rows) of the dense
+    array, or None. pack(value, batch, rows): moves the axis of batch before that of rows, and makes one of both."""
+    sizes = {"batch": len(sides[0].lengths), "total_q": sum(sides[0].lengths), "total_kv": sum(sides[1].lengths)}
+    expected = []
+    for axis, extent in enumerate(extents):
+        own = int(extent.text) if extent.text.isdigit() else sizes.get(extent.text)
+        expected.append(value.shape[axis] if own is None and axis < value.ndim else own)
+    wanted = list(expected)
+    if axes is not None:
+        batch, rows = axes  # of the dense array, which has one axis more
+        side = sides[extents[rows - 1].text == "total_kv"]
+        wanted[rows - 1] = side.lengths[0] if side.lengths else 0
+        wanted.insert(batch, sizes["batch"])
+        if list(value.shape) == wanted:
+            value = pack(value, batch, rows)
+    if list(value.shape) != expected:
+        whole = ", of the whole sequences" if any([extent.text in sizes for extent in extents]) else ""
+        raise TensorError(f"expected {what} of shape {wanted}{whole}, got: {list(value.shape)}")
+    return value
+
+
 def _both(pair):
-    """Of one alone, both sides have it."""
+    """A pair; what is given for one side alone holds for both."""
     return [given if given is not None else other for given, other in zip(pair, reversed(pair))]

@@ -9,7 +9,7 @@ import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
 from .._calls import SEED, SINK, collect
-from .._shared import BACKWARD, FORWARD, dense_sides, packed_sides
+from .._shared import BACKWARD, FORWARD, axes_of_rows, check_kv, dense_sides, packed, packed_sides
 from ..errors import ProblemError, TensorError, UnsupportedError
 from . import _ops
 from ._context_parallel import ContextParallel, call
@@ -99,44 +99,12 @@ def _check_tensors(q, k, v, layout):
     for name, tensor in (("k", k), ("v", v)):
         if tensor.dtype != q.dtype:
             raise TensorError(f"expected {name!r} to be {q.dtype} as 'q' is, got: {tensor.dtype}")
-    if k.shape[-1] != q.shape[-1]:
-        raise TensorError(f"expected 'k' of head dim {q.shape[-1]} as 'q', got: {k.shape[-1]}")
-    if v.shape[:-1] != k.shape[:-1]:
-        raise TensorError(f"expected 'v' of shape {(*k.shape[:-1], 'dim')} as 'k', got: {tuple(v.shape)}")
-    if layout == "bshd" and k.shape[0] != q.shape[0]:
-        raise TensorError(f"expected 'k' of batch {q.shape[0]} as 'q', got: {k.shape[0]}")
+    check_kv(q, k, v, layout)
 
 
-def _axes_of_rows(text):
-    """Of arrays of a dense problem with an axis of batch and one of rows: the numbers of both, by name."""
-    axes = {}
-    for tensor in _ops.signature(text, _ops.NAME).inputs:
-        sizes = [extent.size for extent in tensor["extents"]]
-        rows = [axis for axis, size in enumerate(sizes) if size in ("seqlen_q", "seqlen_kv")]
-        if tensor["role"] == "array" and "batch" in sizes and rows:
-            axes[tensor["name"]] = sizes.index("batch"), rows[0]
-    return axes
-
-
-def _packed(what, value, extents, axes, sides):
-    """An array of packed sequences, where that of dense ones is [batch, ..., seqlen]."""
-    sizes = {"batch": len(sides[0].lengths), "total_q": sum(sides[0].lengths), "total_kv": sum(sides[1].lengths)}
-    expected = [int(extent.text) if extent.text.isdigit() else sizes.get(extent.text) for extent in extents]
-    expected = [own if own is not None else value.shape[axis] if axis < value.ndim else 0
-                for axis, own in enumerate(expected)]
-    wanted = list(expected)
-    if axes is not None:
-        batch, rows = axes  # of the dense array, which has one axis more
-        side = sides[extents[rows - 1].text == "total_kv"]
-        wanted[rows - 1] = side.lengths[0] if side.lengths else 0
-        wanted.insert(batch, sizes["batch"])
-        if list(value.shape) == wanted:
-            moved = jnp.moveaxis(value, batch, rows - 1)
-            value = moved.reshape(*moved.shape[:rows - 1], -1, *moved.shape[rows + 1:])
-    if list(value.shape) != expected:
-        whole = ", of the whole sequences" if any([extent.text in sizes for extent in extents]) else ""
-        raise TensorError(f"expected {what} of shape {wanted}{whole}, got: {list(value.shape)}")
-    return value
+def _pack(value, batch, rows):
+    moved = jnp.moveaxis(value, batch, rows - 1)
+    return moved.reshape(*moved.shape[:rows - 1], -1, *moved.shape[rows + 1:])
 
 
 def of_ranks(parallel, q, k, v, *, layout, text_of, arrays, seqlens, cu_seqlens, padded_offsets):
@@ -176,17 +144,17 @@ def of_ranks(parallel, q, k, v, *, layout, text_of, arrays, seqlens, cu_seqlens,
             raise
         raise UnsupportedError(f"attnc has context parallelism of problems that packed sequences have, too: {error}"
                                ) from None
-    axes = _axes_of_rows(text_of(layout)) if is_dense else {}
+    axes = axes_of_rows(_ops.signature(text_of(layout), _ops.NAME).inputs) if is_dense else {}
     names, dtypes = tuple(t["name"] for t in listed), tuple(t["dtype"] for t in listed)
     given, bound, written, convert = arrays
     if SEED not in names:  # a probability that is rounded to none
         given.pop(SEED, None)
     specs = iter(listed)
 
-    def packed(what, value, dtype):
+    def converted(what, value, dtype):
         own = next(specs)
-        return _packed(what, convert(what, value, dtype, sides), own["extents"], axes.get(own["name"]), sides)
-    read = collect(names, dtypes, given, bound, written, packed)
+        return packed(what, convert(what, value, dtype, sides), own["extents"], axes.get(own["name"]), sides, _pack)
+    read = collect(names, dtypes, given, bound, written, converted)
     rows = [t.reshape(-1, *t.shape[2:]) if is_dense else t for t in (q, k, v)]
     o, lse = _jitted(Call(parallel, text, sides, names, parallel._shards), *rows, tuple(read))
     if is_dense:

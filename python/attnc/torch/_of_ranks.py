@@ -9,7 +9,7 @@ import torch
 from torch.autograd import forward_ad
 
 from .._calls import SEED, SINK, as_mask, as_scores, as_written, collect, given_by
-from .._shared import dense_sides, packed_sides
+from .._shared import axes_of_rows, check_kv, dense_sides, packed, packed_sides
 from .._text import apart, merged
 from ..errors import Error, ProblemError, TensorError, UnsupportedError
 from . import _ops
@@ -158,7 +158,7 @@ def _attention(cp, q, k, v, mask, layout, scale, score, sink, arrays, dropout, s
         if value.requires_grad and torch.is_grad_enabled() and not is_sink:
             raise UnsupportedError(f"attnc has no gradients of arrays with context parallelism, got: {what} that "
                                    "requires grad")
-        return _packed(what, value, next(extents), next(axes), sides)
+        return packed(what, value, next(extents), next(axes), sides, _pack)
     names, extents, axes = iter(made.arrays), iter(made.extents), iter(made.dense_axes)
     read = collect(made.arrays, made.dtypes, given, bound, written, convert)
     needs_gradients = torch.is_grad_enabled() and any([t.requires_grad for t in (q, k, v, *read)])
@@ -185,12 +185,7 @@ def _check_tensors(q, k, v, layout):
                               f"{tensor.device}")
     if k.shape[-2] == 0 or q.shape[-2] % k.shape[-2]:
         raise TensorError(f"expected heads of q in multiples of those of k, got: {q.shape[-2]} and {k.shape[-2]}")
-    if k.shape[-1] != q.shape[-1]:
-        raise TensorError(f"expected 'k' of head dim {q.shape[-1]} as 'q', got: {k.shape[-1]}")
-    if v.shape[:-1] != k.shape[:-1]:
-        raise TensorError(f"expected 'v' of shape {(*k.shape[:-1], 'dim')} as 'k', got: {tuple(v.shape)}")
-    if layout == "bshd" and k.shape[0] != q.shape[0]:
-        raise TensorError(f"expected 'k' of batch {q.shape[0]} as 'q', got: {k.shape[0]}")
+    check_kv(q, k, v, layout)
 
 
 class _Text(typing.NamedTuple):
@@ -209,11 +204,7 @@ def _text_of(mask, score, layout, heads, dims, dtype, scale, sink, dropout):
     axes = {}
     if layout == "bshd":
         dense = plan_of(mask, score, layout, *key)
-        for tensor in _ops.signature(dense.text, "attention").inputs:
-            sizes = [extent.size for extent in tensor["extents"]]
-            rows = [axis for axis, size in enumerate(sizes) if size in ("seqlen_q", "seqlen_kv")]
-            if "batch" in sizes and rows:
-                axes[tensor["name"]] = sizes.index("batch"), rows[0]
+        axes = axes_of_rows(_ops.signature(dense.text, "attention").inputs)
     try:
         text = plan_of(mask, score, "thd", *key).text
     except ProblemError as error:
@@ -227,30 +218,13 @@ def _text_of(mask, score, layout, heads, dims, dtype, scale, sink, dropout):
                  tuple([axes.get(t["name"]) for t in arrays]))
 
 
-def _packed(what, value, extents, axes, sides):
-    """An array of packed sequences, where that of dense ones is [batch, ..., seqlen]."""
-    sizes = {"batch": len(sides[0].lengths), "total_q": sum(sides[0].lengths), "total_kv": sum(sides[1].lengths)}
-    expected = []
-    for axis, extent in enumerate(extents):
-        own = int(extent.text) if extent.text.isdigit() else sizes.get(extent.text)
-        expected.append(value.shape[axis] if own is None and axis < value.dim() else own)
-    wanted = list(expected)
-    if axes is not None:
-        batch, rows = axes  # of the dense array, which has one axis more
-        side = sides[extents[rows - 1].text == "total_kv"]
-        wanted[rows - 1] = side.lengths[0] if side.lengths else 0
-        wanted.insert(batch, sizes["batch"])
-        if list(value.shape) == wanted:
-            value = value.movedim(batch, rows - 1).flatten(rows - 1, rows).contiguous()
-    if list(value.shape) != expected:
-        whole = ", of the whole sequences" if any([extent.text in sizes for extent in extents]) else ""
-        raise TensorError(f"expected {what} of shape {wanted}{whole}, got: {list(value.shape)}")
-    return value
+def _pack(value, batch, rows):
+    return value.movedim(batch, rows - 1).flatten(rows - 1, rows).contiguous()
 
 
 def _evaluated(hoisted, q, k, sides):
     """An array of a traced function for the whole sequences, packed."""
-    packed = {name: (torch.tensor([*itertools.accumulate(side.lengths, initial=0)], dtype=torch.int32,
-                                  device=q.device), None) for name, side in zip("qk", sides)}
+    sequences = {name: (torch.tensor([*itertools.accumulate(side.lengths, initial=0)], dtype=torch.int32,
+                                     device=q.device), None) for name, side in zip("qk", sides)}
     totals = [sum(side.lengths) for side in sides]
-    return hoisted.evaluate(len(sides[0].lengths), q.shape[-2], k.shape[-2], *totals, q.device, packed)
+    return hoisted.evaluate(len(sides[0].lengths), q.shape[-2], k.shape[-2], *totals, q.device, sequences)

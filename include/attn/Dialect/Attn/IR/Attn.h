@@ -134,7 +134,7 @@ Index residueOfKeys(StridedMaskAttr strided, IndexMath &math, const MaskScope &s
 /// The least number of query heads, up to 65536, that the numbers of masks in each `#attn.heads` divide.
 int64_t headsOf(MaskInterface mask);
 
-/// Of a problem's query heads, how many from the first on show all that the mask may show in any: those of `headsOf`,
+/// How many of a problem's query heads, from the first on, show all that the mask may show in any: those of `headsOf`,
 /// or all if a predicate asks for the head.
 int64_t distinctHeads(MaskInterface mask, int64_t heads);
 
