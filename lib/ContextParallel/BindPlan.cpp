@@ -61,7 +61,7 @@ static std::vector<Field> fieldsOf(plan::DefOp plan, ProblemOp problem, Backward
 }
 
 /// Why ranks cannot run together, if they cannot: the error of the first that has one, or a field that differs from
-/// that of rank 0. `said`: by rank.
+/// that of rank 0. `said`: by rank, of each its error, the kind of this, and fields.
 static rt::Status compare(llvm::ArrayRef<json> said) {
   for (auto [rank, one] : llvm::enumerate(said))
     if (std::string error = one["error"]; !error.empty())
@@ -80,76 +80,92 @@ static rt::Status compare(llvm::ArrayRef<json> said) {
   return {};
 }
 
-static json nothingSaid() {
-  return {{"error", ""}, {"kind", 0}, {"fields", json::array()}, {"messages", json::array()}, {"bytes", 0}};
-}
-
 static std::string jsonText(const json &said) { return said.dump(-1, ' ', false, json::error_handler_t::replace); }
 
-void RankSteps::refuse(Transport &transport, const rt::Error &error) {
-  json own = nothingSaid();
-  own["error"] = error.str(), own["kind"] = int(error.kind);
-  (void)transport.allGather(jsonText(own));
+/// What a rank says: two lines, what has to be alike on all ranks, and where it receives messages.
+static std::string wordsOf(const std::vector<Field> &fields, const ReceivePlan &receives) {
+  json alike = {{"error", ""}, {"kind", 0}, {"fields", json::array()}}, messages = json::array();
+  for (const Field &field : fields)
+    alike["fields"].push_back({{"name", field.name}, {"words", field.words}, {"digest", digestOf(field.text)}});
+  for (const ReceivePlan::Message &message : receives.messages)
+    messages.push_back({message.number, message.from, message.offsets});
+  return jsonText(alike) + "\n" + jsonText({receives.bytes, messages});
 }
+
+static std::string wordsOf(const rt::Error &error) {
+  return jsonText({{"error", error.str()}, {"kind", int(error.kind)}, {"fields", json::array()}}) + "\n";
+}
+
+static rt::Result<std::vector<ReceivePlan>> readTexts(llvm::ArrayRef<std::string> texts, llvm::StringRef own) {
+  auto ofOtherVersion = [](size_t rank) {
+    return rt::Error{fmt::format("expected all ranks to bind a plan by the same version of this library, got: another "
+                                 "one on rank {}",
+                                 rank)};
+  };
+  auto lines = [](llvm::StringRef text) { return text.split('\n'); };
+  if (!llvm::all_of(texts, [&](const std::string &text) { return lines(text).first == lines(own).first; })) {
+    std::vector<json> said;
+    for (auto [rank, text] : llvm::enumerate(texts)) {
+      said.push_back(json::parse(lines(text).first.str(), nullptr, /*allow_exceptions=*/false));
+      const json &one = said.back();
+      if (!one.is_object() || !one.contains("error") || !one.contains("kind") || !one.contains("fields") ||
+          (one["error"] == "" && said[0]["error"] == "" && one["fields"].size() != said[0]["fields"].size()))
+        return ofOtherVersion(rank);
+    }
+    if (rt::Status same = compare(said); !same)
+      return same.error();
+  }
+  std::vector<ReceivePlan> plans;
+  for (auto [rank, text] : llvm::enumerate(texts)) {
+    json said = json::parse(lines(text).second.str(), nullptr, /*allow_exceptions=*/false);
+    if (!said.is_array() || said.size() != 2)
+      return ofOtherVersion(rank);
+    ReceivePlan &receives = plans.emplace_back();
+    receives.bytes = said[0];
+    for (const json &message : said[1])
+      receives.messages.push_back({message[0], message[1], message[2]});
+  }
+  return plans;
+}
+
+void RankSteps::refuse(Transport &transport, const rt::Error &error) { (void)transport.allGather(wordsOf(error)); }
 
 rt::Result<std::unique_ptr<RankSteps>> RankSteps::bind(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
                                                        const plan::CallSequences &sequences, Transport &transport,
                                                        std::shared_ptr<PlanKernels> kernels, bool isChecked,
                                                        llvm::function_ref<void()> beforeWaiting) {
-  rt::Status right;
   plan::Tables tables;
-  json own = nothingSaid();
-  if (rt::Status device = transport.checkDevice(); !device)
-    right = device;
-  else if (int64_t(plan.getRanks()) != transport.getRanks())
-    right = rt::Error{fmt::format("expected a plan for {} ranks, as the transport has, got: one for {}",
-                                  transport.getRanks(), int64_t(plan.getRanks()))};
-  else if (std::optional<std::string> wrong = tables.compute(plan, problem, sequences, isChecked))
-    right = rt::Error{*wrong}.as(rt::ErrorKind::Problem);
-  rt::Result<std::unique_ptr<RankSteps>> made = rt::Error{};
-  if (right) {
-    for (const Field &field : fieldsOf(plan, problem, backward, sequences, tables, kernels->getTarget()))
-      own["fields"].push_back({{"name", field.name}, {"words", field.words}, {"digest", digestOf(field.text)}});
-    made = create(plan, problem, backward, sequences, tables, transport.getRank(), std::move(kernels));
-    right = made.status();
-  }
-  if (right) {
-    ReceivePlan receives = (*made)->steps->receivePlan();
-    own["bytes"] = receives.bytes;
-    for (const ReceivePlan::Message &message : receives.messages)
-      own["messages"].push_back({message.number, message.from, message.offsets});
-  } else {
-    own["error"] = right.error().str(), own["kind"] = int(right.error().kind);
-  }
+  std::string own;
+  auto make = [&]() -> rt::Result<std::unique_ptr<RankSteps>> {
+    if (rt::Status device = transport.checkDevice(); !device)
+      return device.error();
+    if (int64_t(plan.getRanks()) != transport.getRanks())
+      return rt::Error{fmt::format("expected a plan for {} ranks, as the transport has, got: one for {}",
+                                   transport.getRanks(), int64_t(plan.getRanks()))};
+    if (std::optional<std::string> wrong = tables.compute(plan, problem, sequences, isChecked))
+      return rt::Error{*wrong}.as(rt::ErrorKind::Problem);
+    std::vector<Field> fields = fieldsOf(plan, problem, backward, sequences, tables, kernels->getTarget());
+    auto made = create(plan, problem, backward, sequences, tables, transport.getRank(), std::move(kernels));
+    if (made)
+      own = wordsOf(fields, (*made)->steps->receivePlan());
+    return made;
+  };
+  auto made = make();
+  if (!made)
+    own = wordsOf(made.error());
   if (beforeWaiting)
     beforeWaiting();
-  auto texts = transport.allGather(jsonText(own));
-  if (!right) // what went wrong here says most
-    return right.error();
+  auto texts = transport.allGather(own);
+  if (!made) // what went wrong here says most
+    return made;
   if (!texts)
     return texts.error();
-  std::vector<json> said;
-  for (auto [rank, text] : llvm::enumerate(*texts)) {
-    said.push_back(json::parse(text, nullptr, /*allow_exceptions=*/false));
-    if (!said.back().is_object() || said.back().size() != own.size() ||
-        (said.back()["error"] == "" && said.back()["fields"].size() != own["fields"].size()))
-      return rt::Error{
-          fmt::format("expected all ranks to bind a plan by the same version of this library, got: another "
-                      "one on rank {}",
-                      rank)};
-  }
-  if (rt::Status same = compare(said); !same)
-    return same.error();
-  std::vector<ReceivePlan> plans;
-  for (const json &one : said) {
-    ReceivePlan &receives = plans.emplace_back();
-    receives.bytes = one["bytes"];
-    for (const json &message : one["messages"])
-      receives.messages.push_back({message[0], message[1], message[2]});
-  }
-  auto route = transport.route(plans);
+  auto plans = readTexts(*texts, own);
+  if (!plans)
+    return plans.error();
+  auto route = transport.route(*plans);
   if (!route)
     return route.error();
   (*made)->route = std::move(*route);
-  return std::move(*made);
+  return made;
 }

@@ -81,13 +81,37 @@ static bool hasFewRuns(const Held &queries, llvm::ArrayRef<Term> terms) {
          llvm::all_of(terms, [](const Term &term) { return mostRuns(*term.keys) <= most; });
 }
 
+/// Are launches for single pieces so few, for their work, that the products they save take longer than they do?
+bool Planner::isWorthSingle(const Held &queries, llvm::ArrayRef<Term> terms) {
+  auto bySequence = [](const plan::Run &a, const plan::Run &b) { return a.sequence < b.sequence; };
+  double pairs = 0, launches = 0;
+  std::vector<plan::Run> runs;
+  for (const Term &term : terms) {
+    launches += double(mostRuns(*queries.rows) * mostRuns(*term.keys));
+    runs = term.keys->runs;
+    llvm::stable_sort(runs, bySequence);
+    for (const plan::Run &run : queries.rows->runs) {
+      auto [first, last] = std::equal_range(runs.begin(), runs.end(), run, bySequence);
+      if (first == last)
+        continue;
+      Span seen = visibility.keysSeenBy(run.sequence, {run.position, run.position + run.length});
+      for (; first != last; ++first) {
+        Span common = seen.common({first->position, first->position + first->length});
+        pairs += common.empty() ? 0 : double(run.length) * double(common.end - common.begin);
+      }
+    }
+  }
+  const double dims = double(problem.getDimQk() + problem.getDimV()) / 2;
+  return pairs * double(queries.heads.size()) * dims >= kernels.leastSingle() * launches;
+}
+
 void Planner::findTerms(Chain &chain, llvm::ArrayRef<mlir::Operation *> chained) {
   const Held &queries = chain.finished.held;
   for (mlir::Operation *step : chained)
     for (auto [number, value] : llvm::enumerate(plan::keysOf(step)))
       if (isNeeded(queries, held(value)))
         chain.terms.push_back({step, number, held(value).rows});
-  chain.isSingle = chain.isSingle && hasFewRuns(queries, chain.terms);
+  chain.isSingle = chain.isSingle && hasFewRuns(queries, chain.terms) && isWorthSingle(queries, chain.terms);
   if (chain.isSingle) {
     std::vector<Term> single;
     for (const Term &term : chain.terms)

@@ -6,7 +6,8 @@ using namespace attn;
 
 std::string attn::textOf(mlir::Operation *op) {
   std::string text;
-  llvm::raw_string_ostream(text) << *op;
+  llvm::raw_string_ostream stream(text);
+  op->print(stream, mlir::OpPrintingFlags().assumeVerified());
   return text + "\n";
 }
 

@@ -33,9 +33,16 @@ Span Visibility::hull(int64_t sequence, bool ofKeys, Span from) const {
   return all;
 }
 
-Span Visibility::queriesThatSee(int64_t sequence, Span keys) const { return hull(sequence, /*ofKeys=*/false, keys); }
+Span Visibility::known(int64_t sequence, bool ofKeys, Span from) {
+  auto [found, isNew] = spans.try_emplace(std::tuple(2 * sequence + ofKeys, from.begin, from.end));
+  if (isNew)
+    found->second = hull(sequence, ofKeys, from);
+  return found->second;
+}
 
-Span Visibility::keysSeenBy(int64_t sequence, Span queries) const { return hull(sequence, /*ofKeys=*/true, queries); }
+Span Visibility::queriesThatSee(int64_t sequence, Span keys) { return known(sequence, /*ofKeys=*/false, keys); }
+
+Span Visibility::keysSeenBy(int64_t sequence, Span queries) { return known(sequence, /*ofKeys=*/true, queries); }
 
 static Span spanOf(const Run &run) { return {run.position, run.position + run.length}; }
 
@@ -45,7 +52,7 @@ static Run partOf(const Run &run, Span span) {
 }
 
 /// The queries that see keys of a buffer, by sequences: those of each run of keys, which may overlap.
-static std::map<int64_t, std::vector<Span>> queriesThatSee(const Shard &keys, const Visibility &visibility) {
+static std::map<int64_t, std::vector<Span>> queriesThatSee(const Shard &keys, Visibility &visibility) {
   std::map<int64_t, std::vector<Span>> all;
   for (const Run &run : keys.runs)
     if (Span span = visibility.queriesThatSee(run.sequence, spanOf(run)); !span.empty())
@@ -82,7 +89,7 @@ static void joinSmall(Classes &classes, int64_t leastRows) {
 }
 
 std::vector<QueryPart> attn::partsOf(const Shard &queries, llvm::ArrayRef<const Shard *> keys,
-                                     const Visibility &visibility, int64_t leastRows, bool single) {
+                                     Visibility &visibility, int64_t leastRows, bool single) {
   std::vector<std::map<int64_t, std::vector<Span>>> seeing;
   for (const Shard *buffer : keys)
     seeing.push_back(queriesThatSee(*buffer, visibility));
@@ -156,7 +163,7 @@ int64_t attn::mostRuns(const Shard &shard) {
   return most;
 }
 
-std::shared_ptr<const Shard> attn::keysSeen(const Shard &keys, const Shard &queries, const Visibility &visibility) {
+std::shared_ptr<const Shard> attn::keysSeen(const Shard &keys, const Shard &queries, Visibility &visibility) {
   std::map<int64_t, std::vector<Span>> seen;
   for (const Run &run : queries.runs)
     if (Span span = visibility.keysSeenBy(run.sequence, spanOf(run)); !span.empty())

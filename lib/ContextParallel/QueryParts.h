@@ -22,15 +22,17 @@ struct Span {
 class Visibility {
 public:
   Visibility(MaskInterface mask, int64_t heads, const plan::CallSequences &sequences);
-  Span queriesThatSee(int64_t sequence, Span keys) const;
-  Span keysSeenBy(int64_t sequence, Span queries) const;
+  Span queriesThatSee(int64_t sequence, Span keys);
+  Span keysSeenBy(int64_t sequence, Span queries);
 
 private:
+  Span known(int64_t sequence, bool ofKeys, Span from);
   Span hull(int64_t sequence, bool ofKeys, Span from) const;
   MaskInterface mask;
   const plan::CallSequences &sequences;
   int64_t heads;
   bool readsArrays;
+  llvm::DenseMap<std::tuple<int64_t, int64_t, int64_t>, Span> spans; ///< by sequence and side, and positions
 };
 
 /// Rows of a buffer of queries, and the buffers of keys, by number and ascending, of which they may see some.
@@ -43,7 +45,7 @@ struct QueryPart {
 /// that see none are in a part without keys. `single`: a part has at most one run of a sequence; `queries` may have
 /// several.
 std::vector<QueryPart> partsOf(const plan::Shard &queries, llvm::ArrayRef<const plan::Shard *> keys,
-                               const Visibility &visibility, int64_t leastRows, bool single);
+                               Visibility &visibility, int64_t leastRows, bool single);
 
 /// Shards that have together the runs of this one, and at most one run of a sequence each.
 std::vector<std::shared_ptr<const plan::Shard>> singleRuns(const plan::Shard &shard);
@@ -53,7 +55,7 @@ int64_t mostRuns(const plan::Shard &shard);
 
 /// The keys that the queries see, in a shard of the same rows.
 std::shared_ptr<const plan::Shard> keysSeen(const plan::Shard &keys, const plan::Shard &queries,
-                                            const Visibility &visibility);
+                                            Visibility &visibility);
 
 } // namespace attn
 

@@ -110,6 +110,7 @@ private:
 
   /// The chain of result `number` of a step, `plan.attend` or `plan.grads`.
   std::shared_ptr<Chain> chainOf(mlir::Operation *step, size_t number);
+  bool isWorthSingle(const plan::Held &queries, llvm::ArrayRef<Term> terms);
   void findTerms(Chain &chain, llvm::ArrayRef<mlir::Operation *> chained);
   void findParts(Chain &chain);
   /// Calls `visit` with the terms of a step whose keys have this number, and each part that has them.

@@ -3,7 +3,7 @@
 // Runs plans on simulated ranks, and holds their results against the problem's on one rank:
 //
 //   attn-plan-test FILE.mlir [--steps=OPTIONS]       each plan that has `test.sequences` (TestPlans.cpp)
-//   attn-plan-test FILE.mlir --time [--steps=...]     how long their tables take, in microseconds: the median of 21
+//   attn-plan-test FILE.mlir --time [--kernels=cpu]  how long their tables and binding take, in microseconds
 //   attn-plan-test FILE.mlir --random=N [--seed=S]   random plans, sequences and inputs for the problems of the file
 //   attn-plan-test FILE.mlir --mutants=N             random plans with a random fault
 //   attn-plan-test FILE.mlir --random=N --kernels=T  random plans run by kernels of target T (empty: what runs here)
@@ -165,6 +165,64 @@ static Tensor offsetsOf(llvm::ArrayRef<int64_t> lengths) {
   return offsets;
 }
 
+/// Microseconds that a function takes: the median of 21.
+static double timeOf(llvm::function_ref<void()> function) {
+  std::vector<double> times;
+  for (int i = 0; i < 21; ++i) {
+    auto begin = std::chrono::steady_clock::now();
+    function();
+    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+  }
+  llvm::sort(times);
+  return times[10];
+}
+
+/// How long the tables take, and with `--kernels` binding on the rank where it takes longest, without messages.
+static void printTimes(plan::DefOp plan, ProblemOp problem, const plan::CallSequences &sequences) {
+  plan::Tables tables;
+  double ofTables = timeOf([&] {
+    if (std::optional<std::string> wrong = tables.compute(plan, problem, sequences, /*isChecked=*/true))
+      failIf(llvm::createStringError(*wrong), plan.getSymName());
+  });
+  size_t runs = 0;
+  for (int64_t rank = 0; rank < tables.ranks(); ++rank)
+    runs += tables.shardOf(/*ofKeys=*/false, rank).runs.size();
+  llvm::outs() << llvm::formatv("{{\"plan\": \"{0}\", \"runs\": {1}, \"tables_us\": {2:f1}", plan.getSymName(), runs,
+                                ofTables);
+  if (!kernelsOf.empty()) {
+    auto failure = [&](const rt::Error &error) { failIf(llvm::createStringError(error.str()), plan.getSymName()); };
+    rt::Result<Target> target = Target::parse(kernelsOf);
+    if (!target)
+      return failure(target.error());
+    BackwardOp backward = backwardOf(problem);
+    auto kernels = PlanKernels::create(problem, backward, *target);
+    if (!kernels)
+      return failure(kernels.error());
+    (*kernels)->splitPieces();
+    double most = 0;
+    for (int64_t rank = 0; rank < tables.ranks(); ++rank) {
+      TransportFunctions functions;
+      functions.allGather = [&](const void *own, void *all, size_t bytes) { // as if all ranks said the same
+        for (int64_t other = 0; other < tables.ranks(); ++other)
+          std::memcpy(static_cast<char *>(all) + other * bytes, own, bytes);
+        return rt::Status();
+      };
+      MadeTransport transport = makeCallbackTransport(rank, tables.ranks(), functions);
+      if (!transport)
+        return failure(transport.error());
+      auto bind = [&] {
+        auto bound = RankSteps::bind(plan, problem, backward, sequences, **transport, *kernels, /*isChecked=*/true);
+        if (!bound)
+          failure(bound.error());
+      };
+      bind(); // compiles the kernels
+      most = std::max(most, timeOf(bind));
+    }
+    llvm::outs() << llvm::formatv(", \"bind_us\": {0:f1}", most);
+  }
+  llvm::outs() << "}\n";
+}
+
 static void runGiven(plan::DefOp plan) {
   auto of = plan->getAttrOfType<mlir::DictionaryAttr>("test.sequences");
   if (!of)
@@ -176,18 +234,8 @@ static void runGiven(plan::DefOp plan) {
   call.given = test::shardsOf(of.getAs<mlir::ArrayAttr>("given"));
   call.sequences = test::callSequencesOf(of);
   auto &lengths = call.sequences.lengths;
-  if (timesTables) {
-    std::vector<double> times;
-    for (int i = 0; i < 21; ++i) {
-      auto begin = std::chrono::steady_clock::now();
-      if (std::optional<std::string> wrong = plan::Tables().compute(plan, problem, call.sequences, /*isChecked=*/true))
-        failIf(llvm::createStringError(*wrong), plan.getSymName());
-      times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
-    }
-    llvm::sort(times);
-    llvm::outs() << llvm::formatv("{{\"plan\": \"{0}\", \"us\": {1:f1}}\n", plan.getSymName(), times[10]);
-    return;
-  }
+  if (timesTables)
+    return printTimes(plan, problem, call.sequences);
   int64_t tokens[2] = {};
   for (bool ofKeys : {false, true})
     for (int64_t length : lengths[ofKeys])

@@ -136,6 +136,8 @@ double attn::partInVisibleTiles(MaskInterface mask, int64_t rows, int64_t keys) 
 
 int64_t attn::countKeys(MaskInterface mask, const MaskScope &scope, int64_t q) {
   IndexMath math;
+  if (std::optional<IntervalList> row = mask.rowIntervals(math, scope, Index::position(q)))
+    return countOf(*row);
   return countOf(mask.keyRanges(math, scope, {Index::position(q), Index::position(q + 1)}).some);
 }
 

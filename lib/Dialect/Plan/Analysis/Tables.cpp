@@ -119,54 +119,87 @@ bool Tables::sees(int64_t rank, const Shard &keys) const {
 }
 
 namespace {
-/// Visible pairs of query rows, by sums over the rows before. In long sequences, each of 256 rows stands for those
-/// around it.
+/// Visible pairs of query rows, for the balance of work. The number of keys that a row sees is taken to be linear
+/// between rows where it is found to be at five of them, as it is under bands and chunks, so that a sequence takes few
+/// evaluations of the mask.
 class PairCounts {
 public:
-  PairCounts(MaskInterface mask, int64_t heads)
-      : mask(mask), heads(distinctHeads(mask, heads)), readsArrays(!mask.operands().empty()) {}
+  /// Of sequences of so many queries and keys.
+  PairCounts(MaskInterface mask, int64_t heads, ArrayRef<int64_t> lenQ, ArrayRef<int64_t> lenK)
+      : mask(mask), lenQ(lenQ), lenK(lenK), readsArrays(!mask.operands().empty()), known(lenQ.size()) {
+    scope.heads = distinctHeads(mask, heads);
+  }
 
-  int64_t count(int64_t lenQ, int64_t lenK, int64_t begin, int64_t end) {
+  int64_t count(int64_t sequence, int64_t begin, int64_t end) {
     if (readsArrays)
-      return (end - begin) * lenK;
-    const std::vector<int64_t> &sums = sumsOf(lenQ, lenK);
-    auto before = [&](int64_t row) {
-      int64_t samples = int64_t(sums.size()) - 1, sample = row * samples / lenQ;
-      if (sample < samples && (sample + 1) * lenQ / samples <= row) // sample k begins at row floor(k lenQ / samples)
-        ++sample;
-      if (sample == samples)
-        return sums[samples];
-      int64_t first = sample * lenQ / samples;
-      int64_t rows = (sample + 1) * lenQ / samples - first;
-      return sums[sample] + (sums[sample + 1] - sums[sample]) / rows * (row - first);
-    };
-    return before(end) - before(begin);
+      return (end - begin) * lenK[sequence];
+    if (begin >= end || !lenK[sequence])
+      return 0;
+    const std::vector<Rows> &all = rowsOf(sequence);
+    return before(all, end) - before(all, begin);
   }
 
 private:
-  const std::vector<int64_t> &sumsOf(int64_t lenQ, int64_t lenK) {
-    std::vector<int64_t> &sums = known[{lenQ, lenK}];
-    if (!sums.empty())
-      return sums;
-    int64_t samples = std::min<int64_t>(lenQ, 256);
-    MaskScope scope;
-    scope.lenQ = Index::position(lenQ), scope.lenK = Index::position(lenK), scope.heads = heads;
-    sums.push_back(0);
-    for (int64_t sample = 0; sample < samples; ++sample) {
-      int64_t row = sample * lenQ / samples, rows = (sample + 1) * lenQ / samples - row, keys = 0;
-      for (int64_t head = 0; head < heads; ++head) {
-        scope.head = Index::position(head);
-        keys += lenK ? countKeys(mask, scope, row + rows / 2) : 0;
-      }
-      sums.push_back(sums.back() + keys * rows);
+  /// Consecutive rows, up to the next ones, and the keys that the first and the last of them see.
+  struct Rows {
+    int64_t begin, end, first, last;
+    int64_t before = 0; ///< pairs of earlier rows
+
+    /// Pairs of the first rows of these.
+    int64_t pairs(int64_t rows) const {
+      double slope = end - begin > 1 ? double(last - first) / double(end - begin - 1) : 0;
+      return int64_t(double(rows) * (double(first) + slope * 0.5 * double(rows - 1)));
     }
-    return sums;
+  };
+
+  static int64_t before(const std::vector<Rows> &all, int64_t row) {
+    auto next = llvm::partition_point(all, [&](const Rows &rows) { return rows.end < row; });
+    return next == all.end() ? 0 : next->before + next->pairs(row - next->begin);
+  }
+
+  int64_t keysOf(int64_t row) {
+    int64_t keys = 0;
+    for (int64_t head = 0; head < scope.heads; ++head) {
+      scope.head = Index::position(head);
+      keys += countKeys(mask, scope, row);
+    }
+    return keys;
+  }
+
+  /// Appends rows [begin, end), whose first and last row see so many keys.
+  void divide(std::vector<Rows> &all, int64_t begin, int64_t end, int64_t first, int64_t last, int64_t fewest) {
+    const int64_t distance = end - begin - 1, middle = begin + distance / 2;
+    if (distance <= 1 || end - begin <= fewest)
+      return append(all, {begin, end, first, last});
+    auto isLinear = [&](int64_t row, int64_t keys) {
+      return std::abs((keys - first) * distance - (last - first) * (row - begin)) <= distance;
+    };
+    const int64_t keys = keysOf(middle), early = begin + distance / 4, late = begin + distance - distance / 4;
+    if (isLinear(middle, keys) && isLinear(early, keysOf(early)) && isLinear(late, keysOf(late)))
+      return append(all, {begin, end, first, last});
+    divide(all, begin, middle + 1, first, keys, fewest);
+    divide(all, middle + 1, end, keysOf(middle + 1), last, fewest);
+  }
+  static void append(std::vector<Rows> &all, Rows rows) {
+    rows.before = all.empty() ? 0 : all.back().before + all.back().pairs(all.back().end - all.back().begin);
+    all.push_back(rows);
+  }
+
+  const std::vector<Rows> &rowsOf(int64_t sequence) {
+    std::vector<Rows> &all = known[sequence];
+    if (all.empty()) {
+      const int64_t rows = lenQ[sequence];
+      scope.lenQ = Index::position(rows), scope.lenK = Index::position(lenK[sequence]);
+      divide(all, 0, rows, keysOf(0), keysOf(rows - 1), /*fewest=*/rows / 256);
+    }
+    return all;
   }
 
   MaskInterface mask;
-  int64_t heads;
+  ArrayRef<int64_t> lenQ, lenK;
+  MaskScope scope;
   bool readsArrays;
-  std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> known;
+  std::vector<std::vector<Rows>> known; ///< by sequence
 };
 } // namespace
 
@@ -500,12 +533,18 @@ std::optional<std::string> Tables::compute(DefOp plan, ProblemOp problem, const 
   values.clear(), contributions.clear(), attending.clear();
   MaskInterface mask = problem.getMask();
   heads[0] = problem.getHeads(), heads[1] = problem.getKvHeads();
-  PairCounts counts(mask, heads[0]);
   for (bool ofKeys : {false, true}) {
-    // Keys are distributed as queries of their lengths would be, so that both are on one rank in self-attention.
-    auto pairs = [&](int64_t sequence, int64_t begin, int64_t end) {
-      return counts.count(sequences.lengths[ofKeys][sequence], sequences.lengths[1][sequence], begin, end);
+    auto isAsQueries = [&] {
+      return plan.shardingOf(false) == plan.shardingOf(true) && sequences.lengths[0] == sequences.lengths[1] &&
+             sequences.slots[0] == sequences.slots[1];
     };
+    if (ofKeys && isAsQueries()) {
+      shards[1] = shards[0];
+      break;
+    }
+    // Keys are distributed as queries of their lengths would be, so that both are on one rank in self-attention.
+    PairCounts counts(mask, heads[0], sequences.lengths[ofKeys], sequences.lengths[1]);
+    auto pairs = [&](int64_t sequence, int64_t begin, int64_t end) { return counts.count(sequence, begin, end); };
     Sequences of = {sequences.lengths[ofKeys], sequences.slots[ofKeys], int64_t(plan.getRanks())};
     of.pairs = pairs;
     of.given = sequences.given;

@@ -14,7 +14,8 @@ namespace {
 class Distribution {
 public:
   Distribution(const Sequences &sequences, double slack)
-      : sequences(sequences), load(sequences.ranks, 0), room(sequences.ranks), own(sequences.ranks) {
+      : sequences(sequences), load(sequences.ranks, 0), room(sequences.ranks), byLoad(sequences.ranks), own(sequences.ranks) {
+    std::iota(byLoad.begin(), byLoad.end(), 0);
     double all = 0;
     for (auto [sequence, length] : llvm::enumerate(sequences.lengths))
       all += work(sequence, 0, length);
@@ -25,15 +26,15 @@ public:
 
   void add(int64_t sequence) {
     int64_t length = sequences.lengths[sequence];
-    std::vector<int64_t> ranks = byLoad();
+    llvm::sort(byLoad, [&](int64_t a, int64_t b) { return std::pair(load[a], a) < std::pair(load[b], b); });
     std::optional<double> best;
-    std::vector<std::pair<int64_t, Parts>> chosen;
+    chosen.clear();
     for (int64_t count = 1; count <= sequences.ranks && !(best && *best <= balanced); ++count) {
-      std::vector<std::pair<int64_t, Parts>> tried;
+      tried.clear();
       int64_t needed = 0;
       for (int64_t i = 0; i < count; ++i)
         needed = std::max(needed, tokensOf(partsOf(length, count, i)));
-      for (int64_t rank : ranks)
+      for (int64_t rank : byLoad)
         if (int64_t(tried.size()) < count && room[rank] >= needed)
           tried.emplace_back(rank, partsOf(length, count, tried.size()));
       if (int64_t(tried.size()) < count)
@@ -42,8 +43,8 @@ public:
       for (const auto &[rank, parts] : tried)
         top = std::max(top, load[rank] + work(sequence, parts[0].first, parts[0].second) +
                                 work(sequence, parts[1].first, parts[1].second));
-      if (!best || top < *best)
-        best = top, chosen = std::move(tried);
+      if (!best || top < *best - balanced * leastGain)
+        best = top, chosen = tried;
     }
     for (const auto &[rank, parts] : chosen)
       for (auto [begin, end] : parts)
@@ -51,7 +52,7 @@ public:
     if (best)
       return;
     int64_t begin = 0;
-    for (int64_t rank : ranks) {
+    for (int64_t rank : byLoad) {
       int64_t end = std::min(length, begin + std::max<int64_t>(0, room[rank]));
       give(rank, sequence, begin, end);
       begin = end;
@@ -85,13 +86,6 @@ private:
     return begin >= end ? 0 : double(sequences.pairs ? sequences.pairs(sequence, begin, end) : end - begin);
   }
 
-  std::vector<int64_t> byLoad() const {
-    std::vector<int64_t> ranks(sequences.ranks);
-    std::iota(ranks.begin(), ranks.end(), 0);
-    llvm::stable_sort(ranks, [&](int64_t a, int64_t b) { return load[a] < load[b]; });
-    return ranks;
-  }
-
   void give(int64_t rank, int64_t sequence, int64_t begin, int64_t end) {
     if (begin >= end)
       return;
@@ -101,9 +95,12 @@ private:
   }
 
   const Sequences &sequences;
+  /// Share of `balanced` by which a further cut has to lower the work: more runs are more launches and messages.
+  static constexpr double leastGain = 0.01;
   double balanced = 0; ///< work of a rank up to which a sequence is not cut further
   std::vector<double> load;
-  std::vector<int64_t> room;
+  std::vector<int64_t> room, byLoad;
+  std::vector<std::pair<int64_t, Parts>> tried, chosen; ///< ranks of a sequence
   std::vector<std::vector<std::tuple<int64_t, int64_t, int64_t>>> own;
 };
 } // namespace
