@@ -229,8 +229,20 @@ rt::Status Planner::clear(Chain &chain) {
   return gather(finished, chain.isSingle ? &nothing : &chain.unfinished);
 }
 
+/// Have two shards of one buffer no row in common? Their runs ascend by rows.
+static bool areApart(const Shard &a, const Shard &b) {
+  auto other = b.runs.begin();
+  for (const plan::Run &run : a.runs) {
+    while (other != b.runs.end() && other->row + other->length <= run.row)
+      ++other;
+    if (other != b.runs.end() && other->row < run.row + run.length)
+      return false;
+  }
+  return true;
+}
+
 rt::Status Planner::differentiate(Chain &chain, const QueryPart &part, size_t term, const Place &queries,
-                                  const Place &keys, KeyGradients &gradients) {
+                                  const Place &keys, std::vector<Place> &gradients) {
   const bool isLast = chain.isLast(part, term), isSingle = chain.isSingle;
   if (isLast)
     if (rt::Status done = clear(chain); !done)
@@ -239,20 +251,20 @@ rt::Status Planner::differentiate(Chain &chain, const QueryPart &part, size_t te
   const Place next = memoryOf(chain, Kind::dq, isLast);
   std::shared_ptr<const Shard> rows =
       isSingle ? keysSeen(*chain.terms[term].keys, *part.rows, visibility) : keys.held.rows;
-  size_t headPart = 0; // parts of a kv head have gradients of their own, which are added
   return eachHeadPart(
       queries.held.heads, keys.held.heads, [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
-        size_t number = gradients.addends.size();
-        if (isSingle)
-          number = gradients.ofParts.try_emplace({&part, headPart++}, number).first->second;
-        if (number == gradients.addends.size()) {
-          Held own = {isSingle ? std::make_shared<Shard>(Shard{rows->rows, {}}) : rows,
-                      keys.held.owner,
-                      {keys.held.heads.begin + k0, keys.held.heads.begin + k0 + g}};
-          gradients.addends.push_back({own, allocate(Kind::dkv, own, true)});
+        // Launches add nothing to dK and dV: those of other keys of the same heads may be in one buffer.
+        const Heads heads = {keys.held.heads.begin + k0, keys.held.heads.begin + k0 + g};
+        auto found = llvm::find_if(gradients, [&](const Place &addend) {
+          return isSingle && addend.held.heads == heads && areApart(*addend.held.rows, *rows);
+        });
+        const bool isNew = found == gradients.end();
+        if (isNew) {
+          Held own = {isSingle ? std::make_shared<Shard>(Shard{rows->rows, {}}) : rows, keys.held.owner, heads};
+          gradients.push_back({own, allocate(Kind::dkv, own, true)});
         }
-        Place &sum = gradients.addends[number];
-        if (isSingle) { // launches of one part have keys of their own
+        Place &sum = isNew ? gradients.back() : *found;
+        if (isSingle) {
           Shard all = *sum.held.rows;
           llvm::append_range(all.runs, rows->runs);
           llvm::sort(all.runs, [](const plan::Run &a, const plan::Run &b) { return a.row < b.row; });
@@ -292,7 +304,7 @@ plan::ExchangeOp Planner::behind(plan::GradsOp op, const Chain &chain, const Que
 
 Place Planner::placeOf(mlir::Value dkv) {
   Place sum = {held(dkv), {}};
-  const std::vector<Place> &addends = gradients[dkv.getAsOpaquePointer()].addends;
+  const std::vector<Place> &addends = gradients[dkv.getAsOpaquePointer()];
   if (addends.size() == 1 && addends[0].held.rows == sum.held.rows && addends[0].held.heads == sum.held.heads)
     sum.parts = addends[0].parts;
   else if (!sum.held.empty())

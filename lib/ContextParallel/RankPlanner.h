@@ -40,12 +40,6 @@ struct Chain {
   bool isLast(const QueryPart &part, size_t term) const { return completes && part.keys.back() == term; }
 };
 
-/// Gradients of the keys of a step.
-struct KeyGradients {
-  std::vector<Place> addends;
-  std::map<std::pair<const QueryPart *, size_t>, size_t> ofParts; ///< addends of queries and a part of the heads
-};
-
 /// Writes the steps of one rank.
 class Planner {
 public:
@@ -126,7 +120,7 @@ private:
   rt::Status attend(Chain &chain, const QueryPart &part, size_t term, const Place &queries, const Place &keys);
   rt::Status differentiate(plan::GradsOp op);
   rt::Status differentiate(Chain &chain, const QueryPart &part, size_t term, const Place &queries, const Place &keys,
-                           KeyGradients &gradients);
+                           std::vector<Place> &gradients);
   /// Launches of a part whose results are not sent may wait for the next exchange in which this rank sends gradients:
   /// the message then moves meanwhile. Null: there is none.
   plan::ExchangeOp behind(plan::GradsOp op, const Chain &chain, const QueryPart &part) const;
@@ -148,7 +142,7 @@ private:
   PlacedTensor keyPositions; ///< without a shape until they are needed
   llvm::DenseMap<mlir::Value, Place> places;
   llvm::DenseMap<mlir::Value, std::shared_ptr<Chain>> chains;                           ///< of each result
-  std::map<const void *, KeyGradients> gradients;                                       ///< by the value of each result
+  std::map<const void *, std::vector<Place>> gradients; ///< addends of the gradients of keys, by the value of these
   llvm::DenseMap<mlir::Operation *, std::vector<std::function<rt::Status()>>> deferred; ///< behind an exchange
   llvm::DenseMap<mlir::Operation *, int64_t> numbers;                                   ///< of exchanges
   std::vector<std::pair<mlir::Value, Place>> packed; ///< parts of values that were sent

@@ -209,6 +209,8 @@ ReceivePlan RankSteps::Steps::receivePlan() const {
   return plan;
 }
 
+size_t RankSteps::valueBytes() const { return steps->values; }
+
 rt::Result<size_t> RankSteps::workspaceBytes(const std::map<std::string, TensorView> &tensors) const {
   if (rt::Status right = steps->checkShapes(tensors); !right)
     return right.error();

@@ -4,6 +4,7 @@
 //
 //   attn-plan-test FILE.mlir [--steps=OPTIONS]       each plan that has `test.sequences` (TestPlans.cpp)
 //   attn-plan-test FILE.mlir --time [--kernels=cpu]  how long their tables and binding take, in microseconds
+//   attn-plan-test FILE.mlir --memory [--kernels=cpu] the memory of values as the tables say, and as it is placed
 //   attn-plan-test FILE.mlir --random=N [--seed=S]   random plans, sequences and inputs for the problems of the file
 //   attn-plan-test FILE.mlir --mutants=N             random plans with a random fault
 //   attn-plan-test FILE.mlir --random=N --kernels=T  random plans run by kernels of target T (empty: what runs here)
@@ -14,6 +15,7 @@
 //
 #include "RanksOfTest.h"
 #include "SequencesOfTest.h"
+#include "attn/Dialect/Plan/Analysis/Costs.h"
 #include "attn/Dialect/Plan/Transforms/Passes.h"
 #include "attn/Reference/Inputs.h"
 #include "attn/Reference/Ranks.h"
@@ -35,6 +37,7 @@ namespace cl = llvm::cl;
 static cl::opt<std::string> file(cl::Positional, cl::Required, cl::desc("FILE.mlir"));
 static cl::opt<std::string> steps("steps", cl::desc("options of plan-make-steps"));
 static cl::opt<bool> timesTables("time", cl::desc("print how long tables take"));
+static cl::opt<bool> comparesMemory("memory", cl::desc("print what memory ranks need, computed and placed"));
 static cl::opt<int64_t> randomCases("random", cl::desc("how many random cases"));
 static cl::opt<int64_t> mutants("mutants", cl::desc("how many random cases with a fault"));
 static cl::opt<std::string> kernelsOf("kernels", cl::desc("run random cases by kernels of this target"));
@@ -177,6 +180,42 @@ static double timeOf(llvm::function_ref<void()> function) {
   return times[10];
 }
 
+static void failIf(const rt::Error &error, const llvm::Twine &what) {
+  failIf(llvm::createStringError(error.str()), what);
+}
+
+/// A plan bound to sequences, on each rank in turn, by kernels that `--kernels` asks for; others say what it says.
+static void bindAll(plan::DefOp plan, ProblemOp problem, const plan::CallSequences &sequences, bool splits,
+                    llvm::function_ref<void(int64_t rank, llvm::function_ref<std::unique_ptr<RankSteps>()> bind)> visit) {
+  rt::Result<Target> target = Target::parse(kernelsOf);
+  if (!target)
+    return failIf(target.error(), plan.getSymName());
+  BackwardOp backward = backwardOf(problem);
+  auto kernels = PlanKernels::create(problem, backward, *target);
+  if (!kernels)
+    return failIf(kernels.error(), plan.getSymName());
+  if (splits)
+    (*kernels)->splitPieces();
+  const int64_t ranks = plan.getRanks();
+  TransportFunctions functions;
+  functions.allGather = [&](const void *own, void *all, size_t bytes) {
+    for (int64_t other = 0; other < ranks; ++other)
+      std::memcpy(static_cast<char *>(all) + other * bytes, own, bytes);
+    return rt::Status();
+  };
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    MadeTransport transport = makeCallbackTransport(rank, ranks, functions);
+    if (!transport)
+      return failIf(transport.error(), plan.getSymName());
+    visit(rank, [&] {
+      auto bound = RankSteps::bind(plan, problem, backward, sequences, **transport, *kernels, /*isChecked=*/true);
+      if (!bound)
+        failIf(bound.error(), plan.getSymName());
+      return std::move(*bound);
+    });
+  }
+}
+
 /// How long the tables take, and with `--kernels` binding on the rank where it takes longest, without messages.
 static void printTimes(plan::DefOp plan, ProblemOp problem, const plan::CallSequences &sequences) {
   plan::Tables tables;
@@ -190,37 +229,32 @@ static void printTimes(plan::DefOp plan, ProblemOp problem, const plan::CallSequ
   llvm::outs() << llvm::formatv("{{\"plan\": \"{0}\", \"runs\": {1}, \"tables_us\": {2:f1}", plan.getSymName(), runs,
                                 ofTables);
   if (!kernelsOf.empty()) {
-    auto failure = [&](const rt::Error &error) { failIf(llvm::createStringError(error.str()), plan.getSymName()); };
-    rt::Result<Target> target = Target::parse(kernelsOf);
-    if (!target)
-      return failure(target.error());
-    BackwardOp backward = backwardOf(problem);
-    auto kernels = PlanKernels::create(problem, backward, *target);
-    if (!kernels)
-      return failure(kernels.error());
-    (*kernels)->splitPieces();
     double most = 0;
-    for (int64_t rank = 0; rank < tables.ranks(); ++rank) {
-      TransportFunctions functions;
-      functions.allGather = [&](const void *own, void *all, size_t bytes) { // as if all ranks said the same
-        for (int64_t other = 0; other < tables.ranks(); ++other)
-          std::memcpy(static_cast<char *>(all) + other * bytes, own, bytes);
-        return rt::Status();
-      };
-      MadeTransport transport = makeCallbackTransport(rank, tables.ranks(), functions);
-      if (!transport)
-        return failure(transport.error());
-      auto bind = [&] {
-        auto bound = RankSteps::bind(plan, problem, backward, sequences, **transport, *kernels, /*isChecked=*/true);
-        if (!bound)
-          failure(bound.error());
-      };
+    bindAll(plan, problem, sequences, /*splits=*/true, [&](int64_t, auto bind) {
       bind(); // compiles the kernels
-      most = std::max(most, timeOf(bind));
-    }
+      most = std::max(most, timeOf([&] { bind(); }));
+    });
     llvm::outs() << llvm::formatv(", \"bind_us\": {0:f1}", most);
   }
   llvm::outs() << "}\n";
+}
+
+/// The memory of values that ranks need, and what the tables say of it, of the rank that needs most.
+static void printMemory(plan::DefOp plan, ProblemOp problem, const plan::CallSequences &sequences) {
+  plan::Tables tables;
+  if (std::optional<std::string> wrong = tables.compute(plan, problem, sequences))
+    failIf(llvm::createStringError(*wrong), plan.getSymName());
+  double computed = 0, placed = 0;
+  for (const plan::RankCosts &rank : plan::costsOf(plan, problem, tables, sequences, {}).ranks)
+    computed = std::max(computed, rank.peakBytes);
+  for (bool splits : {false, true}) {
+    placed = 0;
+    bindAll(plan, problem, sequences, splits,
+            [&](int64_t, auto bind) { placed = std::max(placed, double(bind()->valueBytes())); });
+    llvm::outs() << llvm::formatv("{{\"plan\": \"{0}\", \"splits\": {1}, \"computed_mb\": {2:f1}, \"placed_mb\": "
+                                  "{3:f1}}\n",
+                                  plan.getSymName(), splits ? "true" : "false", computed / 1e6, placed / 1e6);
+  }
 }
 
 static void runGiven(plan::DefOp plan) {
@@ -236,6 +270,8 @@ static void runGiven(plan::DefOp plan) {
   auto &lengths = call.sequences.lengths;
   if (timesTables)
     return printTimes(plan, problem, call.sequences);
+  if (comparesMemory)
+    return printMemory(plan, problem, call.sequences);
   int64_t tokens[2] = {};
   for (bool ofKeys : {false, true})
     for (int64_t length : lengths[ofKeys])

@@ -105,6 +105,9 @@ public:
   /// transport has no memory for them (`Transport::route`) the values that the rank receives and computes.
   rt::Result<size_t> workspaceBytes(const std::map<std::string, TensorView> &tensors) const;
 
+  /// Bytes of the values that the rank receives and computes.
+  size_t valueBytes() const;
+
   /// Runs the rank's steps. `tensors`, by name: `q`, `k`, `v`, `o`, `lse`, and in a backward pass `do`, `dq`, `dk`,
   /// `dv` (with `dlse`, that too), all of the rank's own rows [rows, heads, dim], `lse` [heads, rows]; and the
   /// problem's arrays, the same on all ranks: what has an entry for each row or key has those of the whole sequences,

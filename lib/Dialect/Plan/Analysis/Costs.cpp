@@ -141,7 +141,7 @@ private:
     case Kind::kv:
       return (dimQk + dimV) * width;
     case Kind::partial:
-      return dimV * 4 + 4;
+      return dimV * 4 + 8; // with the softmax state
     case Kind::dq:
       return dimQk * 4;
     case Kind::dkv:
@@ -245,11 +245,18 @@ double Simulation::attend(Operation *step, int64_t rank, ValueRange before) {
 }
 
 /// Values share memory with what they were made from: rows with their arrival, results with those before. What is sent
-/// is there until the receiver's wait, which has the same place in the plan of each rank.
+/// is there until the receiver's wait, which has the same place in the plan of each rank. The caller's rows, whose
+/// strides may be any, and parts of rows are packed before they are sent.
 void Simulation::findPeaks(DefOp plan) {
   struct Life {
     size_t begin, end;
     Value value;
+  };
+  struct Packed {
+    Value source;
+    Held held;
+    size_t begin, end;
+    double bytes;
   };
   std::vector<Life> lives;
   llvm::DenseMap<Value, size_t> lifeOf;
@@ -289,8 +296,29 @@ void Simulation::findPeaks(DefOp plan) {
     }
     ++index;
   }
+  llvm::DenseMap<Operation *, size_t> numbers;
+  for (auto [number, step] : llvm::enumerate(plan.getBody().front()))
+    numbers[&step] = number;
   for (auto [rank, of] : llvm::enumerate(costs.ranks)) {
     std::vector<double> changes(index + 1);
+    std::vector<Packed> all;
+    for (auto exchange : plan.getBody().front().getOps<ExchangeOp>()) {
+      const Value source = exchange.getRows();
+      const int64_t receiver = tables.receiver(exchange, int64_t(rank));
+      const Held &sent = tables.held(exchange.getArrival(), receiver);
+      if (sent.empty() ||
+          (!source.getDefiningOp<LocalOp>() && !source.getDefiningOp<HeadsOp>() &&
+           sent.sameAs(tables.held(source, int64_t(rank)))))
+        continue;
+      const size_t begin = numbers[exchange], end = numbers[*exchange.getArrival().user_begin()];
+      auto same = llvm::find_if(all, [&](const Packed &one) { return one.source == source && one.held.sameAs(sent); });
+      if (same == all.end())
+        all.push_back({source, sent, begin, end, bytesOf(exchange.getArrival(), receiver)});
+      else
+        same->end = std::max(same->end, end);
+    }
+    for (const Packed &one : all)
+      changes[one.begin] += one.bytes, changes[one.end + 1] -= one.bytes;
     for (const Life &life : lives) {
       double bytes = bytesOf(life.value, int64_t(rank));
       changes[life.begin] += bytes, changes[life.end + 1] -= bytes;
