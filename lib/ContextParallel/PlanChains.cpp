@@ -142,16 +142,62 @@ void Planner::findParts(Chain &chain) {
   for (const Term &term : chain.terms)
     keys.push_back(term.keys.get());
   chain.parts = partsOf(*queries.rows, keys, visibility, leastRows, chain.isSingle);
-  for (QueryPart &part : chain.parts)
+  for (QueryPart &part : chain.parts) {
     if (part.keys.empty() && !ofGradients)
       part.keys.push_back(0);
+    packKeys(chain, part);
+  }
+}
+
+static mlir::Value keysOf(const Term &term) { return plan::keysOf(term.step)[term.key]; }
+
+void Planner::packKeys(const Chain &chain, QueryPart &part) {
+  if (part.keys.size() < 2 || !chain.completes || !chain.unfinished.parts.empty())
+    return;
+  // Launches of the other rows run while the last keys are on their way.
+  constexpr int64_t share = 4, mostBytes = int64_t(32) << 20;
+  if (part.rows->tokens() * share > chain.finished.held.rows->tokens())
+    return;
+  mlir::Operation *last = chain.terms[part.keys.back()].step;
+  const Heads heads = held(keysOf(chain.terms[part.keys.front()])).heads;
+  llvm::SmallVector<const Shard *> keys;
+  for (size_t number : part.keys) {
+    const Term &term = chain.terms[number];
+    keys.push_back(term.keys.get());
+    if (held(keysOf(term)).heads != heads)
+      return;
+    if (auto grads = llvm::dyn_cast<plan::GradsOp>(term.step))
+      for (mlir::Operation *user : grads.getDkv()[term.key].getUsers())
+        if (user->isBeforeInBlock(last)) // needs the gradients of these keys before the others are here
+          return;
+  }
+  std::shared_ptr<const Shard> packed = packedKeys(keys, *part.rows, visibility);
+  const int64_t rowBytes = int64_t(rt::sizeOf(data)) * heads.size() * (problem.getDimQk() + problem.getDimV());
+  if (packed->rows * rowBytes <= mostBytes && (!chain.isSingle || mostRuns(*packed) <= 1))
+    part.packed = packed;
+}
+
+rt::Result<Place> Planner::pack(const Chain &chain, const QueryPart &part) {
+  llvm::SmallVector<mlir::Value> values;
+  for (size_t number : part.keys)
+    if (mlir::Value value = keysOf(chain.terms[number]); !llvm::is_contained(values, value))
+      values.push_back(value);
+  Place packed = {{part.packed, chain.finished.held.owner, held(values.front()).heads}, {}};
+  packed.parts = allocate(Kind::kv, packed.held, true);
+  llvm::SmallVector<const Place *> from;
+  for (mlir::Value value : values)
+    from.push_back(&of(value));
+  if (rt::Status done = gather(packed, from); !done)
+    return done.error();
+  return packed;
 }
 
 rt::Status Planner::eachLaunch(const Chain &chain, mlir::Operation *step, size_t key,
                                llvm::function_ref<rt::Status(const QueryPart &part, size_t term)> visit) {
   for (auto [number, term] : llvm::enumerate(chain.terms))
     for (const QueryPart &part : chain.parts)
-      if (term.step == step && term.key == key && llvm::is_contained(part.keys, number))
+      if (term.step == step && term.key == key &&
+          (part.packed ? part.keys.back() == number : llvm::is_contained(part.keys, number)))
         if (rt::Status done = visit(part, number); !done)
           return done;
   return {};
@@ -172,6 +218,12 @@ rt::Status Planner::attend(Chain &chain, const QueryPart &part, size_t term, con
   const Place before = divides && chain.isFirst(part, term) ? Place() : chain.unfinished;
   const Place next = memoryOf(chain, Kind::partial, isLast); // a tile reads its rows before it writes them
   Place own = keys;
+  if (part.packed) {
+    rt::Result<Place> packed = pack(chain, part);
+    if (!packed)
+      return packed.error();
+    own = *packed;
+  }
   if (own.parts.empty()) { // buffers without rows do not exist
     own.held = {std::make_shared<Shard>(), keys.held.owner, tables.keyHeads(queries.held.heads)};
     own.parts = allocate(Kind::kv, own.held, true);
@@ -242,40 +294,33 @@ static bool areApart(const Shard &a, const Shard &b) {
 }
 
 rt::Status Planner::differentiate(Chain &chain, const QueryPart &part, size_t term, const Place &queries,
-                                  const Place &keys, std::vector<Place> &gradients) {
+                                  const Place &keys) {
   const bool isLast = chain.isLast(part, term), isSingle = chain.isSingle;
   if (isLast)
     if (rt::Status done = clear(chain); !done)
       return done;
   const Place before = isSingle && chain.isFirst(part, term) ? Place() : chain.unfinished;
   const Place next = memoryOf(chain, Kind::dq, isLast);
-  std::shared_ptr<const Shard> rows =
-      isSingle ? keysSeen(*chain.terms[term].keys, *part.rows, visibility) : keys.held.rows;
+  Place own = keys;
+  std::shared_ptr<const Shard> rows = keys.held.rows;
+  if (part.packed) {
+    rt::Result<Place> packed = pack(chain, part);
+    if (!packed)
+      return packed.error();
+    own = *packed, rows = part.packed;
+  } else if (isSingle) {
+    rows = keysSeen(*chain.terms[term].keys, *part.rows, visibility);
+  }
   return eachHeadPart(
-      queries.held.heads, keys.held.heads, [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
-        // Launches add nothing to dK and dV: those of other keys of the same heads may be in one buffer.
-        const Heads heads = {keys.held.heads.begin + k0, keys.held.heads.begin + k0 + g};
-        auto found = llvm::find_if(gradients, [&](const Place &addend) {
-          return isSingle && addend.held.heads == heads && areApart(*addend.held.rows, *rows);
-        });
-        const bool isNew = found == gradients.end();
-        if (isNew) {
-          Held own = {isSingle ? std::make_shared<Shard>(Shard{rows->rows, {}}) : rows, keys.held.owner, heads};
-          gradients.push_back({own, allocate(Kind::dkv, own, true)});
-        }
-        Place &sum = isNew ? gradients.back() : *found;
-        if (isSingle) {
-          Shard all = *sum.held.rows;
-          llvm::append_range(all.runs, rows->runs);
-          llvm::sort(all.runs, [](const plan::Run &a, const plan::Run &b) { return a.row < b.row; });
-          sum.held.rows = std::make_shared<Shard>(std::move(all));
-        }
+      queries.held.heads, own.held.heads, [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
+        const Heads heads = {own.held.heads.begin + k0, own.held.heads.begin + k0 + g};
+        std::vector<PlacedTensor> sums = gradientsOf(chain, part, term, {rows, own.held.owner, heads});
         std::map<std::string, PlacedTensor> tensors = piecesOf(part.rows, rows);
         const char *ofQueries[] = {"q", "do", "o", "lse", "dlse"};
         for (auto [number, view] : llvm::enumerate(queries.parts))
           tensors[ofQueries[number]] = view.ofHeads(q0, h);
-        tensors["k"] = keys.parts[0].ofHeads(k0, g), tensors["v"] = keys.parts[1].ofHeads(k0, g);
-        tensors["dk"] = sum.parts[0], tensors["dv"] = sum.parts[1];
+        tensors["k"] = own.parts[0].ofHeads(k0, g), tensors["v"] = own.parts[1].ofHeads(k0, g);
+        tensors["dk"] = sums[0], tensors["dv"] = sums[1];
         tensors["dq"] = next.parts[0].ofHeads(q0, h);
         if (!before.parts.empty())
           tensors["before_dq"] = before.parts[0].ofHeads(q0, h);
@@ -283,6 +328,46 @@ rt::Status Planner::differentiate(Chain &chain, const QueryPart &part, size_t te
                                             /*isComplete=*/isLast, isSingle),
                       tensors);
       });
+}
+
+std::vector<PlacedTensor> Planner::gradientsOf(const Chain &chain, const QueryPart &part, size_t term,
+                                               const Held &keys) {
+  auto addendsOf = [&](const Term &of) -> std::vector<Place> & {
+    return gradients[llvm::cast<plan::GradsOp>(of.step).getDkv()[of.key].getAsOpaquePointer()];
+  };
+  if (part.packed) { // those of each buffer are some rows of it
+    std::vector<PlacedTensor> sums = allocate(Kind::dkv, keys, true);
+    for (size_t number : part.keys) {
+      const Term &of = chain.terms[number];
+      auto rows = std::make_shared<Shard>(Shard{keys.rows->rows, {}});
+      const std::shared_ptr<const Shard> seen = keysSeen(*of.keys, *part.rows, visibility);
+      for (const plan::Run &own : seen->runs) {
+        auto whole = llvm::find_if(keys.rows->runs, [&](const plan::Run &run) {
+          return run.sequence == own.sequence && run.position <= own.position &&
+                 own.position + own.length <= run.position + run.length;
+        });
+        rows->runs.push_back({whole->row + own.position - whole->position, own.sequence, own.position, own.length});
+      }
+      llvm::sort(rows->runs, [](const plan::Run &a, const plan::Run &b) { return a.row < b.row; });
+      addendsOf(of).push_back({{rows, held(keysOf(of)).owner, keys.heads}, sums, {}, /*isPacked=*/true});
+    }
+    return sums;
+  }
+  std::vector<Place> &addends = addendsOf(chain.terms[term]);
+  // Launches add nothing to dK and dV: those of other keys of the same heads may be in one buffer.
+  auto found = llvm::find_if(addends, [&](const Place &addend) {
+    return chain.isSingle && !addend.isPacked && addend.held.heads == keys.heads &&
+           areApart(*addend.held.rows, *keys.rows);
+  });
+  if (found == addends.end()) {
+    addends.push_back({keys, allocate(Kind::dkv, keys, true)});
+    return addends.back().parts;
+  }
+  Shard all = *found->held.rows;
+  llvm::append_range(all.runs, keys.rows->runs);
+  llvm::sort(all.runs, [](const plan::Run &a, const plan::Run &b) { return a.row < b.row; });
+  found->held.rows = std::make_shared<Shard>(std::move(all));
+  return found->parts;
 }
 
 plan::ExchangeOp Planner::behind(plan::GradsOp op, const Chain &chain, const QueryPart &part) const {
@@ -319,12 +404,14 @@ rt::Status Planner::differentiate(plan::GradsOp op) {
       if (queries.held.empty())
         continue;
       std::shared_ptr<Chain> chain = chainOf(op, i);
-      mlir::Value result = op.getDkv()[j];
       rt::Status done = eachLaunch(*chain, op, j, [&, key = key](const QueryPart &part, size_t term) -> rt::Status {
         auto launch = [=, this, &part] {
-          rt::Status launched =
-              differentiate(*chain, part, term, queries, of(key), gradients[result.getAsOpaquePointer()]);
-          places[result] = placeOf(result);
+          rt::Status launched = differentiate(*chain, part, term, queries, of(key));
+          for (size_t number : part.packed ? llvm::ArrayRef<size_t>(part.keys) : llvm::ArrayRef<size_t>(term)) {
+            const Term &own = chain->terms[number];
+            mlir::Value dkv = llvm::cast<plan::GradsOp>(own.step).getDkv()[own.key];
+            places[dkv] = placeOf(dkv);
+          }
           return launched;
         };
         plan::ExchangeOp later = behind(op, *chain, part);

@@ -182,3 +182,17 @@ std::shared_ptr<const Shard> attn::keysSeen(const Shard &keys, const Shard &quer
   }
   return part;
 }
+
+std::shared_ptr<const plan::Shard> attn::packedKeys(llvm::ArrayRef<const Shard *> keys, const Shard &queries,
+                                                    Visibility &visibility) {
+  std::vector<Run> runs;
+  for (const Shard *buffer : keys)
+    llvm::append_range(runs, keysSeen(*buffer, queries, visibility)->runs);
+  llvm::sort(runs, [](const Run &a, const Run &b) {
+    return std::pair(a.sequence, a.position) < std::pair(b.sequence, b.position);
+  });
+  auto packed = std::make_shared<Shard>();
+  for (const Run &run : runs)
+    packed->addTokens(run.sequence, run.position, run.position + run.length);
+  return packed;
+}

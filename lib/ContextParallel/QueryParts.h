@@ -39,6 +39,8 @@ private:
 struct QueryPart {
   std::shared_ptr<const plan::Shard> rows;
   llvm::SmallVector<size_t> keys;
+  /// The keys that rows see, of all their buffers, in one that is packed for them; null: each has a launch.
+  std::shared_ptr<const plan::Shard> packed = nullptr;
 };
 
 /// Parts by the buffers that rows see. Rows that also see others join a part if they are fewer than `leastRows`. Rows
@@ -52,6 +54,10 @@ std::vector<std::shared_ptr<const plan::Shard>> singleRuns(const plan::Shard &sh
 
 /// The most runs that a sequence has.
 int64_t mostRuns(const plan::Shard &shard);
+
+/// The keys of several buffers that the queries see, in a shard of these alone, by sequence and position.
+std::shared_ptr<const plan::Shard> packedKeys(llvm::ArrayRef<const plan::Shard *> keys, const plan::Shard &queries,
+                                              Visibility &visibility);
 
 /// The keys that the queries see, in a shard of the same rows.
 std::shared_ptr<const plan::Shard> keysSeen(const plan::Shard &keys, const plan::Shard &queries,

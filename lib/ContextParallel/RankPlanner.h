@@ -17,6 +17,7 @@ struct Place {
   plan::Held held;
   std::vector<PlacedTensor> parts;
   std::vector<Place> addends = {}; ///< the value is their sum, and has no memory; they may lack rows and heads
+  bool isPacked = false;           ///< rows have other places than in the buffer whose gradients they are
 };
 
 /// Keys that a step attends to, or whose gradients it computes.
@@ -36,7 +37,8 @@ struct Chain {
   Place unfinished, finished;   ///< float32 results that launches continue, and complete ones
   bool isCleared = false;       ///< is something in all rows of `finished`?
 
-  bool isFirst(const QueryPart &part, size_t term) const { return part.keys.front() == term; }
+  /// Is a launch the first, or the last, of a part? `term`: of its keys, the last one where keys are packed.
+  bool isFirst(const QueryPart &part, size_t term) const { return part.packed || part.keys.front() == term; }
   bool isLast(const QueryPart &part, size_t term) const { return completes && part.keys.back() == term; }
 };
 
@@ -107,6 +109,10 @@ private:
   bool isWorthSingle(const plan::Held &queries, llvm::ArrayRef<Term> terms);
   void findTerms(Chain &chain, llvm::ArrayRef<mlir::Operation *> chained);
   void findParts(Chain &chain);
+  /// Packs the keys that a part sees, if these are few.
+  void packKeys(const Chain &chain, QueryPart &part);
+  /// The packed keys of a part.
+  rt::Result<Place> pack(const Chain &chain, const QueryPart &part);
   /// Calls `visit` with the terms of a step whose keys have this number, and each part that has them.
   static rt::Status eachLaunch(const Chain &chain, mlir::Operation *step, size_t key,
                                llvm::function_ref<rt::Status(const QueryPart &part, size_t term)> visit);
@@ -119,8 +125,10 @@ private:
   rt::Status attend(plan::AttendOp op);
   rt::Status attend(Chain &chain, const QueryPart &part, size_t term, const Place &queries, const Place &keys);
   rt::Status differentiate(plan::GradsOp op);
-  rt::Status differentiate(Chain &chain, const QueryPart &part, size_t term, const Place &queries, const Place &keys,
-                           std::vector<Place> &gradients);
+  rt::Status differentiate(Chain &chain, const QueryPart &part, size_t term, const Place &queries, const Place &keys);
+  /// Where a launch writes dK and dV of these keys, which are addends of those of their buffers from then on.
+  std::vector<PlacedTensor> gradientsOf(const Chain &chain, const QueryPart &part, size_t term,
+                                        const plan::Held &keys);
   /// Launches of a part whose results are not sent may wait for the next exchange in which this rank sends gradients:
   /// the message then moves meanwhile. Null: there is none.
   plan::ExchangeOp behind(plan::GradsOp op, const Chain &chain, const QueryPart &part) const;
