@@ -197,13 +197,25 @@ static rt::Status makePlan(attnPlan &made, llvm::StringRef mlir, llvm::StringRef
   made.plan = *plan;
   made.isOfGradients = made.plan.getBackward();
   made.isMade = made.plan.getBody().front().empty();
-  if (made.isMade && failed(plan::makeSteps(made.plan, steps)))
+  if (!made.isMade && !steps.empty())
+    return rt::Error{fmt::format("expected no options of plan-make-steps for @{}, which has steps, got: `{}`",
+                                 made.plan.getSymName().str(), steps.str())};
+  if (made.isMade && failed(plan::makeSteps(made.plan, steps.empty() ? "strategy=cast" : steps)))
     return made.compilation.takeDiagnostics(fmt::format("expected options of plan-make-steps, got: `{}`", steps.str()))
         .as(rt::ErrorKind::Problem);
   made.problem = made.module->lookupSymbol<ProblemOp>(made.plan.getOf());
+  if (made.problem.getQLayout().hasPieces())
+    return rt::Error{"expected a problem of whole sequences, got: one with layout(thd pieces)"}.as(
+        rt::ErrorKind::Problem);
   for (BackwardOp backward : made.module->getOps<BackwardOp>())
-    if (made.plan.getBackward() && backward.getProblemOp() == made.problem && !made.backward)
+    if (made.plan.getBackward() && backward.getProblemOp() == made.problem) {
+      if (made.backward)
+        return rt::Error{fmt::format("expected one attn.backward of @{}, got: @{} and @{}",
+                                     made.problem.getSymName().str(), made.backward.getSymName().str(),
+                                     backward.getSymName().str())}
+            .as(rt::ErrorKind::Problem);
       made.backward = backward;
+    }
   if (made.plan.getBackward() && !made.backward)
     return rt::Error{"expected an attn.backward for a plan of gradients, got: none"}.as(rt::ErrorKind::Problem);
   auto kernels = PlanKernels::create(made.problem, made.backward, *target);
@@ -218,8 +230,7 @@ int attnPlanCreate(const char *mlir, const char *name, const char *steps, const 
   if (!mlir || !plan)
     return fail({"expected a module's text and where to put the plan, got: NULL"});
   auto made = std::make_unique<attnPlan>();
-  if (rt::Status done = makePlan(*made, mlir, name ? name : "", steps ? steps : "strategy=cast", target ? target : "");
-      !done)
+  if (rt::Status done = makePlan(*made, mlir, name ? name : "", steps ? steps : "", target ? target : ""); !done)
     return fail(done.error(), rt::ErrorKind::Problem);
   *plan = made.release();
   return 0;
@@ -272,7 +283,9 @@ private:
 } // namespace
 
 rt::Status OwnSequences::read(const attnSequences *given) {
-  if (!given || given->count < 0 || (given->count && !given->lengths_q))
+  if (given && given->count < 0)
+    return rt::Error{fmt::format("expected 0 sequences or more, got: {}", given->count)};
+  if (!given || (given->count && !given->lengths_q))
     return rt::Error{"expected sequences with lengths, got: NULL"};
   if (given->shard_count < 0 || (given->shard_count && !given->shards))
     return rt::Error{fmt::format("expected {} shards, got: NULL", given->shard_count)};
@@ -287,11 +300,15 @@ rt::Status OwnSequences::read(const attnSequences *given) {
   fill(slots[0], given->slots_q), fill(slots[1], isSame ? given->slots_q : given->slots_kv);
   for (int64_t i = 0; i < given->shard_count; ++i) {
     const attnShard &shard = given->shards[i];
-    if (!shard.name || shard.rank < 0 || shard.rank >= 65536 || shard.run_count < 0 || (shard.run_count && !shard.runs))
+    if (!shard.name || shard.rank < 0 || shard.rank >= plan::mostRanks || shard.run_count < 0 ||
+        (shard.run_count && !shard.runs))
       return rt::Error{fmt::format("expected a name, a rank and runs of shard {}, got: none", i)};
     std::vector<plan::Shard> &all = shards[shard.name];
     if (size_t(shard.rank) >= all.size())
       all.resize(shard.rank + 1);
+    if (!all[shard.rank].runs.empty() || all[shard.rank].rows)
+      return rt::Error{
+          fmt::format("expected one shard `{}` of each rank, got: two of rank {}", shard.name, shard.rank)};
     all[shard.rank].rows = shard.rows;
     for (int64_t run = 0; run < shard.run_count; ++run)
       all[shard.rank].runs.push_back(

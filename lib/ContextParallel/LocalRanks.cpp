@@ -41,7 +41,7 @@ struct LocalRanks::State {
     }
     void abandon(const rt::Error &error) override {
       std::lock_guard<std::mutex> lock(all.mutex);
-      all.fail(error);
+      all.fail(rt::Error{fmt::format("rank {}: {}", rank, error.message)}.as(error.kind));
     }
     rt::Status check() override {
       std::lock_guard<std::mutex> lock(all.mutex);
@@ -79,8 +79,6 @@ struct LocalRanks::State {
 
   rt::Status complete(rt::Stream stream) const { return driver ? driver->synchronize(stream) : rt::Status(); }
   rt::Status copy(const MessagePart &to, const MessagePart &from, rt::Stream stream) const {
-    if (to.bytes != from.bytes)
-      return rt::Error{fmt::format("expected a message of {} bytes, got: {}", to.bytes, from.bytes)};
     if (driver)
       return driver->copyOnDevice(rt::DevicePtr(to.data), rt::DevicePtr(from.data), to.bytes, stream);
     std::memcpy(to.data, from.data, to.bytes);
@@ -150,7 +148,12 @@ rt::Status LocalRanks::State::Rank::take(int64_t number, rt::Stream stream) {
     return rt::Error{fmt::format("expected a message of {} parts for rank {} from rank {}, got: {} for rank {}",
                                  own.parts.size(), rank, own.from, message.parts.size(), message.to)};
   for (auto [to, from] : llvm::zip(own.parts, message.parts))
-    if (rt::Status copied = all.copy(to, from, stream); !copied)
+    if (to.bytes != from.bytes)
+      return rt::Error{
+          fmt::format("expected {} of {} bytes from rank {} on rank {}, got: {} bytes (do all ranks run the "
+                      "same plans in the same order?)",
+                      names->exchange(number), to.bytes, own.from, rank, from.bytes)};
+    else if (rt::Status copied = all.copy(to, from, stream); !copied)
       return copied;
   if (rt::Status done = all.complete(stream); !done)
     return done;

@@ -88,8 +88,8 @@ static void joinSmall(Classes &classes, int64_t leastRows) {
   }
 }
 
-std::vector<QueryPart> attn::partsOf(const Shard &queries, llvm::ArrayRef<const Shard *> keys,
-                                     Visibility &visibility, int64_t leastRows, bool single) {
+std::vector<QueryPart> attn::partsOf(const Shard &queries, llvm::ArrayRef<const Shard *> keys, Visibility &visibility,
+                                     int64_t leastRows, bool single) {
   std::vector<std::map<int64_t, std::vector<Span>>> seeing;
   for (const Shard *buffer : keys)
     seeing.push_back(queriesThatSee(*buffer, visibility));

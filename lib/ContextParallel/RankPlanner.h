@@ -127,8 +127,7 @@ private:
   rt::Status differentiate(plan::GradsOp op);
   rt::Status differentiate(Chain &chain, const QueryPart &part, size_t term, const Place &queries, const Place &keys);
   /// Where a launch writes dK and dV of these keys, which are addends of those of their buffers from then on.
-  std::vector<PlacedTensor> gradientsOf(const Chain &chain, const QueryPart &part, size_t term,
-                                        const plan::Held &keys);
+  std::vector<PlacedTensor> gradientsOf(const Chain &chain, const QueryPart &part, size_t term, const plan::Held &keys);
   /// Launches of a part whose results are not sent may wait for the next exchange in which this rank sends gradients:
   /// the message then moves meanwhile. Null: there is none.
   plan::ExchangeOp behind(plan::GradsOp op, const Chain &chain, const QueryPart &part) const;
@@ -149,7 +148,7 @@ private:
   Dtype data;
   PlacedTensor keyPositions; ///< without a shape until they are needed
   llvm::DenseMap<mlir::Value, Place> places;
-  llvm::DenseMap<mlir::Value, std::shared_ptr<Chain>> chains;                           ///< of each result
+  llvm::DenseMap<mlir::Value, std::shared_ptr<Chain>> chains; ///< of each result
   std::map<const void *, std::vector<Place>> gradients; ///< addends of the gradients of keys, by the value of these
   llvm::DenseMap<mlir::Operation *, std::vector<std::function<rt::Status()>>> deferred; ///< behind an exchange
   llvm::DenseMap<mlir::Operation *, int64_t> numbers;                                   ///< of exchanges

@@ -234,6 +234,10 @@ rt::Status RankSteps::run(const std::map<std::string, TensorView> &tensors, void
                           Transport &transport) const {
   if (rt::Status right = steps->checkShapes(tensors); !right)
     return right;
+  if (reinterpret_cast<uintptr_t>(workspace) % 256)
+    return rt::Error{fmt::format("expected a workspace aligned to 256 bytes, got: {}", workspace)};
+  if (rt::Result<size_t> bytes = workspace ? rt::Result<size_t>(0) : workspaceBytes(tensors); !bytes || *bytes)
+    return bytes ? rt::Error{fmt::format("expected a workspace of {} bytes, got: NULL", *bytes)} : bytes.error();
   std::optional<rt::Result<rt::StreamContext>> inside;
   if (steps->driver) {
     inside.emplace(rt::StreamContext::enter(*steps->driver, stream, steps->context));

@@ -3,6 +3,7 @@
 // What all transports have in common, and the one that calls functions of the caller.
 //
 #include "attn/ContextParallel/Transport.h"
+#include "attn/Dialect/Plan/IR/Shards.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cstring>
 #include <fmt/format.h>
@@ -10,9 +11,11 @@
 using namespace attn;
 
 rt::Status attn::checkRank(int64_t rank, int64_t ranks) {
-  if (ranks >= 1 && ranks <= 65536 && rank >= 0 && rank < ranks)
+  if (ranks < 1 || ranks > plan::mostRanks)
+    return rt::Error{fmt::format("expected from 1 to {} ranks, got: {}", plan::mostRanks, ranks)};
+  if (rank >= 0 && rank < ranks)
     return {};
-  return rt::Error{fmt::format("expected a rank of 1 to 65536 ranks, got: rank {} of {}", rank, ranks)};
+  return rt::Error{fmt::format("expected a rank from 0 to {}, got: {}", ranks - 1, rank)};
 }
 
 std::string PlanNames::exchange(int64_t number) const {

@@ -3,12 +3,11 @@
 #include "attn/Dialect/Plan/Transforms/Passes.h"
 #include "attn/Reference/Sequences.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include <fmt/format.h>
 
 using namespace attn;
-
-static constexpr int64_t mostRanks = 1024;
 
 /// A plan of the problem, in a module of its own.
 static rt::Result<mlir::OwningOpRef<mlir::ModuleOp>> planOf(ProblemOp problem, int64_t ranks, llvm::StringRef sharding,
@@ -43,9 +42,62 @@ static rt::Result<plan::PlanCosts> costsOf(ProblemOp problem, int64_t ranks, llv
   return plan::costsOf(plan, of, tables, sequences, rates);
 }
 
+std::string PlansExplanation::Candidate::name() const {
+  return given.empty() ? llvm::StringRef(sharding).drop_front(6).str() + ", " + steps : "@" + given;
+}
+
+/// Why no kernels have pieces of such sequences; empty if some have.
+static std::string whyNoKernels(ProblemOp problem) {
+  mlir::OwningOpRef<ProblemOp> part = problem.clone();
+  auto pieces = LayoutAttr::get(problem.getContext(), LayoutKind::thd, Packing::pieces);
+  part->setQLayoutAttr(pieces), part->setKLayoutAttr(pieces), part->setVLayoutAttr(pieces),
+      part->setOLayoutAttr(pieces);
+  std::string why;
+  mlir::ScopedDiagnosticHandler handler(problem.getContext(), [&](mlir::Diagnostic &diagnostic) {
+    why = diagnostic.str();
+    return mlir::success();
+  });
+  return failed(mlir::verify(*part)) ? why : "";
+}
+
+/// Plans of the problem's module.
+static void addGiven(ProblemOp problem, const PlansRequest &request, const plan::CallSequences &sequences,
+                     std::vector<std::string> &shardings, PlansExplanation &result) {
+  auto textOf = [](mlir::Attribute attribute) {
+    std::string text;
+    llvm::raw_string_ostream(text) << attribute;
+    return text;
+  };
+  for (plan::DefOp plan : problem->getParentOfType<mlir::ModuleOp>().getOps<plan::DefOp>()) {
+    if (plan.getOf() != problem.getSymName())
+      continue;
+    const std::string name = plan.getSymName().str();
+    if (int64_t(plan.getRanks()) != request.ranks) {
+      result.others.push_back(fmt::format("@{}, for {} ranks", name, int64_t(plan.getRanks())));
+      continue;
+    }
+    if (plan.getBody().front().empty()) {
+      std::string sharding = textOf(plan.shardingOf(/*keys=*/false));
+      if (plan.getKvSharding())
+        sharding += ", " + textOf(plan.shardingOf(/*keys=*/true));
+      if (!llvm::is_contained(shardings, sharding))
+        shardings.push_back(sharding);
+      continue;
+    }
+    plan::Tables tables;
+    if (std::optional<std::string> wrong = tables.compute(plan, problem, sequences)) {
+      result.refused.push_back("@" + name + ": " + *wrong);
+      continue;
+    }
+    PlansExplanation::Candidate made = {"", "", name, {}};
+    made.costs[plan.getBackward()] = plan::costsOf(plan, problem, tables, sequences, request.rates);
+    result.candidates.push_back(std::move(made));
+  }
+}
+
 rt::Result<PlansExplanation> attn::explainPlans(ProblemOp problem, PlansRequest request) {
-  if (request.ranks < 2 || request.ranks > mostRanks)
-    return rt::Error{fmt::format("expected from 2 to {} ranks, got: {}", mostRanks, request.ranks)};
+  if (request.ranks < 2 || request.ranks > plan::mostRanks)
+    return rt::Error{fmt::format("expected from 2 to {} ranks, got: {}", plan::mostRanks, request.ranks)};
   for (auto [name, rate] : {std::pair("forward-tflops", request.rates.forwardTflops),
                             {"backward-tflops", request.rates.backwardTflops},
                             {"copy-gbps", request.rates.copyGbps},
@@ -68,7 +120,7 @@ rt::Result<PlansExplanation> attn::explainPlans(ProblemOp problem, PlansRequest 
     result.queries += of.queriesOf(i).length, result.keys += of.keysOf(i).length;
   }
   llvm::raw_string_ostream(result.mask) << problem.getMask();
-  result.problem = problem.getSymName().str();
+  result.problem = problem.getSymName().str(), result.noKernels = whyNoKernels(problem);
   result.ranks = request.ranks, result.sequences = of.size(), result.rates = request.rates;
   result.heads = problem.getHeads(), result.kvHeads = problem.getKvHeads();
   result.dimQk = problem.getDimQk(), result.dimV = problem.getDimV();
@@ -81,21 +133,25 @@ rt::Result<PlansExplanation> attn::explainPlans(ProblemOp problem, PlansRequest 
   std::vector<std::string> shardings = {"#plan.contiguous", "#plan.dual_chunk"};
   if (of.size() > 1)
     shardings.push_back("#plan.documents");
+  addGiven(problem, request, sequences, shardings, result);
+  const size_t given = result.candidates.size();
   for (const std::string &sharding : shardings)
     for (const std::string &steps : plan::stepsFor(request.ranks, result.heads)) {
-      auto forward = costsOf(problem, request.ranks, sharding, steps, false, sequences, request.rates, true);
-      auto backward = costsOf(problem, request.ranks, sharding, steps, true, sequences, request.rates, true);
-      if (!forward || !backward) {
-        result.refused.push_back(
-            fmt::format("{}, {}: {}", sharding, steps, (forward ? backward : forward).error().message));
-        continue;
+      PlansExplanation::Candidate made = {sharding, steps, "", {}};
+      for (bool backward : {false, true}) {
+        auto costs = costsOf(problem, request.ranks, sharding, steps, backward, sequences, request.rates, true);
+        if (costs)
+          made.costs[backward] = std::move(*costs);
+        else if (made.costs[0] || !backward)
+          result.refused.push_back(made.name() + ": " + costs.error().message);
       }
-      result.candidates.push_back({sharding, steps, std::move(*forward), std::move(*backward)});
+      if (made.costs[0] && made.costs[1])
+        result.candidates.push_back(std::move(made));
     }
-  llvm::stable_sort(result.candidates,
-                    [](const auto &a, const auto &b) { return a.milliseconds() < b.milliseconds(); });
-  if (!result.candidates.empty()) { // the one that is named as the fastest
-    const PlansExplanation::Candidate &best = result.candidates.front();
+  std::stable_sort(result.candidates.begin() + given, result.candidates.end(),
+                   [](const auto &a, const auto &b) { return a.milliseconds() < b.milliseconds(); });
+  if (result.candidates.size() > given) { // the one that is named as the fastest
+    const PlansExplanation::Candidate &best = result.candidates[given];
     for (bool backward : {false, true})
       if (auto costs = costsOf(problem, request.ranks, best.sharding, best.steps, backward, sequences, request.rates,
                                /*isChecked=*/false);
@@ -107,9 +163,9 @@ rt::Result<PlansExplanation> attn::explainPlans(ProblemOp problem, PlansRequest 
 
 /// A line of what each of the first ranks does: kernels, and below them what arrives.
 static void printTimeline(std::string &text, const plan::PlanCosts &costs, int64_t ranks) {
-  constexpr int64_t columns = 80;
+  constexpr int64_t columns = 80, mostLines = 8;
   double all = costs.milliseconds();
-  for (int64_t rank = 0; rank < std::min<int64_t>(ranks, 8); ++rank) {
+  for (int64_t rank = 0; rank < std::min(ranks, mostLines); ++rank) {
     std::string kernels(columns, '.'), arrivals(columns, ' ');
     bool receives = false;
     auto draw = [&](std::string &line, const plan::TimelineEntry &entry, char first, char rest) {
@@ -129,16 +185,20 @@ static void printTimeline(std::string &text, const plan::PlanCosts &costs, int64
     if (receives)
       text += fmt::format("           {}\n", arrivals);
   }
+  if (ranks > mostLines)
+    text += fmt::format("  and {} other ranks\n", ranks - mostLines);
 }
 
 std::string PlansExplanation::text() const {
   std::string text = fmt::format(
-      "mask      {}\nsizes     {} sequences of {} queries and {} keys; {} query heads, {} kv heads; head dims {} and "
-      "{}\n"
-      "ranks     {}; {:g} and {:g} TFLOP/s forward and backward, links of {:g} GB/s each way, {:g} us a message\n"
+      "mask      {}\nsizes     {} sequences, in all {} queries and {} keys; {} query heads, {} kv heads; head dims {} "
+      "and {}\n"
+      "ranks     {}; {:g} and {:g} TFLOP/s forward and backward, links of {:g} GB/s each way, {:g} us a message, {:g} "
+      "us "
+      "a kernel\n"
       "alone     {:.3g} ms forward and {:.3g} ms backward on one rank\n\n",
       mask, sequences, queries, keys, heads, kvHeads, dimQk, dimV, ranks, rates.forwardTflops, rates.backwardTflops,
-      rates.linkGbps, rates.messageUs, alone[0].milliseconds(), alone[1].milliseconds());
+      rates.linkGbps, rates.messageUs, rates.launchUs, alone[0].milliseconds(), alone[1].milliseconds());
   text += "Computed, not measured; of the rank that has or takes most. Efficiency: time alone / (ranks * time).\n\n";
   text += fmt::format("{:46} {:>6} {:>17} {:>17} {:>19} {:>17} {:>13}\n", "", "work /", "received, MB", "memory, MB",
                       "time, ms", "exposed, ms", "efficiency");
@@ -151,35 +211,50 @@ std::string PlansExplanation::text() const {
     return found / 1e6;
   };
   for (const Candidate &each : candidates) {
-    const plan::PlanCosts *passes[] = {&each.forward, &each.backward};
-    text += fmt::format("{:46} {:6.2f}", llvm::StringRef(each.sharding).drop_front(6).str() + ", " + each.steps,
-                        each.forward.balance());
+    auto column = [&](bool backward, const char *format, auto number) {
+      const std::optional<plan::PlanCosts> &costs = each.costs[backward];
+      std::string written = fmt::format(fmt::runtime(format), costs ? double(number(*costs)) : 0.0);
+      text += " " + (costs ? written : fmt::format("{:>{}}", "-", written.size()));
+    };
+    text += fmt::format("{:46} {:6.2f}", each.name(), (each.costs[0] ? each.costs[0] : each.costs[1])->balance());
     for (double plan::RankCosts::*number : {&plan::RankCosts::receivedBytes, &plan::RankCosts::peakBytes})
-      for (const plan::PlanCosts *pass : passes)
-        text += fmt::format(" {:8.1f}", most(*pass, number));
-    for (const plan::PlanCosts *pass : passes)
-      text += fmt::format(" {:9.3f}", pass->milliseconds());
-    for (const plan::PlanCosts *pass : passes)
-      text += fmt::format(" {:8.3f}", pass->exposedMs());
+      for (bool backward : {false, true})
+        column(backward, "{:8.1f}", [&](const plan::PlanCosts &costs) { return most(costs, number); });
     for (bool backward : {false, true})
-      text += fmt::format(" {:6.3f}",
-                          passes[backward]->milliseconds() > 0
-                              ? alone[backward].milliseconds() / passes[backward]->milliseconds() / double(ranks)
-                              : 1);
+      column(backward, "{:9.3f}", [](const plan::PlanCosts &costs) { return costs.milliseconds(); });
+    for (bool backward : {false, true})
+      column(backward, "{:8.3f}", [](const plan::PlanCosts &costs) { return costs.exposedMs(); });
+    for (bool backward : {false, true})
+      column(backward, "{:6.3f}", [&](const plan::PlanCosts &costs) {
+        double time = costs.milliseconds();
+        return time > 0 ? alone[backward].milliseconds() / time / double(ranks) : 1;
+      });
     text += "\n";
   }
+  if (!noKernels.empty())
+    text += "no kernel " + noKernels + "\n";
+  for (const std::string &each : others)
+    text += "not shown " + each + "\n";
   for (const std::string &each : refused)
     text += "refused   " + each + "\n";
-  if (candidates.empty())
+  auto draw = [&](const Candidate &one, llvm::StringRef name) {
+    for (bool backward : {false, true})
+      if (const std::optional<plan::PlanCosts> &costs = one.costs[backward]) {
+        text += fmt::format("\n{} of {}, {:.3g} ms: kernels (|### each), and what arrives (<--)\n",
+                            backward ? "backward" : "forward", name.str(), costs->milliseconds());
+        if (costs->milliseconds() > 0)
+          printTimeline(text, *costs, ranks);
+      }
+  };
+  for (const Candidate &each : candidates)
+    if (!each.given.empty())
+      draw(each, each.name());
+  auto first = llvm::find_if(candidates, [](const Candidate &each) { return each.given.empty(); });
+  if (first == candidates.end())
     return text;
-  const Candidate &best = candidates.front();
-  for (bool backward : {false, true}) {
-    const plan::PlanCosts &costs = backward ? best.backward : best.forward;
-    text += fmt::format("\n{} of the first, {:.3g} ms: kernels (|###), and what arrives (<--)\n",
-                        backward ? "backward" : "forward", costs.milliseconds());
-    if (costs.milliseconds() > 0)
-      printTimeline(text, costs, ranks);
-  }
+  const Candidate &best = *first;
+  if (first == candidates.begin())
+    draw(best, "the first");
   text +=
       fmt::format("\nwritten by\n  attn-opt FILE --pass-pipeline='builtin.module(plan.def(plan-make-steps{{{}}}))'\n"
                   "from\n  plan.def @plan of(@{}) ranks({}) sharding({}) {{}}\n",

@@ -528,6 +528,21 @@ def check_absent(rank):
     cp.close()
 
 
+def check_order(rank):
+    """Bound plans that ranks run in different orders: messages of one are not taken for those of another."""
+    cp = at.ContextParallel(dist.new_group(backend="gloo"), timeout=1)
+    q, k, v = (cp.shard(t) for t in tensors([1, 16], [1, 16])[:3])
+    masks = [CAUSAL, CAUSAL & attnc.window(15)]
+    for mask in masks:
+        at.attention(q, k, v, mask=mask, context_parallel=cp)
+    with pytest.raises(Error) as error:
+        for mask in masks[::-1] if rank else masks:
+            at.attention(q, k, v, mask=mask, context_parallel=cp)
+    assert f"exchange 0 of bound plan {rank} within 1 s, got: nothing" in str(error.value), str(error.value)
+    dist.barrier()
+    cp.close()
+
+
 def check_three(rank):
     """Three ranks: head groups that do not divide heads, more ranks than tokens, and groups of some ranks."""
     lengths = [1, 0, 17, 2]
@@ -549,7 +564,7 @@ def check_three(rank):
 
 
 OF_TWO = ("packed", "dense", "many", "cross", "shardings", "padded", "options", "learned_sinks", "views", "rows",
-          "others", "training", "refused", "refused_options", "differences", "absent")
+          "others", "training", "refused", "refused_options", "differences", "order", "absent")
 OF_THREE = ("three", "absent")
 
 

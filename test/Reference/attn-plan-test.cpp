@@ -4,6 +4,7 @@
 //
 //   attn-plan-test FILE.mlir [--steps=OPTIONS]       each plan that has `test.sequences` (TestPlans.cpp)
 //   attn-plan-test FILE.mlir --time [--kernels=cpu]  how long their tables and binding take, in microseconds
+//   attn-plan-test FILE.mlir --time-kernels          how long each rank's kernels take on a GPU, without messages: ms
 //   attn-plan-test FILE.mlir --memory [--kernels=cpu] the memory of values as the tables say, and as it is placed
 //   attn-plan-test FILE.mlir --random=N [--seed=S]   random plans, sequences and inputs for the problems of the file
 //   attn-plan-test FILE.mlir --mutants=N             random plans with a random fault
@@ -37,6 +38,7 @@ namespace cl = llvm::cl;
 static cl::opt<std::string> file(cl::Positional, cl::Required, cl::desc("FILE.mlir"));
 static cl::opt<std::string> steps("steps", cl::desc("options of plan-make-steps"));
 static cl::opt<bool> timesTables("time", cl::desc("print how long tables take"));
+static cl::opt<bool> timesKernels("time-kernels", cl::desc("print how long each rank's kernels take on a GPU"));
 static cl::opt<bool> comparesMemory("memory", cl::desc("print what memory ranks need, computed and placed"));
 static cl::opt<int64_t> randomCases("random", cl::desc("how many random cases"));
 static cl::opt<int64_t> mutants("mutants", cl::desc("how many random cases with a fault"));
@@ -186,7 +188,9 @@ static void failIf(const rt::Error &error, const llvm::Twine &what) {
 
 /// A plan bound to sequences, on each rank in turn, by kernels that `--kernels` asks for; others say what it says.
 static void bindAll(plan::DefOp plan, ProblemOp problem, const plan::CallSequences &sequences, bool splits,
-                    llvm::function_ref<void(int64_t rank, llvm::function_ref<std::unique_ptr<RankSteps>()> bind)> visit) {
+                    llvm::function_ref<void(const PlanKernels &kernels, Transport &transport,
+                                            llvm::function_ref<std::unique_ptr<RankSteps>()> bind)>
+                        visit) {
   rt::Result<Target> target = Target::parse(kernelsOf);
   if (!target)
     return failIf(target.error(), plan.getSymName());
@@ -203,11 +207,16 @@ static void bindAll(plan::DefOp plan, ProblemOp problem, const plan::CallSequenc
       std::memcpy(static_cast<char *>(all) + other * bytes, own, bytes);
     return rt::Status();
   };
+  functions.post = [](int64_t, int64_t, llvm::ArrayRef<MessagePart>, int64_t, llvm::ArrayRef<MessagePart>, rt::Stream) {
+    return rt::Status();
+  };
+  functions.wait = [](int64_t, rt::Stream) { return rt::Status(); };
+  functions.finish = [](rt::Stream) { return rt::Status(); };
   for (int64_t rank = 0; rank < ranks; ++rank) {
     MadeTransport transport = makeCallbackTransport(rank, ranks, functions);
     if (!transport)
       return failIf(transport.error(), plan.getSymName());
-    visit(rank, [&] {
+    visit(**kernels, **transport, [&] {
       auto bound = RankSteps::bind(plan, problem, backward, sequences, **transport, *kernels, /*isChecked=*/true);
       if (!bound)
         failIf(bound.error(), plan.getSymName());
@@ -230,7 +239,7 @@ static void printTimes(plan::DefOp plan, ProblemOp problem, const plan::CallSequ
                                 ofTables);
   if (!kernelsOf.empty()) {
     double most = 0;
-    bindAll(plan, problem, sequences, /*splits=*/true, [&](int64_t, auto bind) {
+    bindAll(plan, problem, sequences, /*splits=*/true, [&](const PlanKernels &, Transport &, auto bind) {
       bind(); // compiles the kernels
       most = std::max(most, timeOf([&] { bind(); }));
     });
@@ -249,12 +258,91 @@ static void printMemory(plan::DefOp plan, ProblemOp problem, const plan::CallSeq
     computed = std::max(computed, rank.peakBytes);
   for (bool splits : {false, true}) {
     placed = 0;
-    bindAll(plan, problem, sequences, splits,
-            [&](int64_t, auto bind) { placed = std::max(placed, double(bind()->valueBytes())); });
+    bindAll(plan, problem, sequences, splits, [&](const PlanKernels &, Transport &, auto bind) {
+      placed = std::max(placed, double(bind()->valueBytes()));
+    });
     llvm::outs() << llvm::formatv("{{\"plan\": \"{0}\", \"splits\": {1}, \"computed_mb\": {2:f1}, \"placed_mb\": "
                                   "{3:f1}}\n",
                                   plan.getSymName(), splits ? "true" : "false", computed / 1e6, placed / 1e6);
   }
+}
+
+/// Milliseconds of each rank's kernels on a GPU, one rank after the other, without messages: the median of 11 runs.
+static void printRuns(plan::DefOp plan, ProblemOp problem, const plan::CallSequences &sequences) {
+  auto check = [&](const auto &result) {
+    if (!result)
+      failIf(result.error(), plan.getSymName());
+  };
+  auto opened = rt::Driver::get();
+  check(opened);
+  const rt::Driver &driver = **opened;
+  check(driver.ensureContext());
+  plan::Tables tables;
+  if (std::optional<std::string> wrong = tables.compute(plan, problem, sequences))
+    failIf(llvm::createStringError(*wrong), plan.getSymName());
+  llvm::outs() << llvm::formatv("{{\"plan\": \"{0}\", \"kernels_ms\": [", plan.getSymName());
+  std::mt19937 random(1);
+  bindAll(plan, problem, sequences, /*splits=*/false, [&](const PlanKernels &kernels, Transport &transport, auto bind) {
+    const int64_t rank = transport.getRank();
+    std::unique_ptr<RankSteps> steps = bind();
+    std::vector<rt::DevicePtr> memory;
+    auto allocate = [&](size_t bytes, bool isStatistic) {
+      auto made = driver.alloc(bytes);
+      check(made);
+      memory.push_back(*made);
+      std::vector<uint32_t> values(1 << 20);
+      for (uint32_t &value : values) // two bf16 of up to 2, or an LSE of 12
+        value = isStatistic ? 0x41400000 : (random() & 0x807f807f) | 0x3f003f00;
+      for (size_t at = 0; at < bytes; at += values.size() * 4)
+        check(driver.copyToDevice(*made + at, values.data(), std::min(bytes - at, values.size() * 4)));
+      return *made;
+    };
+    struct Shape {
+      std::vector<int64_t> extents, strides;
+    };
+    std::vector<std::unique_ptr<Shape>> shapes;
+    std::map<std::string, TensorView> tensors;
+    for (const rt::Program::Tensor &spec : kernels.getSignature(plan.getBackward()).tensors) {
+      llvm::StringRef name = spec.name;
+      const bool isStatistic = name.ends_with("lse"), ofKeys = name.ends_with("k") || name.ends_with("v");
+      const int64_t rows = tables.shardOf(ofKeys, rank).rows;
+      const int64_t heads = ofKeys ? problem.getKvHeads() : problem.getHeads();
+      const int64_t dim = isStatistic                                  ? 1
+                          : name.ends_with("q") || name.ends_with("k") ? problem.getDimQk()
+                                                                       : problem.getDimV();
+      auto shape = std::make_unique<Shape>();
+      shape->extents = isStatistic ? std::vector<int64_t>{heads, rows} : std::vector<int64_t>{rows, heads, dim};
+      shape->strides = isStatistic ? std::vector<int64_t>{rows, 1} : std::vector<int64_t>{heads * dim, dim, 1};
+      const size_t count = rows * heads * dim, width = rt::sizeOf(spec.dtype);
+      rt::DevicePtr data = allocate(count * width, isStatistic);
+      tensors[spec.name] = {reinterpret_cast<void *>(data), spec.dtype, shape->extents, shape->strides};
+      shapes.push_back(std::move(shape));
+    }
+    auto bytes = steps->workspaceBytes(tensors);
+    check(bytes);
+    void *workspace = reinterpret_cast<void *>(allocate(*bytes, false)); // what would arrive is in it
+    check(driver.synchronizeContext());
+    auto stream = driver.createStream();
+    auto begin = driver.createEvent(), end = driver.createEvent();
+    check(stream), check(begin), check(end);
+    std::vector<double> times;
+    for (int i = 0; i < 11; ++i) {
+      check(driver.record(*begin, *stream));
+      check(steps->run(tensors, workspace, *stream, transport));
+      check(driver.record(*end, *stream));
+      check(driver.synchronizeEvent(*end));
+      auto elapsed = driver.elapsedMs(*begin, *end);
+      check(elapsed);
+      times.push_back(*elapsed);
+    }
+    llvm::sort(times);
+    llvm::outs() << llvm::formatv("{0}{1:f3}", rank ? ", " : "", times[5]);
+    check(driver.destroyEvent(*begin)), check(driver.destroyEvent(*end)), check(driver.destroyStream(*stream));
+    for (rt::DevicePtr pointer : memory)
+      check(driver.free(pointer));
+  });
+  llvm::outs() << "]}\n";
+  llvm::outs().flush();
 }
 
 static void runGiven(plan::DefOp plan) {
@@ -270,6 +358,8 @@ static void runGiven(plan::DefOp plan) {
   auto &lengths = call.sequences.lengths;
   if (timesTables)
     return printTimes(plan, problem, call.sequences);
+  if (timesKernels)
+    return printRuns(plan, problem, call.sequences);
   if (comparesMemory)
     return printMemory(plan, problem, call.sequences);
   int64_t tokens[2] = {};

@@ -20,18 +20,24 @@ struct PlansRequest {
 
 struct PlansExplanation {
   struct Candidate {
-    std::string sharding, steps; ///< as a `plan.def` and options of `plan-make-steps` say it
-    plan::PlanCosts forward, backward;
+    std::string sharding, steps; ///< as a `plan.def` and options of `plan-make-steps` say it; not of a given plan
+    std::string given;           ///< the name of a plan of the module that has steps
+    std::optional<plan::PlanCosts> costs[2]; ///< forward and backward; a given plan is of one pass
 
-    double milliseconds() const { return forward.milliseconds() + backward.milliseconds(); }
+    double milliseconds() const { return costs[0]->milliseconds() + costs[1]->milliseconds(); }
+    std::string name() const;
   };
 
   std::string problem, mask;
+  std::string noKernels; ///< why there are none for parts of such sequences; empty if there are
   int64_t ranks = 0, sequences = 0, queries = 0, keys = 0, heads = 0, kvHeads = 0, dimQk = 0, dimV = 0;
   plan::Rates rates;
-  plan::PlanCosts alone[2];          ///< one rank's passes, forward and backward
-  std::vector<Candidate> candidates; ///< the fastest first, of both passes together
-  std::vector<std::string> refused;  ///< those that are not for these sequences, and why
+  plan::PlanCosts alone[2]; ///< one rank's passes, forward and backward
+  /// Plans of the module that have steps for so many ranks, then plans by strategies, the fastest first, of both passes
+  /// together. Shardings are those of plans without steps, too.
+  std::vector<Candidate> candidates;
+  std::vector<std::string> others;  ///< plans of the module for other ranks
+  std::vector<std::string> refused; ///< those that are not for these sequences, and why
 
   /// All of it for a reader, as `attn-opt --explain --ranks=N` prints it.
   std::string text() const;

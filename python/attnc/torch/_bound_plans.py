@@ -37,10 +37,13 @@ class _Unused:
 
 
 class Bound:
-    """A bound plan. A backward pass to come may have it longer than the ContextParallel."""
+    """A bound plan. A backward pass to come may have it longer than the ContextParallel.
 
-    def __init__(self, handle, names, unused):
-        self.handle, self.names, self._unused = handle, names, unused
+    number: how many were bound before it, the same on all ranks.
+    """
+
+    def __init__(self, handle, names, number, unused):
+        self.handle, self.names, self.number, self._unused = handle, names, number, unused
 
     def __del__(self):
         self._unused.add(self.handle)
@@ -51,7 +54,7 @@ class Device:
 
     def __init__(self, ranks, device, transport, lock):
         self.device, self._lock, self._calls = device, lock, Calls(ranks)
-        self._bound, self._unused, self._failed = Recent(_KEPT), _Unused(device), []
+        self._bound, self._unused, self._failed, self._count = Recent(_KEPT), _Unused(device), [], 0
         with self._current():
             self._transport = self._made(ranks, transport)
 
@@ -80,12 +83,13 @@ class Device:
             with self._current():
                 self._unused.destroy()
                 made = plan()
+                number, self._count = self._count, self._count + 1
                 try:
                     handle = made.bind(sequences, self._transport)
                 except Error:
                     self._calls.raise_stopped()
                     raise
-            found = Bound(handle, made.names, self._unused)
+            found = Bound(handle, made.names, number, self._unused)
             self._bound.put(key, found)
         return found
 
@@ -101,6 +105,7 @@ class Device:
             workspace = torch.empty(size + 255, dtype=torch.uint8, device=self.device)
             address = -(-workspace.data_ptr() // 256) * 256
             stream = torch.cuda.current_stream().cuda_stream if self.device.type == "cuda" else None
+            self._calls.plan = bound.number
             try:
                 _plans.run(bound.handle, pack.array, address, stream)
             except Error:

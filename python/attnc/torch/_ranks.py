@@ -13,6 +13,7 @@ from ..errors import Error
 
 _GATHERED, _MESSAGES = 1 << 28, 1 << 29  # tags of gloo, out of the way of a caller's
 _TAGS = 1 << 20
+_EXCHANGES, _PLANS = 1 << 12, 1 << 16  # messages of different plans have different tags
 
 
 class Ranks:
@@ -103,6 +104,7 @@ class Calls:
                                           _plans.Wait(self._guarded(self._wait)),
                                           _plans.Finish(self._guarded(self._finish)))
         self._works = {}  # messages of an exchange, by its number
+        self.plan = 0  # the number of the bound plan that runs
 
     def raise_stopped(self):
         """Raises what is no error but ends the process, as KeyboardInterrupt, if it came in one of these functions."""
@@ -127,7 +129,8 @@ class Calls:
         ctypes.memmove(all_ranks, b"".join(found), count * len(found))
 
     def _post(self, number, to, sent, sent_count, source, received, received_count, stream):
-        ranks, tag, step = self._ranks, _MESSAGES + number % _TAGS, _step(number)
+        ranks, step = self._ranks, f"exchange {number} of bound plan {self.plan}"
+        tag = _MESSAGES + self.plan % _PLANS * _EXCHANGES + number % _EXCHANGES
         self._works[number] = [
             (ranks.receive(_bytes_at(part.data, part.bytes), source, tag, f"to send {step}"), source, f"to send {step}")
             for part in received[:received_count] if part.bytes]
@@ -141,7 +144,3 @@ class Calls:
 
     def _finish(self, stream):
         self._works.clear()
-
-
-def _step(number):
-    return f"exchange {number} of a run"

@@ -3,7 +3,7 @@
 // RUN: attn-opt %s -split-input-file -verify-diagnostics
 
 attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
-// expected-error @below {{expected from 1 to 65536 ranks, got: 0}}
+// expected-error @below {{expected from 1 to 256 ranks, got: 0}}
 plan.def @p of(@problem) ranks(0) sharding(#plan.contiguous) {}
 
 // -----
@@ -58,7 +58,7 @@ attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf
 plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
   %q = plan.local : !plan.rows<q>
   %kv = plan.local : !plan.rows<kv>
-  // expected-error @below {{expected one `plan.wait` for what arrives}}
+  // expected-error @below {{expected one `plan.wait` for what arrives, got: 0}}
   %t = plan.exchange %kv offset(1) : !plan.rows<kv>
   %o = plan.attend [%q], [%kv]
   plan.store %o : !plan.rows<partial>
@@ -73,7 +73,7 @@ plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
   %kv = plan.local : !plan.rows<kv>
   %t = plan.exchange %kv offset(1) : !plan.rows<kv>
   %o = plan.attend [%q], [%kv]
-  // expected-error @below {{expected a use of these rows}}
+  // expected-error @below {{expected a use of result 0, got: none}}
   %kv1 = plan.wait %t : !plan.arrival<kv>
   plan.store %o : !plan.rows<partial>
 }
@@ -86,7 +86,7 @@ plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
   %q = plan.local : !plan.rows<q>
   %kv = plan.local : !plan.rows<kv>
   %t = plan.exchange %kv offset(1) : !plan.rows<kv>
-  // expected-error @below {{expected one use of '!plan.rows<partial>'}}
+  // expected-error @below {{expected one use of result 0, of '!plan.rows<partial>', got: 2}}
   %o = plan.attend [%q], [%kv]
   %kv1 = plan.wait %t : !plan.arrival<kv>
   %o1 = plan.attend [%q], [%kv1] into [%o]
@@ -199,7 +199,7 @@ attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf
 plan.def @p of(@problem) ranks(2) sharding(#plan.contiguous) {
   %q = plan.local : !plan.rows<q>
   %kv = plan.local : !plan.rows<kv>
-  // expected-error @below {{expected queries and keys, got none}}
+  // expected-error @below {{expected queries and keys, got: none}}
   "plan.attend"(%q) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!plan.rows<q>) -> !plan.rows<partial>
 }
 

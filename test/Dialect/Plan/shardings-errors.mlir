@@ -7,7 +7,7 @@ module attributes {test.shards = {of = #plan.dual_chunk<padded>, ranks = 4, leng
 
 // -----
 
-// expected-error @below {{expected from 1 to 65536 ranks, got: 0}}
+// expected-error @below {{expected from 1 to 256 ranks, got: 0}}
 module attributes {test.shards = {of = #plan.contiguous, ranks = 0, lengths = [8]}} {}
 
 // -----

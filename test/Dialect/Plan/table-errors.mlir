@@ -116,7 +116,7 @@ plan.def @p of(@problem) ranks(1) sharding(#plan.contiguous) attributes {test.se
 // -----
 
 attn.problem @problem mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16)
-// expected-error @below {{expected steps in the plan, got none (`plan-make-steps` writes some)}}
+// expected-error @below {{expected steps in the plan, got: none (`plan-make-steps` writes some)}}
 plan.def @p of(@problem) ranks(1) sharding(#plan.contiguous) attributes {test.sequences = {lengths = [6]}} {}
 
 // -----

@@ -258,7 +258,12 @@ void Simulation::findPeaks(DefOp plan) {
     size_t begin, end;
     double bytes;
   };
+  struct Sent {
+    size_t life, end;
+    ExchangeOp exchange;
+  };
   std::vector<Life> lives;
+  std::vector<Sent> sent; ///< which rows are there until when, on ranks that send them
   llvm::DenseMap<Value, size_t> lifeOf;
   size_t index = 0;
   for (Operation &step : plan.getBody().front()) {
@@ -273,7 +278,8 @@ void Simulation::findPeaks(DefOp plan) {
       read = read.take_front(); // conditions are known from tables
     llvm::for_each(read, use);
     if (auto wait = dyn_cast<WaitOp>(step))
-      use(wait.getArrival().getDefiningOp<ExchangeOp>().getRows());
+      if (auto life = lifeOf.find(wait.getArrival().getDefiningOp<ExchangeOp>().getRows()); life != lifeOf.end())
+        sent.push_back({life->second, index, wait.getArrival().getDefiningOp<ExchangeOp>()});
     for (auto [number, result] : llvm::enumerate(step.getResults())) {
       if (isa<LocalOp, HeadsOp>(step))
         continue; // the caller's rows
@@ -306,9 +312,8 @@ void Simulation::findPeaks(DefOp plan) {
       const Value source = exchange.getRows();
       const int64_t receiver = tables.receiver(exchange, int64_t(rank));
       const Held &sent = tables.held(exchange.getArrival(), receiver);
-      if (sent.empty() ||
-          (!source.getDefiningOp<LocalOp>() && !source.getDefiningOp<HeadsOp>() &&
-           sent.sameAs(tables.held(source, int64_t(rank)))))
+      if (sent.empty() || (!source.getDefiningOp<LocalOp>() && !source.getDefiningOp<HeadsOp>() &&
+                           sent.sameAs(tables.held(source, int64_t(rank)))))
         continue;
       const size_t begin = numbers[exchange], end = numbers[*exchange.getArrival().user_begin()];
       auto same = llvm::find_if(all, [&](const Packed &one) { return one.source == source && one.held.sameAs(sent); });
@@ -317,11 +322,17 @@ void Simulation::findPeaks(DefOp plan) {
       else
         same->end = std::max(same->end, end);
     }
+    std::vector<size_t> ends;
+    for (const Life &life : lives)
+      ends.push_back(life.end);
+    for (const Sent &one : sent)
+      if (tables.sent(one.exchange, int64_t(rank)))
+        ends[one.life] = std::max(ends[one.life], one.end);
     for (const Packed &one : all)
       changes[one.begin] += one.bytes, changes[one.end + 1] -= one.bytes;
-    for (const Life &life : lives) {
+    for (auto [life, end] : llvm::zip_equal(lives, ends)) {
       double bytes = bytesOf(life.value, int64_t(rank));
-      changes[life.begin] += bytes, changes[life.end + 1] -= bytes;
+      changes[life.begin] += bytes, changes[end + 1] -= bytes;
     }
     double bytes = 0;
     for (double change : changes)

@@ -524,7 +524,7 @@ std::optional<std::string> Tables::checkStored(StoreOp store) const {
 std::optional<std::string> Tables::compute(DefOp plan, ProblemOp problem, const CallSequences &sequences,
                                            bool isChecked) {
   if (plan.getBody().front().empty())
-    return "expected steps in the plan, got none (`plan-make-steps` writes some)";
+    return "expected steps in the plan, got: none (`plan-make-steps` writes some)";
   if (problem.getSegments())
     return "expected a problem whose sequences are given, got: one with segments";
   if (sequences.lengths[0].size() != sequences.lengths[1].size())

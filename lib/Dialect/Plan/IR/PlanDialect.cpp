@@ -75,14 +75,16 @@ std::optional<std::string> attn::plan::distribute(ShardingInterface sharding, co
 }
 
 /// C3: what arrives is waited for once, partial results and dq go on once, and no rows are for nothing.
-static LogicalResult verifyUses(Operation &op, Value value) {
-  if (isa<ArrivalType>(value.getType()))
-    return llvm::count_if(value.getUsers(), [](Operation *user) { return isa<WaitOp>(user); }) == 1
-               ? success()
-               : op.emitOpError("expected one `plan.wait` for what arrives");
+static LogicalResult verifyUses(Operation &op, OpResult value) {
+  const unsigned number = value.getResultNumber();
+  if (isa<ArrivalType>(value.getType())) {
+    int64_t waits = llvm::count_if(value.getUsers(), [](Operation *user) { return isa<WaitOp>(user); });
+    return waits == 1 ? success() : op.emitOpError("expected one `plan.wait` for what arrives, got: ") << waits;
+  }
   if ((isRows(value.getType(), Kind::partial) || isRows(value.getType(), Kind::dq)) && !value.hasOneUse())
-    return op.emitOpError("expected one use of ") << value.getType();
-  return value.use_empty() ? op.emitOpError("expected a use of these rows") : success();
+    return op.emitOpError("expected one use of result ")
+           << number << ", of " << value.getType() << ", got: " << llvm::range_size(value.getUses());
+  return value.use_empty() ? op.emitOpError("expected a use of result ") << number << ", got: none" : success();
 }
 
 LogicalResult DefOp::verifySymbolUses(SymbolTableCollection &symbols) { // C4
@@ -93,9 +95,8 @@ LogicalResult DefOp::verifySymbolUses(SymbolTableCollection &symbols) { // C4
 }
 
 LogicalResult DefOp::verifyRegions() {
-  constexpr int64_t most = int64_t(1) << 16;
-  if (int64_t(getRanks()) < 1 || int64_t(getRanks()) > most) // C1
-    return emitOpError() << "expected from 1 to " << most << " ranks, got: " << int64_t(getRanks());
+  if (int64_t(getRanks()) < 1 || int64_t(getRanks()) > mostRanks) // C1
+    return emitOpError() << "expected from 1 to " << mostRanks << " ranks, got: " << int64_t(getRanks());
   Block &body = getBody().front();
   if (body.empty()) // to be filled by `plan-make-steps`
     return success();
@@ -111,11 +112,11 @@ LogicalResult DefOp::verifyRegions() {
       found.push_back(cast<RowsType>(rows.getType()).getKind());
   if (found != expected) // C2
     return emitOpError() << "expected a `plan.store` of " << (getBackward() ? "dq and dkv" : "partial")
-                         << " rows as the last step";
+                         << " rows as the last step, got: " << body.back().getName();
   for (Operation &op : body) {
     if (isa<StoreOp>(op) && &op != &body.back())
       return op.emitOpError("expected one `plan.store`, as the last step");
-    for (Value value : op.getResults())
+    for (OpResult value : op.getResults())
       if (failed(verifyUses(op, value)))
         return failure();
   }
@@ -174,7 +175,7 @@ LogicalResult ExchangeOp::verify() {
 /// O and dQ of each of the queries.
 static LogicalResult verifyStep(Operation *step, size_t queries, size_t keys, size_t before) {
   if (queries == 0 || keys == 0) // C2
-    return step->emitOpError("expected queries and keys, got none");
+    return step->emitOpError("expected queries and keys, got: none");
   if (before != 0 && before != queries) // C1
     return step->emitOpError() << "expected a result before for each of " << queries << " queries, got: " << before;
   return success();

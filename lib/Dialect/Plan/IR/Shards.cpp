@@ -63,7 +63,7 @@ std::vector<Shard> attn::plan::distributeRows(const Sequences &sequences,
 }
 
 std::optional<std::string> attn::plan::checkSequences(const Sequences &sequences) {
-  constexpr int64_t most = int64_t(1) << 30, mostRanks = int64_t(1) << 16;
+  constexpr int64_t most = int64_t(1) << 30;
   if (sequences.ranks < 1 || sequences.ranks > mostRanks)
     return fmt::format("expected from 1 to {} ranks, got: {}", mostRanks, sequences.ranks);
   if (!sequences.slots.empty() && sequences.slots.size() != sequences.lengths.size())

@@ -14,7 +14,8 @@ namespace {
 class Distribution {
 public:
   Distribution(const Sequences &sequences, double slack)
-      : sequences(sequences), load(sequences.ranks, 0), room(sequences.ranks), byLoad(sequences.ranks), own(sequences.ranks) {
+      : sequences(sequences), load(sequences.ranks, 0), room(sequences.ranks), byLoad(sequences.ranks),
+        own(sequences.ranks) {
     std::iota(byLoad.begin(), byLoad.end(), 0);
     double all = 0;
     for (auto [sequence, length] : llvm::enumerate(sequences.lengths))

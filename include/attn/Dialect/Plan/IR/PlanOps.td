@@ -106,7 +106,7 @@ def Plan_DefOp : Plan_Op<"def", [Symbol, SingleBlock, NoTerminator, NoRegionArgu
     ```
 
     Constraints:
-    - C1: there are 1 to 65536 ranks.
+    - C1: there are 1 to 256 ranks.
     - C2: the last step is a `plan.store`, of `partial` rows, or with `backward` of `dq` and `dkv` rows.
     - C3: there is one `plan.wait` for what arrives, one use of a partial result and of dq, and a use of other rows.
     - C4: all steps are ops of this dialect, and `of` names an `attn.problem`.

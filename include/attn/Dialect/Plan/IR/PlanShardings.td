@@ -69,9 +69,9 @@ def Plan_Documents : Plan_Sharding<"Documents", "documents"> {
   let description = [{
     For packed sequences. The longest sequence comes first. A sequence goes to the k ranks with the least work, in 2 k
     chunks as `#plan.dual_chunk` has them. k is the least for which none of these ranks has more than 1.05 times the
-    mean work; if there is none, the one for which the largest work of these ranks is least. A rank has at most
-    1 + `slack` times the mean number of tokens, and two more. A sequence that fits nowhere is cut into contiguous parts
-    that do.
+    mean work; if there is none, k grows as long as that lowers the largest work of these ranks by 1 % of the mean or
+    more. A rank has at most 1 + `slack` times the mean number of tokens, and two more. A sequence that fits nowhere is
+    cut into contiguous parts that do.
 
     Constraints:
     - C1: the slack is from 0 to 100; 0.1 if it is not given.

@@ -37,6 +37,9 @@ struct Shard {
 };
 
 /// The sequences of a call, and the ranks among which they are distributed.
+/// The most ranks of a plan. A gather of n ranks has n exchanges, and tables have n ranks of each.
+inline constexpr int64_t mostRanks = 256;
+
 struct Sequences {
   llvm::ArrayRef<int64_t> lengths; ///< tokens
   /// Rows in the whole buffer, at least as many as tokens; the rows behind the tokens are padding. Empty: the lengths.
