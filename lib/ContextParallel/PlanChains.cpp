@@ -20,12 +20,12 @@ bool Planner::isNeeded(const Held &queries, const Held &keys) const {
   return false;
 }
 
-rt::Status Planner::eachHeadPart(Heads queries, Heads keys,
+rt::Status Planner::eachHeadPart(Heads queries, Heads keys, int64_t most,
                                  llvm::function_ref<rt::Status(int64_t h, int64_t g, int64_t q0, int64_t k0)> visit) {
   for (int64_t head = queries.begin; head < queries.end;) {
     int64_t kvHead = head / group, end = std::min((kvHead + 1) * group, queries.end), kvHeads = 1;
     if (head % group == 0 && end == (kvHead + 1) * group) { // as many whole groups as there are
-      kvHeads = (queries.end - head) / group;
+      kvHeads = std::min((queries.end - head) / group, most);
       end = head + kvHeads * group;
     }
     if (rt::Status done = visit(end - head, kvHeads, head - queries.begin, kvHead - keys.begin); !done)
@@ -230,7 +230,8 @@ rt::Status Planner::attend(Chain &chain, const QueryPart &part, size_t term, con
   }
   chain.isCleared |= isLast;
   return eachHeadPart(
-      queries.held.heads, own.held.heads, [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
+      queries.held.heads, own.held.heads, /*most=*/INT64_MAX,
+      [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
         std::map<std::string, PlacedTensor> tensors = piecesOf(part.rows, own.held.rows);
         tensors["q"] = queries.parts[0].ofHeads(q0, h);
         tensors["k"] = own.parts[0].ofHeads(k0, g), tensors["v"] = own.parts[1].ofHeads(k0, g);
@@ -311,8 +312,9 @@ rt::Status Planner::differentiate(Chain &chain, const QueryPart &part, size_t te
   } else if (isSingle) {
     rows = keysSeen(*chain.terms[term].keys, *part.rows, visibility);
   }
+  const int64_t most = isSingle ? kernels.mostKvHeads(part.rows->tokens(), rows->tokens()) : INT64_MAX;
   return eachHeadPart(
-      queries.held.heads, own.held.heads, [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
+      queries.held.heads, own.held.heads, most, [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
         const Heads heads = {own.held.heads.begin + k0, own.held.heads.begin + k0 + g};
         std::vector<PlacedTensor> sums = gradientsOf(chain, part, term, {rows, own.held.owner, heads});
         std::map<std::string, PlacedTensor> tensors = piecesOf(part.rows, rows);

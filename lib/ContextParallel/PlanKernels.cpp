@@ -23,6 +23,11 @@ rt::Result<std::shared_ptr<PlanKernels>> PlanKernels::create(ProblemOp problem, 
   mlir::SymbolTable::setSymbolVisibility(*part, mlir::SymbolTable::Visibility::Public);
   part->removeScheduleAttr(), part->removeScheduleReasonAttr(), part->removeNoLseAttr();
   kernels->problem = textOf(*part);
+  kernels->isAlike = problem.getModifiers().empty() && !problem.getDropoutAttr() && !problem.getSinkAttr() &&
+                     problem.getMask().operands().empty() &&
+                     distinctHeads(problem.getMask(), problem.getHeads()) == 1;
+  kernels->kvHeads = problem.getKvHeads();
+  kernels->queryHeadBytes = 4 * int64_t(problem.getHeads()) / kernels->kvHeads * int64_t(problem.getDimQk());
   if (backward) {
     mlir::OwningOpRef<BackwardOp> of = backward.clone();
     of->setSymName("part_grads");
@@ -96,7 +101,23 @@ static void setHeads(ProblemOp problem, const PlanHeads &heads) {
   problem.setHeads(heads.count), problem.setKvHeads(heads.kvCount);
 }
 
-PlanKernels::Made PlanKernels::attend(const PlanHeads &heads, bool continues, bool isPartial, bool keepsPadding) {
+int64_t PlanKernels::mostKvHeads(int64_t queries, int64_t keys) const {
+  constexpr int64_t mostBytes = int64_t(512) << 20, keyTile = 128, leastTiles = 1024;
+  if (dividesHeads)
+    return 1;
+  int64_t fit = std::max<int64_t>(1, mostBytes / std::max<int64_t>(1, queries * queryHeadBytes));
+  return fit * (keys / keyTile) < leastTiles ? kvHeads : fit;
+}
+
+/// Heads that are alike have one kernel.
+PlanHeads PlanKernels::named(PlanHeads heads) const {
+  if (isAlike)
+    heads.first = 0;
+  return heads;
+}
+
+PlanKernels::Made PlanKernels::attend(const PlanHeads &given, bool continues, bool isPartial, bool keepsPadding) {
+  const PlanHeads heads = named(given);
   std::string key = fmt::format("attend {} {} {} {} {} {}", heads.first, heads.count, heads.kvCount, continues,
                                 isPartial, keepsPadding);
   return make(key, "part", [&] {
@@ -109,7 +130,8 @@ PlanKernels::Made PlanKernels::attend(const PlanHeads &heads, bool continues, bo
   });
 }
 
-PlanKernels::Made PlanKernels::differentiate(const PlanHeads &heads, bool adds, bool isComplete, bool isSingle) {
+PlanKernels::Made PlanKernels::differentiate(const PlanHeads &given, bool adds, bool isComplete, bool isSingle) {
+  const PlanHeads heads = named(given);
   std::string key = fmt::format("differentiate {} {} {} {} {} {}", heads.first, heads.count, heads.kvCount, adds,
                                 isComplete, isSingle);
   return make(key, "part_grads", [&] {

@@ -99,9 +99,9 @@ private:
   /// Are partial results in memory that nothing else has? They have one use (plan.def, C3), and what is sent stays.
   static bool isOwn(const Place &partial) { return !partial.parts.empty() && partial.parts[0].isContiguous(); }
 
-  /// Calls `visit` with parts of the query heads that use whole kv heads, or a part of one: their number, those of kv
-  /// heads, and the first of both among those that the rank has.
-  rt::Status eachHeadPart(plan::Heads queries, plan::Heads keys,
+  /// Calls `visit` with parts of the query heads that use up to `most` whole kv heads, or a part of one: their number,
+  /// those of kv heads, and the first of both among those that the rank has.
+  rt::Status eachHeadPart(plan::Heads queries, plan::Heads keys, int64_t most,
                           llvm::function_ref<rt::Status(int64_t h, int64_t g, int64_t q0, int64_t k0)> visit);
 
   /// The chain of result `number` of a step, `plan.attend` or `plan.grads`.

@@ -42,10 +42,14 @@ public:
   /// Gradients are computed for single pieces if a launch has so many pairs, on average, times query heads and head
   /// dim. A loop over pieces takes 1.4 times as long (seven products, not five), and a launch some 15 us more.
   double leastSingle() const { return singleFrom; }
+  /// How many kv heads a launch of gradients for single pieces has at most, of so many queries and keys. Float32 dQ of
+  /// more than 512 MB is slower: 65,536 queries and keys of 32 heads take 385 ms in one launch, and 301 in four
+  /// (docs/results/2026-11-30-h200-plan-kernels.jsonl). Launches of few KV tiles are not divided.
+  int64_t mostKvHeads(int64_t queries, int64_t keys) const;
   /// For tests: computes gradients for single pieces on any target.
   void splitPieces() { splits = true; }
   /// For tests: the same, and divides rows and pieces wherever that is possible.
-  void splitAll() { splits = true, splitFrom = 0, singleFrom = 0; }
+  void splitAll() { splits = true, splitFrom = 0, singleFrom = 0, dividesHeads = true; }
 
   const Target &getTarget() const { return target; }
   bool haveBackward() const { return !backward.empty(); }
@@ -57,11 +61,16 @@ private:
   /// The kernel of this key, made from `text` when it is first asked for.
   Made make(const std::string &key, llvm::StringRef name, llvm::function_ref<rt::Result<std::string>()> text);
 
+  PlanHeads named(PlanHeads heads) const;
+
   std::string problem, backward; ///< texts
   rt::Program signatures[2];
   Target target;
   int64_t splitFrom = int64_t(64) << 20;
   double singleFrom = 2e9;
+  bool dividesHeads = false; ///< always
+  bool isAlike = false;      ///< heads differ in nothing but their rows
+  int64_t kvHeads = 1, queryHeadBytes = 1; ///< of the problem; float32 bytes of a row's dQ of the heads of a kv head
   std::mutex mutex;
   std::optional<bool> splits;
   std::map<std::string, std::shared_ptr<const Kernel>> made; ///< by what was asked for
