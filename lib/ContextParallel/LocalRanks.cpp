@@ -147,14 +147,15 @@ rt::Status LocalRanks::State::Rank::take(int64_t number, rt::Stream stream) {
   if (message.to != rank || message.parts.size() != own.parts.size())
     return rt::Error{fmt::format("expected a message of {} parts for rank {} from rank {}, got: {} for rank {}",
                                  own.parts.size(), rank, own.from, message.parts.size(), message.to)};
-  for (auto [to, from] : llvm::zip(own.parts, message.parts))
+  for (auto [to, from] : llvm::zip(own.parts, message.parts)) {
     if (to.bytes != from.bytes)
       return rt::Error{
           fmt::format("expected {} of {} bytes from rank {} on rank {}, got: {} bytes (do all ranks run the "
                       "same plans in the same order?)",
                       names->exchange(number), to.bytes, own.from, rank, from.bytes)};
-    else if (rt::Status copied = all.copy(to, from, stream); !copied)
+    if (rt::Status copied = all.copy(to, from, stream); !copied)
       return copied;
+  }
   if (rt::Status done = all.complete(stream); !done)
     return done;
   std::lock_guard<std::mutex> lock(all.mutex);

@@ -229,22 +229,22 @@ rt::Status Planner::attend(Chain &chain, const QueryPart &part, size_t term, con
     own.parts = allocate(Kind::kv, own.held, true);
   }
   chain.isCleared |= isLast;
-  return eachHeadPart(
-      queries.held.heads, own.held.heads, /*most=*/INT64_MAX,
-      [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
-        std::map<std::string, PlacedTensor> tensors = piecesOf(part.rows, own.held.rows);
-        tensors["q"] = queries.parts[0].ofHeads(q0, h);
-        tensors["k"] = own.parts[0].ofHeads(k0, g), tensors["v"] = own.parts[1].ofHeads(k0, g);
-        const char *states[] = {"o", isLast ? "lse" : "row_max", "row_sum"};
-        for (auto [number, view] : llvm::enumerate(next.parts))
-          tensors[states[number]] = view.ofHeads(q0, h);
-        const char *continued[] = {"before_o", "before_row_max", "before_row_sum"};
-        for (auto [number, view] : llvm::enumerate(before.parts))
-          tensors[continued[number]] = view.ofHeads(q0, h);
-        return launch(kernels.attend({queries.held.heads.begin + q0, h, g}, /*continues=*/!before.parts.empty(),
-                                     /*isPartial=*/!isLast, keepsPadding),
-                      tensors);
-      });
+  return eachHeadPart(queries.held.heads, own.held.heads, /*most=*/INT64_MAX,
+                      [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
+                        std::map<std::string, PlacedTensor> tensors = piecesOf(part.rows, own.held.rows);
+                        tensors["q"] = queries.parts[0].ofHeads(q0, h);
+                        tensors["k"] = own.parts[0].ofHeads(k0, g), tensors["v"] = own.parts[1].ofHeads(k0, g);
+                        const char *states[] = {"o", isLast ? "lse" : "row_max", "row_sum"};
+                        for (auto [number, view] : llvm::enumerate(next.parts))
+                          tensors[states[number]] = view.ofHeads(q0, h);
+                        const char *continued[] = {"before_o", "before_row_max", "before_row_sum"};
+                        for (auto [number, view] : llvm::enumerate(before.parts))
+                          tensors[continued[number]] = view.ofHeads(q0, h);
+                        return launch(kernels.attend({queries.held.heads.begin + q0, h, g},
+                                                     /*continues=*/!before.parts.empty(),
+                                                     /*isPartial=*/!isLast, keepsPadding),
+                                      tensors);
+                      });
 }
 
 rt::Status Planner::attend(plan::AttendOp op) {

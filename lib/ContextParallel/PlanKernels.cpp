@@ -15,17 +15,16 @@ rt::Result<std::shared_ptr<PlanKernels>> PlanKernels::create(ProblemOp problem, 
                                                              const Target &target) {
   std::shared_ptr<PlanKernels> kernels(new PlanKernels);
   kernels->target = target;
-  mlir::OwningOpRef<ProblemOp> part = problem.clone();
-  auto pieces = LayoutAttr::get(problem.getContext(), LayoutKind::thd, Packing::pieces);
-  part->setQLayoutAttr(pieces), part->setKLayoutAttr(pieces), part->setVLayoutAttr(pieces),
-      part->setOLayoutAttr(pieces);
+  if (std::string why = plan::whyNoPieces(problem); !why.empty())
+    return rt::Error{
+        fmt::format("no kernels share the tokens of @{} among ranks: {}", problem.getSymName().str(), why)};
+  mlir::OwningOpRef<ProblemOp> part = plan::ofPieces(problem);
   part->setSymName("part");
   mlir::SymbolTable::setSymbolVisibility(*part, mlir::SymbolTable::Visibility::Public);
   part->removeScheduleAttr(), part->removeScheduleReasonAttr(), part->removeNoLseAttr();
   kernels->problem = textOf(*part);
   kernels->isAlike = problem.getModifiers().empty() && !problem.getDropoutAttr() && !problem.getSinkAttr() &&
-                     problem.getMask().operands().empty() &&
-                     distinctHeads(problem.getMask(), problem.getHeads()) == 1;
+                     problem.getMask().operands().empty() && distinctHeads(problem.getMask(), problem.getHeads()) == 1;
   kernels->kvHeads = problem.getKvHeads();
   kernels->queryHeadBytes = 4 * int64_t(problem.getHeads()) / kernels->kvHeads * int64_t(problem.getDimQk());
   if (backward) {

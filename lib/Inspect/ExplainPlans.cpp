@@ -3,7 +3,6 @@
 #include "attn/Dialect/Plan/Transforms/Passes.h"
 #include "attn/Reference/Sequences.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include <fmt/format.h>
 
@@ -44,20 +43,6 @@ static rt::Result<plan::PlanCosts> costsOf(ProblemOp problem, int64_t ranks, llv
 
 std::string PlansExplanation::Candidate::name() const {
   return given.empty() ? llvm::StringRef(sharding).drop_front(6).str() + ", " + steps : "@" + given;
-}
-
-/// Why no kernels have pieces of such sequences; empty if some have.
-static std::string whyNoKernels(ProblemOp problem) {
-  mlir::OwningOpRef<ProblemOp> part = problem.clone();
-  auto pieces = LayoutAttr::get(problem.getContext(), LayoutKind::thd, Packing::pieces);
-  part->setQLayoutAttr(pieces), part->setKLayoutAttr(pieces), part->setVLayoutAttr(pieces),
-      part->setOLayoutAttr(pieces);
-  std::string why;
-  mlir::ScopedDiagnosticHandler handler(problem.getContext(), [&](mlir::Diagnostic &diagnostic) {
-    why = diagnostic.str();
-    return mlir::success();
-  });
-  return failed(mlir::verify(*part)) ? why : "";
 }
 
 /// Plans of the problem's module.
@@ -120,7 +105,7 @@ rt::Result<PlansExplanation> attn::explainPlans(ProblemOp problem, PlansRequest 
     result.queries += of.queriesOf(i).length, result.keys += of.keysOf(i).length;
   }
   llvm::raw_string_ostream(result.mask) << problem.getMask();
-  result.problem = problem.getSymName().str(), result.noKernels = whyNoKernels(problem);
+  result.problem = problem.getSymName().str(), result.noKernels = plan::whyNoPieces(problem);
   result.ranks = request.ranks, result.sequences = of.size(), result.rates = request.rates;
   result.heads = problem.getHeads(), result.kvHeads = problem.getKvHeads();
   result.dimQk = problem.getDimQk(), result.dimV = problem.getDimV();

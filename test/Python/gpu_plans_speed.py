@@ -17,7 +17,7 @@ hand     ring, all-gather and Ulysses by hand (plans_by_hand.py) with NCCL and k
 peers    the same with kernels of cuDNN, of FlashAttention-2 in torch, and of FlashAttention-3 where it is installed
 torch    torch.distributed.tensor.experimental.context_parallel, full and causal
 helpers  ContextParallel.shard and unshard beside a copy on the device; their time is the host's, too
-exposed  not by default. Of one profiled run of a plan on rank 0: its kernels (`kernels_ms`), and how much longer it
+exposed  not by default. One profiled run of a plan on rank 0: its kernels (`kernels_ms`), and how much longer it
          takes from the first of them to the end of the last (`exposed_ms`)
 
 A case's last lines are a row for each pass: t1, the best of ours with its efficiency E, and the best of the others.
@@ -330,7 +330,7 @@ def turn(world, competitor):
 
 
 def take_turns(world, ready, repeats):
-    """Of each by name, and of each repetition, what turn() gave on each rank. Each begins with another one."""
+    """What turn() gave on each rank, by name and repetition. Each repetition begins with another name."""
     times, names = {name: [] for name in ready}, list(ready)
     for number in range(repeats):
         shift = number % len(names)
@@ -442,7 +442,7 @@ def report_pass(world, case, which, times, errors, groups):
 # ---- What is not shown of messages by their overlap. ----
 
 def kernel_times(events):
-    """Of a trace, milliseconds: the kernels' sum, and from the first one to the end of the last; those of NCCL, and of
+    """Milliseconds in a trace: the kernels' sum, and from the first one to the end of the last; those of NCCL, and of
     the alignment, do not count."""
     events = [e for e in events if e.get("cat") == "kernel" and not re.search("nccl|spin_kernel", e["name"])]
     if not events:

@@ -39,7 +39,7 @@ def report(check, ok, **facts):
 
 
 def relative_error(actual, expected):
-    """Of tensors, in the 2-norm; infinite for NaN."""
+    """Relative error of a tensor in the 2-norm; infinite for NaN."""
     if actual.shape != expected.shape:
         raise ValueError(f"expected a result of shape {tuple(expected.shape)}, got: {tuple(actual.shape)}")
     error = (actual.float() - expected.float()).norm().item() / (expected.float().norm().item() or 1.0)

@@ -74,7 +74,7 @@ def wait():
 
 
 def seconds(call):
-    """Of the wall clock, until the device has done it; and the result."""
+    """Time of the wall clock until the device has done it, and the result."""
     wait()
     start = time.perf_counter()
     result = call()
@@ -83,7 +83,7 @@ def seconds(call):
 
 
 def median_ms(call, count=5):
-    """Of the wall clock, of calls that find nothing kept from the one before."""
+    """Time of the wall clock for calls that find nothing kept from the one before."""
     samples = []
     for _ in range(count + 1):
         gc.collect()

@@ -249,7 +249,7 @@ class Strategy:
         return self.own.take(x).contiguous()
 
     def _chunks(self, rank):
-        """Of each sequence the positions of a rank's two chunks, as ranges in the whole tensor."""
+        """The positions of a rank's two chunks of each sequence, as ranges in the whole tensor."""
         ranges = []
         for start, length in zip(sums(self.lengths), self.lengths):
             rows = length // (2 * self.world.ranks)

@@ -24,7 +24,7 @@ def modified(s, b, h, q, k):
 
 
 def expected(sequences):
-    """Of each sequence on its own: [tokens, heads, dim]."""
+    """The result of each sequence by itself: [tokens, heads, dim]."""
     return [reference(*(t[None] for t in own), lambda _, h, q, k, b=b: visible(b, h, q, k),
                       lambda s, _, h, q, k, b=b: modified(s, b, h, q, k))[0]
             if len(own[0]) and len(own[1]) else torch.zeros_like(own[0]) for b, own in enumerate(sequences)]

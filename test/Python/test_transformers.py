@@ -236,7 +236,7 @@ def test_position_bias():
 
 @torch.no_grad()
 def test_dropout():
-    """Of the configuration, in training alone."""
+    """The dropout of the configuration, in training alone."""
     model = copy.deepcopy(models("llama")[0])
     for layer in model.model.layers:
         layer.self_attn.attention_dropout = 0.5

@@ -68,8 +68,8 @@ private:
   Target target;
   int64_t splitFrom = int64_t(64) << 20;
   double singleFrom = 2e9;
-  bool dividesHeads = false; ///< always
-  bool isAlike = false;      ///< heads differ in nothing but their rows
+  bool dividesHeads = false;               ///< always
+  bool isAlike = false;                    ///< heads differ in nothing but their rows
   int64_t kvHeads = 1, queryHeadBytes = 1; ///< of the problem; float32 bytes of a row's dQ of the heads of a kv head
   std::mutex mutex;
   std::optional<bool> splits;

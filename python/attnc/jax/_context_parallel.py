@@ -176,7 +176,7 @@ class ContextParallel(Shared):
     # Plans
 
     def _groups(self):
-        """Of each device of this process by its number: the group of devices that share sequences, and the rank."""
+        """The group of devices that share sequences, and the rank in it, by each device of this process."""
         axis = self.mesh.axis_names.index(self.axis)
         groups = np.moveaxis(self.mesh.devices, axis, -1).reshape(-1, self.ranks)
         found = {}

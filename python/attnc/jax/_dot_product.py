@@ -61,7 +61,7 @@ def _shape(name, array, sizes):
 
 
 def _bool_mask(mask, sizes):
-    """True is visible. Of one side it becomes an interval of all rows, or of none."""
+    """True is visible. A mask of keys or of rows alone becomes an interval of all rows, or of none."""
     if mask.dtype != jnp.bool_:
         raise TensorError(f"expected a bool mask, got: {mask.dtype}; an additive one is a bias")
     batch, heads, rows, keys = _shape("mask", mask, sizes)

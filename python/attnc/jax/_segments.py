@@ -56,7 +56,7 @@ class SegmentIds:
 
     @classmethod
     def from_seqlens(cls, seqlens):
-        """Of the lengths of rows, int32 [...], an array or a pair: one segment each, padding behind it."""
+        """Segments from the lengths of rows, int32 [...], an array or a pair: one each, padding behind it."""
         q, kv = _pair(seqlens)
         return _Lengths(*(_side(side, "lengths")[..., None] for side in (q, kv)), None, None)
 

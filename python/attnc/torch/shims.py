@@ -153,7 +153,7 @@ def _sizes(attn_mask, query, key):
 
 
 def _bool_mask(attn_mask, query, key):
-    """True is visible. Of one side it becomes an interval of all rows, or of none."""
+    """True is visible. A mask of keys or of rows alone becomes an interval of all rows, or of none."""
     (batch, heads, rows, keys), whole = _sizes(attn_mask, query, key)
     if heads != 1 or (rows != 1 and keys != 1):
         _refuse("a bool attn_mask of shape", tuple(attn_mask.shape), "it would be a tensor of queries times keys; say "

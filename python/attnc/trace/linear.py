@@ -58,7 +58,7 @@ def linear(node):
 
 
 def difference(node):
-    """Of a comparison of integers: what is at most 0, or equal to it, if it holds. Divided by what all factors have."""
+    """The expression that is at most 0, or equal to it, if a comparison of integers holds, without common factors."""
     result = linear(node.args[0]).plus(linear(node.args[1]), -1)
     const, divisor = result.const + (node.op == "lt"), math.gcd(*result.terms.values())
     if divisor > 1 and (node.op != "eq" or const % divisor == 0):

@@ -41,7 +41,7 @@ public:
     double pairs = 0, rows = 0; ///< `rows`: of query tiles that see some keys
   };
 
-  /// Of one head on average.
+  /// Counts of one head, on average.
   Counts count(const Held &queries, const Shard &keys) {
     auto before = [](const auto &a, const auto &b) { return a.sequence < b.sequence; };
     std::vector<Run> sorted;
@@ -315,7 +315,8 @@ void Simulation::findPeaks(DefOp plan) {
       if (sent.empty() || (!source.getDefiningOp<LocalOp>() && !source.getDefiningOp<HeadsOp>() &&
                            sent.sameAs(tables.held(source, int64_t(rank)))))
         continue;
-      const size_t begin = numbers[exchange], end = numbers[*exchange.getArrival().user_begin()];
+      Operation *wait = *llvm::find_if(exchange.getArrival().getUsers(), llvm::IsaPred<WaitOp>);
+      const size_t begin = numbers[exchange], end = numbers[wait];
       auto same = llvm::find_if(all, [&](const Packed &one) { return one.source == source && one.held.sameAs(sent); });
       if (same == all.end())
         all.push_back({source, sent, begin, end, bytesOf(exchange.getArrival(), receiver)});

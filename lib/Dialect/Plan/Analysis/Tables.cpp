@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Plan/Analysis/Tables.h"
+#include "mlir/IR/Verifier.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <fmt/format.h>
@@ -9,6 +10,23 @@
 using namespace mlir;
 using namespace attn;
 using namespace attn::plan;
+
+OwningOpRef<ProblemOp> attn::plan::ofPieces(ProblemOp problem) {
+  OwningOpRef<ProblemOp> part = problem.clone();
+  auto pieces = LayoutAttr::get(problem.getContext(), LayoutKind::thd, Packing::pieces);
+  part->setQLayoutAttr(pieces), part->setKLayoutAttr(pieces), part->setVLayoutAttr(pieces),
+      part->setOLayoutAttr(pieces);
+  return part;
+}
+
+std::string attn::plan::whyNoPieces(ProblemOp problem) {
+  std::string why;
+  ScopedDiagnosticHandler handler(problem.getContext(), [&](Diagnostic &diagnostic) {
+    why = diagnostic.str();
+    return success();
+  });
+  return failed(verify(*ofPieces(problem))) ? why : "";
+}
 
 static bool isQueries(Type type) {
   auto arrival = dyn_cast<ArrivalType>(type);

@@ -42,6 +42,11 @@ struct CallSequences {
   llvm::function_ref<llvm::ArrayRef<Shard>(llvm::StringRef name)> given;
 };
 
+/// The problem for pieces of its sequences, with the same clauses.
+mlir::OwningOpRef<ProblemOp> ofPieces(ProblemOp problem);
+/// Why there is no such problem (attn.problem, C17); empty if there is.
+std::string whyNoPieces(ProblemOp problem);
+
 /// All ranks compute the tables of all ranks. Time and memory grow with ranks, steps and runs, and do not with lengths
 /// beyond 256, but for `#plan.striped`, whose runs they are.
 class Tables {
