@@ -357,18 +357,23 @@ static rt::Result<std::string> chooseSteps(llvm::StringRef mlir, llvm::StringRef
   auto problem = (*parsed)->lookupSymbol<ProblemOp>(empty.getOf());
   std::string best, refused;
   double least = HUGE_VAL;
+  plan::CallSequences call = sequences.view();
+  std::optional<plan::Tables> first; // of which all have shards and tiles
+  std::shared_ptr<plan::VisitedTiles> tiles = plan::visitedTiles(problem.getMask(), call);
   for (const std::string &steps : plan::stepsFor(empty.getRanks(), problem.getHeads())) {
     mlir::OwningOpRef<plan::DefOp> made = empty.clone();
     plan::DefOp plan = *made;
     plan::Tables tables;
     if (failed(plan::makeSteps(plan, steps)))
       continue;
-    plan::CallSequences call = sequences.view();
-    if (std::optional<std::string> wrong = tables.compute(plan, problem, call, /*isChecked=*/true)) {
+    if (std::optional<std::string> wrong =
+            tables.compute(plan, problem, call, /*isChecked=*/true, first ? &*first : nullptr)) {
       refused = *wrong;
       continue;
     }
-    double time = plan::costsOf(plan, problem, tables, call, plan::Rates()).milliseconds();
+    double time = plan::costsOf(plan, problem, tables, call, plan::Rates(), tiles).milliseconds();
+    if (!first)
+      first = std::move(tables);
     if (time < least)
       least = time, best = steps;
   }

@@ -26,19 +26,31 @@ static rt::Result<mlir::OwningOpRef<mlir::ModuleOp>> planOf(ProblemOp problem, i
   return module;
 }
 
+namespace {
+/// What plans of one sharding have in common.
+struct Alike {
+  std::optional<plan::Tables> tables; ///< of the first of them
+  std::shared_ptr<plan::VisitedTiles> tiles;
+};
+} // namespace
+
 /// Costs of a plan, or why it is not for these sequences.
 static rt::Result<plan::PlanCosts> costsOf(ProblemOp problem, int64_t ranks, llvm::StringRef sharding,
                                            llvm::StringRef steps, bool backward, const plan::CallSequences &sequences,
-                                           const plan::Rates &rates, bool isChecked) {
+                                           const plan::Rates &rates, bool isChecked, Alike *alike = nullptr) {
   auto module = planOf(problem, ranks, sharding, steps, backward);
   if (!module)
     return module.error();
   plan::DefOp plan = *(*module)->getOps<plan::DefOp>().begin();
   ProblemOp of = *(*module)->getOps<ProblemOp>().begin();
   plan::Tables tables;
-  if (std::optional<std::string> wrong = tables.compute(plan, of, sequences, isChecked))
+  const plan::Tables *known = alike && alike->tables ? &*alike->tables : nullptr;
+  if (std::optional<std::string> wrong = tables.compute(plan, of, sequences, isChecked, known))
     return rt::Error{*wrong};
-  return plan::costsOf(plan, of, tables, sequences, rates);
+  plan::PlanCosts costs = plan::costsOf(plan, of, tables, sequences, rates, alike ? alike->tiles : nullptr);
+  if (alike && !known)
+    alike->tables = std::move(tables);
+  return costs;
 }
 
 std::string PlansExplanation::Candidate::name() const {
@@ -120,11 +132,13 @@ rt::Result<PlansExplanation> attn::explainPlans(ProblemOp problem, PlansRequest 
     shardings.push_back("#plan.documents");
   addGiven(problem, request, sequences, shardings, result);
   const size_t given = result.candidates.size();
-  for (const std::string &sharding : shardings)
+  for (const std::string &sharding : shardings) {
+    Alike alike = {std::nullopt, plan::visitedTiles(problem.getMask(), sequences)};
     for (const std::string &steps : plan::stepsFor(request.ranks, result.heads)) {
       PlansExplanation::Candidate made = {sharding, steps, "", {}};
       for (bool backward : {false, true}) {
-        auto costs = costsOf(problem, request.ranks, sharding, steps, backward, sequences, request.rates, true);
+        auto costs = costsOf(problem, request.ranks, sharding, steps, backward, sequences, request.rates,
+                             /*isChecked=*/true, &alike);
         if (costs)
           made.costs[backward] = std::move(*costs);
         else if (made.costs[0] || !backward)
@@ -133,6 +147,7 @@ rt::Result<PlansExplanation> attn::explainPlans(ProblemOp problem, PlansRequest 
       if (made.costs[0] && made.costs[1])
         result.candidates.push_back(std::move(made));
     }
+  }
   std::stable_sort(result.candidates.begin() + given, result.candidates.end(),
                    [](const auto &a, const auto &b) { return a.milliseconds() < b.milliseconds(); });
   if (result.candidates.size() > given) { // the one that is named as the fastest

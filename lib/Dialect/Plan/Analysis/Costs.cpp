@@ -31,11 +31,10 @@ double PlanCosts::balance() const {
   return sum ? most * double(ranks.size()) / sum : 1;
 }
 
-namespace {
 /// Pairs in visited tiles of the query rows of one rank.
-class VisitedPairs {
+class attn::plan::VisitedTiles {
 public:
-  VisitedPairs(MaskInterface mask, const CallSequences &sequences) : mask(mask), sequences(sequences) {}
+  VisitedTiles(MaskInterface mask, const CallSequences &sequences) : mask(mask), sequences(sequences) {}
 
   struct Counts {
     double pairs = 0, rows = 0; ///< `rows`: of query tiles that see some keys
@@ -119,11 +118,12 @@ private:
   std::map<const Shard *, std::vector<Tile>> known;
 };
 
+namespace {
 /// Runs the steps on all ranks, in time.
 class Simulation {
 public:
-  Simulation(ProblemOp problem, const Tables &tables, const CallSequences &sequences, const Rates &rates, bool backward)
-      : problem(problem), tables(tables), rates(rates), backward(backward), visited(problem.getMask(), sequences),
+  Simulation(ProblemOp problem, const Tables &tables, VisitedTiles &visited, const Rates &rates, bool backward)
+      : problem(problem), tables(tables), rates(rates), backward(backward), visited(visited),
         computeFree(tables.ranks()), sendFree(tables.ranks()), receiveFree(tables.ranks()) {
     costs.ranks.resize(tables.ranks());
   }
@@ -199,7 +199,7 @@ private:
   const Tables &tables;
   const Rates &rates;
   bool backward;
-  VisitedPairs visited;
+  VisitedTiles &visited;
   PlanCosts costs;
   llvm::DenseMap<Value, std::vector<double>> ready;
   std::vector<double> computeFree, sendFree, receiveFree; ///< by rank, in milliseconds
@@ -229,7 +229,7 @@ double Simulation::attend(Operation *step, int64_t rank, ValueRange before) {
     for (Value keys : keysOf(step)) {
       if (of.empty())
         continue;
-      VisitedPairs::Counts counts = visited.count(of, *tables.held(keys, rank).rows);
+      VisitedTiles::Counts counts = visited.count(of, *tables.held(keys, rank).rows);
       pairs += counts.pairs * double(of.heads.size()), rows = std::max(rows, counts.rows);
     }
     if (!before.empty()) // O or dQ so far is read and written, in float32
@@ -368,7 +368,13 @@ PlanCosts Simulation::run(DefOp plan) {
   return std::move(costs);
 }
 
+std::shared_ptr<VisitedTiles> attn::plan::visitedTiles(MaskInterface mask, const CallSequences &sequences) {
+  return std::make_shared<VisitedTiles>(mask, sequences);
+}
+
 PlanCosts attn::plan::costsOf(DefOp plan, ProblemOp problem, const Tables &tables, const CallSequences &sequences,
-                              const Rates &rates) {
-  return Simulation(problem, tables, sequences, rates, plan.getBackward()).run(plan);
+                              const Rates &rates, std::shared_ptr<VisitedTiles> tiles) {
+  if (!tiles)
+    tiles = visitedTiles(problem.getMask(), sequences);
+  return Simulation(problem, tables, *tiles, rates, plan.getBackward()).run(plan);
 }

@@ -539,18 +539,7 @@ std::optional<std::string> Tables::checkStored(StoreOp store) const {
   return std::nullopt;
 }
 
-std::optional<std::string> Tables::compute(DefOp plan, ProblemOp problem, const CallSequences &sequences,
-                                           bool isChecked) {
-  if (plan.getBody().front().empty())
-    return "expected steps in the plan, got: none (`plan-make-steps` writes some)";
-  if (problem.getSegments())
-    return "expected a problem whose sequences are given, got: one with segments";
-  if (sequences.lengths[0].size() != sequences.lengths[1].size())
-    return fmt::format("expected as many sequences of keys as of queries ({}), got: {}", sequences.lengths[0].size(),
-                       sequences.lengths[1].size());
-  values.clear(), contributions.clear(), attending.clear();
-  MaskInterface mask = problem.getMask();
-  heads[0] = problem.getHeads(), heads[1] = problem.getKvHeads();
+std::optional<std::string> Tables::distributeTokens(DefOp plan, MaskInterface mask, const CallSequences &sequences) {
   for (bool ofKeys : {false, true}) {
     auto isAsQueries = [&] {
       return plan.shardingOf(false) == plan.shardingOf(true) && sequences.lengths[0] == sequences.lengths[1] &&
@@ -574,6 +563,25 @@ std::optional<std::string> Tables::compute(DefOp plan, ProblemOp problem, const 
       shards[ofKeys].push_back(std::make_shared<const Shard>(std::move(shard)));
   }
   findSeen(mask, sequences);
+  return std::nullopt;
+}
+
+std::optional<std::string> Tables::compute(DefOp plan, ProblemOp problem, const CallSequences &sequences,
+                                           bool isChecked, const Tables *alike) {
+  if (plan.getBody().front().empty())
+    return "expected steps in the plan, got: none (`plan-make-steps` writes some)";
+  if (problem.getSegments())
+    return "expected a problem whose sequences are given, got: one with segments";
+  if (sequences.lengths[0].size() != sequences.lengths[1].size())
+    return fmt::format("expected as many sequences of keys as of queries ({}), got: {}", sequences.lengths[0].size(),
+                       sequences.lengths[1].size());
+  values.clear(), contributions.clear(), attending.clear();
+  MaskInterface mask = problem.getMask();
+  heads[0] = problem.getHeads(), heads[1] = problem.getKvHeads();
+  if (alike)
+    shards[0] = alike->shards[0], shards[1] = alike->shards[1], seen = alike->seen;
+  else if (std::optional<std::string> wrong = distributeTokens(plan, mask, sequences))
+    return wrong;
   // Which keys are needed depends on where queries are, so these are evaluated first.
   auto movesQueries = [](Operation &step) {
     return step.getNumResults() == 1 && isQueries(step.getResult(0).getType());

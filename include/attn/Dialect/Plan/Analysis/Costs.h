@@ -45,10 +45,15 @@ struct PlanCosts {
   double balance() const;
 };
 
+/// The tiles that queries visit, which plans of the same problem, shards and sequences have in common.
+class VisitedTiles;
+std::shared_ptr<VisitedTiles> visitedTiles(MaskInterface mask, const CallSequences &sequences);
+
 /// Messages are sent in order, one after the other each way, while kernels run. A tile has 128 rows and 128 keys; some
 /// tiles of a run stand for others.
+/// `tiles`: those of other plans, whose tables stay, for the same problem, shards and sequences; null: none.
 PlanCosts costsOf(DefOp plan, ProblemOp problem, const Tables &tables, const CallSequences &sequences,
-                  const Rates &rates);
+                  const Rates &rates, std::shared_ptr<VisitedTiles> tiles = nullptr);
 
 } // namespace attn::plan
 

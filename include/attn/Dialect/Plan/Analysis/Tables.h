@@ -54,9 +54,10 @@ public:
   /// Otherwise what is wrong: sequences that the shardings refuse, or a plan that is wrong for them. A plan is right if
   /// each head of each query attends to each key that it sees exactly once (V6), each gradient of a key comes home
   /// exactly once (V7), and results are those of the rank's own rows and of all heads. These three checks take most of
-  /// the time; `isChecked` says that they are known to hold.
+  /// the time; `isChecked` says that they are known to hold. `alike`: tables of another plan of this problem, for the
+  /// same ranks, shardings and sequences, whose shards are taken over.
   std::optional<std::string> compute(DefOp plan, ProblemOp problem, const CallSequences &sequences,
-                                     bool isChecked = false);
+                                     bool isChecked = false, const Tables *alike = nullptr);
 
   int64_t ranks() const { return int64_t(seen.size()); }
   const Held &held(mlir::Value value, int64_t rank) const { return values.find(value)->second[rank]; }
@@ -83,6 +84,8 @@ private:
     Heads queryHeads;
   };
 
+  /// Shards, and what their queries see.
+  std::optional<std::string> distributeTokens(DefOp plan, MaskInterface mask, const CallSequences &sequences);
   void findSeen(MaskInterface mask, const CallSequences &sequences);
   void findAttending(DefOp plan);
   bool sees(int64_t rank, const Shard &keys) const;
