@@ -82,21 +82,30 @@ static rt::Status compare(llvm::ArrayRef<json> said) {
 
 static std::string jsonText(const json &said) { return said.dump(-1, ' ', false, json::error_handler_t::replace); }
 
-/// What a rank says: two lines, what has to be alike on all ranks, and where it receives messages.
-static std::string wordsOf(const std::vector<Field> &fields, const ReceivePlan &receives) {
+/// What a rank says: two lines, what has to be alike on all ranks, and where it receives messages. It also says whether
+/// all its kernels are compiled and loaded.
+static std::string wordsOf(const std::vector<Field> &fields, const ReceivePlan &receives, bool isBuilt) {
   json alike = {{"error", ""}, {"kind", 0}, {"fields", json::array()}}, messages = json::array();
   for (const Field &field : fields)
     alike["fields"].push_back({{"name", field.name}, {"words", field.words}, {"digest", digestOf(field.text)}});
   for (const ReceivePlan::Message &message : receives.messages)
     messages.push_back({message.number, message.from, message.offsets});
-  return jsonText(alike) + "\n" + jsonText({receives.bytes, messages});
+  return jsonText(alike) + "\n" + jsonText({receives.bytes, messages, isBuilt});
 }
 
 static std::string wordsOf(const rt::Error &error) {
   return jsonText({{"error", error.str()}, {"kind", int(error.kind)}, {"fields", json::array()}}) + "\n";
 }
 
-static rt::Result<std::vector<ReceivePlan>> readTexts(llvm::ArrayRef<std::string> texts, llvm::StringRef own) {
+namespace {
+/// What all ranks said.
+struct Said {
+  std::vector<ReceivePlan> receives; ///< by rank
+  bool areBuilt = true;              ///< are the kernels of all ranks compiled?
+};
+} // namespace
+
+static rt::Result<Said> readTexts(llvm::ArrayRef<std::string> texts, llvm::StringRef own) {
   auto ofOtherVersion = [](size_t rank) {
     return rt::Error{fmt::format("expected all ranks to bind a plan by the same version of this library, got: another "
                                  "one on rank {}",
@@ -115,17 +124,32 @@ static rt::Result<std::vector<ReceivePlan>> readTexts(llvm::ArrayRef<std::string
     if (rt::Status same = compare(said); !same)
       return same.error();
   }
-  std::vector<ReceivePlan> plans;
+  Said all;
   for (auto [rank, text] : llvm::enumerate(texts)) {
     json said = json::parse(lines(text).second.str(), nullptr, /*allow_exceptions=*/false);
-    if (!said.is_array() || said.size() != 2)
+    if (!said.is_array() || said.size() != 3)
       return ofOtherVersion(rank);
-    ReceivePlan &receives = plans.emplace_back();
+    ReceivePlan &receives = all.receives.emplace_back();
     receives.bytes = said[0];
+    all.areBuilt &= bool(said[2]);
     for (const json &message : said[1])
       receives.messages.push_back({message[0], message[1], message[2]});
   }
-  return plans;
+  return all;
+}
+
+/// Compiles what this rank runs, and waits for the others. An error is one on all ranks.
+static rt::Status buildAll(llvm::function_ref<rt::Status()> build, Transport &transport) {
+  rt::Status built = build();
+  auto texts = transport.allGather(built ? "" : wordsOf(built.error()));
+  if (!built)
+    return built;
+  if (!texts)
+    return texts.status();
+  for (auto [rank, text] : llvm::enumerate(*texts))
+    if (json said = json::parse(llvm::StringRef(text).split('\n').first.str(), nullptr, false); said.is_object())
+      return rt::Error{fmt::format("rank {}: {}", rank, std::string(said["error"]))}.as(rt::ErrorKind(said["kind"]));
+  return {};
 }
 
 void RankSteps::refuse(Transport &transport, const rt::Error &error) { (void)transport.allGather(wordsOf(error)); }
@@ -145,9 +169,13 @@ rt::Result<std::unique_ptr<RankSteps>> RankSteps::bind(plan::DefOp plan, Problem
     if (std::optional<std::string> wrong = tables.compute(plan, problem, sequences, isChecked))
       return rt::Error{*wrong}.as(rt::ErrorKind::Problem);
     std::vector<Field> fields = fieldsOf(plan, problem, backward, sequences, tables, kernels->getTarget());
-    auto made = create(plan, problem, backward, sequences, tables, transport.getRank(), std::move(kernels));
-    if (made)
-      own = wordsOf(fields, (*made)->steps->receivePlan());
+    auto made = lower(plan, problem, backward, sequences, tables, transport.getRank(), std::move(kernels));
+    if (!made)
+      return made;
+    const bool isBuilt = (*made)->isBuilt(); // others are compiled when all ranks are known to have the same plan
+    if (rt::Status loaded = isBuilt ? (*made)->build() : rt::Status(); !loaded)
+      return loaded.error();
+    own = wordsOf(fields, (*made)->steps->receivePlan(), isBuilt);
     return made;
   };
   auto made = make();
@@ -160,10 +188,13 @@ rt::Result<std::unique_ptr<RankSteps>> RankSteps::bind(plan::DefOp plan, Problem
     return made;
   if (!texts)
     return texts.error();
-  auto plans = readTexts(*texts, own);
-  if (!plans)
-    return plans.error();
-  auto route = transport.route(*plans);
+  auto said = readTexts(*texts, own);
+  if (!said)
+    return said.error();
+  if (!said->areBuilt)
+    if (rt::Status built = buildAll([&] { return (*made)->build(); }, transport); !built)
+      return built.error();
+  auto route = transport.route(said->receives);
   if (!route)
     return route.error();
   (*made)->route = std::move(*route);

@@ -95,10 +95,10 @@ static void freeRetired() {
   all.swap(retired());
 }
 
-rt::Result<std::unique_ptr<RankSteps>> RankSteps::create(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
-                                                         const plan::CallSequences &sequences,
-                                                         const plan::Tables &tables, int64_t rank,
-                                                         std::shared_ptr<PlanKernels> kernels) {
+rt::Result<std::unique_ptr<RankSteps>> RankSteps::lower(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
+                                                        const plan::CallSequences &sequences,
+                                                        const plan::Tables &tables, int64_t rank,
+                                                        std::shared_ptr<PlanKernels> kernels) {
   freeRetired();
   auto steps = std::make_unique<Steps>();
   BackwardOp pass = plan.getBackward() ? backward : BackwardOp();
@@ -116,10 +116,17 @@ rt::Result<std::unique_ptr<RankSteps>> RankSteps::create(plan::DefOp plan, Probl
   if (!kernels->getTarget().isHost())
     if (rt::Status placed = steps->place(); !placed)
       return placed.error();
-  if (rt::Status built = steps->build(); !built)
-    return built.error();
   return std::unique_ptr<RankSteps>(new RankSteps(std::move(steps)));
 }
+
+bool RankSteps::isBuilt() const {
+  return llvm::all_of(steps->actions, [](const auto &action) {
+    const auto *launch = std::get_if<Steps::Launch>(&action);
+    return !launch || launch->kernel->isBuilt();
+  });
+}
+
+rt::Status RankSteps::build() { return steps->build(); }
 
 RankSteps::RankSteps(std::unique_ptr<Steps> steps) : steps(std::move(steps)) {}
 

@@ -98,10 +98,14 @@ public:
   /// `tables`: those of the plan for these sequences. Compiles the kernels that this rank runs.
   static rt::Result<std::unique_ptr<RankSteps>> create(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
                                                        const plan::CallSequences &sequences, const plan::Tables &tables,
-                                                       int64_t rank, std::shared_ptr<PlanKernels> kernels);
+                                                       int64_t rank, std::shared_ptr<PlanKernels> kernels) {
+    auto steps = lower(plan, problem, backward, sequences, tables, rank, std::move(kernels));
+    rt::Status built = steps ? (*steps)->build() : rt::Status();
+    return built ? std::move(steps) : rt::Result<std::unique_ptr<RankSteps>>(built.error());
+  }
   /// The same for `transport`, which has to stay. All ranks call it: they compare builds, plans, problems and
-  /// sequences. An error is one on all ranks, and names a rank and what differs. `isChecked`: as `Tables::compute`.
-  /// `beforeWaiting` is called when the ops are no longer used.
+  /// sequences, and compile then. An error is one on all ranks, and names a rank and what differs. `isChecked`: as
+  /// `Tables::compute`. `beforeWaiting` is called when the ops are no longer used.
   static rt::Result<std::unique_ptr<RankSteps>> bind(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
                                                      const plan::CallSequences &sequences, Transport &transport,
                                                      std::shared_ptr<PlanKernels> kernels, bool isChecked = false,
@@ -128,6 +132,12 @@ public:
 
 private:
   explicit RankSteps(std::unique_ptr<Steps> steps);
+  /// Steps whose kernels are not compiled.
+  static rt::Result<std::unique_ptr<RankSteps>> lower(plan::DefOp plan, ProblemOp problem, BackwardOp backward,
+                                                      const plan::CallSequences &sequences, const plan::Tables &tables,
+                                                      int64_t rank, std::shared_ptr<PlanKernels> kernels);
+  bool isBuilt() const;
+  rt::Status build();
   rt::Status runSteps(const std::map<std::string, TensorView> &tensors, char *values, char *workspace,
                       rt::Stream stream, Transport &transport) const;
   std::unique_ptr<Steps> steps;
