@@ -94,9 +94,9 @@ bool Planner::isWorthSingle(const Held &queries, llvm::ArrayRef<Term> terms) {
       auto [first, last] = std::equal_range(runs.begin(), runs.end(), run, bySequence);
       if (first == last)
         continue;
-      Span seen = visibility.keysSeenBy(run.sequence, {run.position, run.position + run.length});
+      Span seen = visibility.keysSeenBy(run.sequence, spanOf(run));
       for (; first != last; ++first) {
-        Span common = seen.common({first->position, first->position + first->length});
+        Span common = seen.common(spanOf(*first));
         pairs += common.empty() ? 0 : double(run.length) * double(common.end - common.begin);
       }
     }
@@ -341,16 +341,16 @@ std::vector<PlacedTensor> Planner::gradientsOf(const Chain &chain, const QueryPa
     std::vector<PlacedTensor> sums = allocate(Kind::dkv, keys, true);
     for (size_t number : part.keys) {
       const Term &of = chain.terms[number];
-      auto rows = std::make_shared<Shard>(Shard{keys.rows->rows, {}});
+      llvm::SmallVector<plan::Run> runs;
       const std::shared_ptr<const Shard> seen = keysSeen(*of.keys, *part.rows, visibility);
       for (const plan::Run &own : seen->runs) {
         auto whole = llvm::find_if(keys.rows->runs, [&](const plan::Run &run) {
-          return run.sequence == own.sequence && run.position <= own.position &&
-                 own.position + own.length <= run.position + run.length;
+          return run.sequence == own.sequence && !spanOf(run).common(spanOf(own)).empty();
         });
-        rows->runs.push_back({whole->row + own.position - whole->position, own.sequence, own.position, own.length});
+        runs.push_back({whole->row + own.position - whole->position, own.sequence, own.position, own.length});
       }
-      llvm::sort(rows->runs, [](const plan::Run &a, const plan::Run &b) { return a.row < b.row; });
+      auto rows = std::make_shared<Shard>(Shard{keys.rows->rows, {}});
+      addRuns(*rows, runs);
       addendsOf(of).push_back({{rows, held(keysOf(of)).owner, keys.heads}, sums, {}, /*isPacked=*/true});
     }
     return sums;
@@ -365,10 +365,9 @@ std::vector<PlacedTensor> Planner::gradientsOf(const Chain &chain, const QueryPa
     addends.push_back({keys, allocate(Kind::dkv, keys, true)});
     return addends.back().parts;
   }
-  Shard all = *found->held.rows;
-  llvm::append_range(all.runs, keys.rows->runs);
-  llvm::sort(all.runs, [](const plan::Run &a, const plan::Run &b) { return a.row < b.row; });
-  found->held.rows = std::make_shared<Shard>(std::move(all));
+  auto all = std::make_shared<Shard>(*found->held.rows);
+  addRuns(*all, keys.rows->runs);
+  found->held.rows = all;
   return found->parts;
 }
 

@@ -44,7 +44,10 @@ Span Visibility::queriesThatSee(int64_t sequence, Span keys) { return known(sequ
 
 Span Visibility::keysSeenBy(int64_t sequence, Span queries) { return known(sequence, /*ofKeys=*/true, queries); }
 
-static Span spanOf(const Run &run) { return {run.position, run.position + run.length}; }
+void attn::addRuns(Shard &shard, llvm::ArrayRef<Run> runs) {
+  llvm::append_range(shard.runs, runs);
+  llvm::sort(shard.runs, [](const Run &a, const Run &b) { return a.row < b.row; });
+}
 
 /// The rows of the run that have these positions.
 static Run partOf(const Run &run, Span span) {

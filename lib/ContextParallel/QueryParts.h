@@ -17,6 +17,12 @@ struct Span {
   Span common(Span other) const { return {std::max(begin, other.begin), std::min(end, other.end)}; }
 };
 
+/// The positions of a run.
+inline Span spanOf(const plan::Run &run) { return {run.position, run.position + run.length}; }
+
+/// Adds runs of other rows of the same buffer. Runs ascend by rows.
+void addRuns(plan::Shard &shard, llvm::ArrayRef<plan::Run> runs);
+
 /// Which queries and keys of a sequence see each other in some head: the first to the last of them by the intervals of
 /// the mask, so never too few. All, where a mask reads arrays.
 class Visibility {

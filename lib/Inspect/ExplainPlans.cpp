@@ -200,10 +200,10 @@ std::string PlansExplanation::text() const {
       mask, sequences, queries, keys, heads, kvHeads, dimQk, dimV, ranks, rates.forwardTflops, rates.backwardTflops,
       rates.linkGbps, rates.messageUs, rates.launchUs, alone[0].milliseconds(), alone[1].milliseconds());
   text += "Computed, not measured; of the rank that has or takes most. Efficiency: time alone / (ranks * time).\n\n";
-  text += fmt::format("{:46} {:>6} {:>17} {:>17} {:>19} {:>17} {:>13}\n", "", "work /", "received, MB", "memory, MB",
+  text += fmt::format("{:40}{:>5}{:>16}{:>16}{:>16}{:>14}{:>12}\n", "", "work/", "received, MB", "memory, MB",
                       "time, ms", "exposed, ms", "efficiency");
-  text += fmt::format("{:46} {:>6} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>8} {:>8} {:>6} {:>6}\n", "plan", "mean",
-                      "fwd", "bwd", "fwd", "bwd", "fwd", "bwd", "fwd", "bwd", "fwd", "bwd");
+  text += fmt::format("{:40}{:>5}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>7}{:>7}{:>6}{:>6}\n", "plan", "mean", "fwd", "bwd",
+                      "fwd", "bwd", "fwd", "bwd", "fwd", "bwd", "fwd", "bwd");
   auto most = [](const plan::PlanCosts &costs, double plan::RankCosts::*number) {
     double found = 0;
     for (const plan::RankCosts &rank : costs.ranks)
@@ -216,16 +216,16 @@ std::string PlansExplanation::text() const {
       std::string written = fmt::format(fmt::runtime(format), costs ? double(number(*costs)) : 0.0);
       text += " " + (costs ? written : fmt::format("{:>{}}", "-", written.size()));
     };
-    text += fmt::format("{:46} {:6.2f}", each.name(), (each.costs[0] ? each.costs[0] : each.costs[1])->balance());
+    text += fmt::format("{:40} {:4.2f}", each.name(), (each.costs[0] ? each.costs[0] : each.costs[1])->balance());
     for (double plan::RankCosts::*number : {&plan::RankCosts::receivedBytes, &plan::RankCosts::peakBytes})
       for (bool backward : {false, true})
-        column(backward, "{:8.1f}", [&](const plan::PlanCosts &costs) { return most(costs, number); });
+        column(backward, "{:7.1f}", [&](const plan::PlanCosts &costs) { return most(costs, number); });
     for (bool backward : {false, true})
-      column(backward, "{:9.3f}", [](const plan::PlanCosts &costs) { return costs.milliseconds(); });
+      column(backward, "{:7.3f}", [](const plan::PlanCosts &costs) { return costs.milliseconds(); });
     for (bool backward : {false, true})
-      column(backward, "{:8.3f}", [](const plan::PlanCosts &costs) { return costs.exposedMs(); });
+      column(backward, "{:6.3f}", [](const plan::PlanCosts &costs) { return costs.exposedMs(); });
     for (bool backward : {false, true})
-      column(backward, "{:6.3f}", [&](const plan::PlanCosts &costs) {
+      column(backward, "{:5.3f}", [&](const plan::PlanCosts &costs) {
         double time = costs.milliseconds();
         return time > 0 ? alone[backward].milliseconds() / time / double(ranks) : 1;
       });

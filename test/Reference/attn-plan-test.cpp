@@ -14,9 +14,9 @@
 // A plan with a fault has to be refused by its verifier or by its tables, unless its results are right all the same.
 // Steps are made by `plan-make-steps` with these options where a plan has none.
 //
+#include "MeasurePlans.h"
 #include "RanksOfTest.h"
 #include "SequencesOfTest.h"
-#include "attn/Dialect/Plan/Analysis/Costs.h"
 #include "attn/Dialect/Plan/Transforms/Passes.h"
 #include "attn/Reference/Inputs.h"
 #include "attn/Reference/Ranks.h"
@@ -33,6 +33,7 @@
 
 using namespace attn;
 using namespace attn::reference;
+using test::failIf;
 namespace cl = llvm::cl;
 
 static cl::opt<std::string> file(cl::Positional, cl::Required, cl::desc("FILE.mlir"));
@@ -58,13 +59,6 @@ struct Call {
   Tensors inputs;
 };
 } // namespace
-
-static void failIf(llvm::Error error, const llvm::Twine &what) {
-  if (!error)
-    return;
-  llvm::errs() << "error: " << what << ": " << llvm::toString(std::move(error)) << "\n";
-  exit(1);
-}
 
 static BackwardOp backwardOf(ProblemOp problem) {
   for (auto backward : problem->getParentOfType<mlir::ModuleOp>().getOps<BackwardOp>())
@@ -170,181 +164,6 @@ static Tensor offsetsOf(llvm::ArrayRef<int64_t> lengths) {
   return offsets;
 }
 
-/// Microseconds that a function takes: the median of 21.
-static double timeOf(llvm::function_ref<void()> function) {
-  std::vector<double> times;
-  for (int i = 0; i < 21; ++i) {
-    auto begin = std::chrono::steady_clock::now();
-    function();
-    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
-  }
-  llvm::sort(times);
-  return times[10];
-}
-
-static void failIf(const rt::Error &error, const llvm::Twine &what) {
-  failIf(llvm::createStringError(error.str()), what);
-}
-
-/// A plan bound to sequences, on each rank in turn, by kernels that `--kernels` asks for; others say what it says.
-static void bindAll(plan::DefOp plan, ProblemOp problem, const plan::CallSequences &sequences, bool splits,
-                    llvm::function_ref<void(const PlanKernels &kernels, Transport &transport,
-                                            llvm::function_ref<std::unique_ptr<RankSteps>()> bind)>
-                        visit) {
-  rt::Result<Target> target = Target::parse(kernelsOf);
-  if (!target)
-    return failIf(target.error(), plan.getSymName());
-  BackwardOp backward = backwardOf(problem);
-  auto kernels = PlanKernels::create(problem, backward, *target);
-  if (!kernels)
-    return failIf(kernels.error(), plan.getSymName());
-  if (splits)
-    (*kernels)->splitPieces();
-  const int64_t ranks = plan.getRanks();
-  TransportFunctions functions;
-  functions.allGather = [&](const void *own, void *all, size_t bytes) {
-    for (int64_t other = 0; other < ranks; ++other)
-      std::memcpy(static_cast<char *>(all) + other * bytes, own, bytes);
-    return rt::Status();
-  };
-  functions.post = [](int64_t, int64_t, llvm::ArrayRef<MessagePart>, int64_t, llvm::ArrayRef<MessagePart>, rt::Stream) {
-    return rt::Status();
-  };
-  functions.wait = [](int64_t, rt::Stream) { return rt::Status(); };
-  functions.finish = [](rt::Stream) { return rt::Status(); };
-  for (int64_t rank = 0; rank < ranks; ++rank) {
-    MadeTransport transport = makeCallbackTransport(rank, ranks, functions);
-    if (!transport)
-      return failIf(transport.error(), plan.getSymName());
-    visit(**kernels, **transport, [&] {
-      auto bound = RankSteps::bind(plan, problem, backward, sequences, **transport, *kernels, /*isChecked=*/true);
-      if (!bound)
-        failIf(bound.error(), plan.getSymName());
-      return std::move(*bound);
-    });
-  }
-}
-
-/// How long the tables take, and with `--kernels` binding on the rank where it takes longest, without messages.
-static void printTimes(plan::DefOp plan, ProblemOp problem, const plan::CallSequences &sequences) {
-  plan::Tables tables;
-  double ofTables = timeOf([&] {
-    if (std::optional<std::string> wrong = tables.compute(plan, problem, sequences, /*isChecked=*/true))
-      failIf(llvm::createStringError(*wrong), plan.getSymName());
-  });
-  size_t runs = 0;
-  for (int64_t rank = 0; rank < tables.ranks(); ++rank)
-    runs += tables.shardOf(/*ofKeys=*/false, rank).runs.size();
-  llvm::outs() << llvm::formatv("{{\"plan\": \"{0}\", \"runs\": {1}, \"tables_us\": {2:f1}", plan.getSymName(), runs,
-                                ofTables);
-  if (!kernelsOf.empty()) {
-    double most = 0;
-    bindAll(plan, problem, sequences, /*splits=*/true, [&](const PlanKernels &, Transport &, auto bind) {
-      bind(); // compiles the kernels
-      most = std::max(most, timeOf([&] { bind(); }));
-    });
-    llvm::outs() << llvm::formatv(", \"bind_us\": {0:f1}", most);
-  }
-  llvm::outs() << "}\n";
-}
-
-/// The memory of values that ranks need, and what the tables say of it, of the rank that needs most.
-static void printMemory(plan::DefOp plan, ProblemOp problem, const plan::CallSequences &sequences) {
-  plan::Tables tables;
-  if (std::optional<std::string> wrong = tables.compute(plan, problem, sequences))
-    failIf(llvm::createStringError(*wrong), plan.getSymName());
-  double computed = 0, placed = 0;
-  for (const plan::RankCosts &rank : plan::costsOf(plan, problem, tables, sequences, {}).ranks)
-    computed = std::max(computed, rank.peakBytes);
-  for (bool splits : {false, true}) {
-    placed = 0;
-    bindAll(plan, problem, sequences, splits, [&](const PlanKernels &, Transport &, auto bind) {
-      placed = std::max(placed, double(bind()->valueBytes()));
-    });
-    llvm::outs() << llvm::formatv("{{\"plan\": \"{0}\", \"splits\": {1}, \"computed_mb\": {2:f1}, \"placed_mb\": "
-                                  "{3:f1}}\n",
-                                  plan.getSymName(), splits ? "true" : "false", computed / 1e6, placed / 1e6);
-  }
-}
-
-/// Milliseconds of each rank's kernels on a GPU, one rank after the other, without messages: the median of 11 runs.
-static void printRuns(plan::DefOp plan, ProblemOp problem, const plan::CallSequences &sequences) {
-  auto check = [&](const auto &result) {
-    if (!result)
-      failIf(result.error(), plan.getSymName());
-  };
-  auto opened = rt::Driver::get();
-  check(opened);
-  const rt::Driver &driver = **opened;
-  check(driver.ensureContext());
-  plan::Tables tables;
-  if (std::optional<std::string> wrong = tables.compute(plan, problem, sequences))
-    failIf(llvm::createStringError(*wrong), plan.getSymName());
-  llvm::outs() << llvm::formatv("{{\"plan\": \"{0}\", \"kernels_ms\": [", plan.getSymName());
-  std::mt19937 random(1);
-  bindAll(plan, problem, sequences, /*splits=*/false, [&](const PlanKernels &kernels, Transport &transport, auto bind) {
-    const int64_t rank = transport.getRank();
-    std::unique_ptr<RankSteps> steps = bind();
-    std::vector<rt::DevicePtr> memory;
-    auto allocate = [&](size_t bytes, bool isStatistic) {
-      auto made = driver.alloc(bytes);
-      check(made);
-      memory.push_back(*made);
-      std::vector<uint32_t> values(1 << 20);
-      for (uint32_t &value : values) // two bf16 of up to 2, or an LSE of 12
-        value = isStatistic ? 0x41400000 : (random() & 0x807f807f) | 0x3f003f00;
-      for (size_t at = 0; at < bytes; at += values.size() * 4)
-        check(driver.copyToDevice(*made + at, values.data(), std::min(bytes - at, values.size() * 4)));
-      return *made;
-    };
-    struct Shape {
-      std::vector<int64_t> extents, strides;
-    };
-    std::vector<std::unique_ptr<Shape>> shapes;
-    std::map<std::string, TensorView> tensors;
-    for (const rt::Program::Tensor &spec : kernels.getSignature(plan.getBackward()).tensors) {
-      llvm::StringRef name = spec.name;
-      const bool isStatistic = name.ends_with("lse"), ofKeys = name.ends_with("k") || name.ends_with("v");
-      const int64_t rows = tables.shardOf(ofKeys, rank).rows;
-      const int64_t heads = ofKeys ? problem.getKvHeads() : problem.getHeads();
-      const int64_t dim = isStatistic                                  ? 1
-                          : name.ends_with("q") || name.ends_with("k") ? problem.getDimQk()
-                                                                       : problem.getDimV();
-      auto shape = std::make_unique<Shape>();
-      shape->extents = isStatistic ? std::vector<int64_t>{heads, rows} : std::vector<int64_t>{rows, heads, dim};
-      shape->strides = isStatistic ? std::vector<int64_t>{rows, 1} : std::vector<int64_t>{heads * dim, dim, 1};
-      const size_t count = rows * heads * dim, width = rt::sizeOf(spec.dtype);
-      rt::DevicePtr data = allocate(count * width, isStatistic);
-      tensors[spec.name] = {reinterpret_cast<void *>(data), spec.dtype, shape->extents, shape->strides};
-      shapes.push_back(std::move(shape));
-    }
-    auto bytes = steps->workspaceBytes(tensors);
-    check(bytes);
-    void *workspace = reinterpret_cast<void *>(allocate(*bytes, false)); // what would arrive is in it
-    check(driver.synchronizeContext());
-    auto stream = driver.createStream();
-    auto begin = driver.createEvent(), end = driver.createEvent();
-    check(stream), check(begin), check(end);
-    std::vector<double> times;
-    for (int i = 0; i < 11; ++i) {
-      check(driver.record(*begin, *stream));
-      check(steps->run(tensors, workspace, *stream, transport));
-      check(driver.record(*end, *stream));
-      check(driver.synchronizeEvent(*end));
-      auto elapsed = driver.elapsedMs(*begin, *end);
-      check(elapsed);
-      times.push_back(*elapsed);
-    }
-    llvm::sort(times);
-    llvm::outs() << llvm::formatv("{0}{1:f3}", rank ? ", " : "", times[5]);
-    check(driver.destroyEvent(*begin)), check(driver.destroyEvent(*end)), check(driver.destroyStream(*stream));
-    for (rt::DevicePtr pointer : memory)
-      check(driver.free(pointer));
-  });
-  llvm::outs() << "]}\n";
-  llvm::outs().flush();
-}
-
 static void runGiven(plan::DefOp plan) {
   auto of = plan->getAttrOfType<mlir::DictionaryAttr>("test.sequences");
   if (!of)
@@ -356,12 +175,13 @@ static void runGiven(plan::DefOp plan) {
   call.given = test::shardsOf(of.getAs<mlir::ArrayAttr>("given"));
   call.sequences = test::callSequencesOf(of);
   auto &lengths = call.sequences.lengths;
+  const test::MeasuredPlan measured = {plan, problem, backwardOf(problem), call.sequences, kernelsOf};
   if (timesTables)
-    return printTimes(plan, problem, call.sequences);
+    return test::printTimes(measured);
   if (timesKernels)
-    return printRuns(plan, problem, call.sequences);
+    return test::printRuns(measured);
   if (comparesMemory)
-    return printMemory(plan, problem, call.sequences);
+    return test::printMemory(measured);
   int64_t tokens[2] = {};
   for (bool ofKeys : {false, true})
     for (int64_t length : lengths[ofKeys])

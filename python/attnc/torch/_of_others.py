@@ -11,7 +11,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from ..errors import TensorError, UnsupportedError
 from ._context_parallel import ContextParallel
 
-_blocks = []  # of context_parallel() that are open: of all threads, since autograd has threads of its own
+_blocks = []  # of context_parallel() that are open: of all threads, since autograd runs backward in other threads
 _of_groups = weakref.WeakKeyDictionary()
 
 
@@ -103,7 +103,7 @@ def set_context_parallel_group(cp_group, cp_global_ranks, cp_stream, cp_comm_typ
 
     cp_group: a process group; None: no context parallelism, and None is returned; with "a2a+p2p" two, of the ranks that
         exchange heads and of those that exchange keys, and the ranks of both are neighbours in the default group.
-    cp_global_ranks: its ranks, or None. cp_stream: not used: transports have streams of their own.
+    cp_global_ranks: its ranks, or None. cp_stream: not used: a transport makes its streams.
     cp_comm_type: "p2p", "all_gather", "a2a", "a2a+p2p".
     """
     strategies = {"p2p": dict(strategy="ring"), "all_gather": dict(strategy="gather"), "a2a": dict(strategy="ulysses"),
