@@ -34,8 +34,10 @@ static std::vector<Lifetime> lifetimesOf(const RankSteps::Steps &steps) {
       for (const auto &parts : {post->sent, post->received})
         for (const PlacedTensor &part : parts)
           use(part.value), moved[post->number].push_back(part.value);
+    } else if (const auto *wait = std::get_if<RankSteps::Steps::Wait>(&action)) {
+      llvm::for_each(moved[wait->number], use);
     } else {
-      llvm::for_each(moved[std::get<RankSteps::Steps::Wait>(action).number], use);
+      use(std::get<RankSteps::Steps::Clear>(action).tensor.value);
     }
   }
   return lifetimes;

@@ -326,6 +326,8 @@ rt::Status Planner::differentiate(Chain &chain, const QueryPart &part, size_t te
         tensors["dq"] = next.parts[0].ofHeads(q0, h);
         if (!before.parts.empty())
           tensors["before_dq"] = before.parts[0].ofHeads(q0, h);
+        for (const ScoreOperand &array : arrays)
+          tensors[gradientBefore(array)] = callers(gradientOf(array), Dtype::F32);
         return launch(kernels.differentiate({queries.held.heads.begin + q0, h, g}, /*adds=*/!before.parts.empty(),
                                             /*isComplete=*/isLast, isSingle),
                       tensors);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "RankSteps.h"
+#include "llvm/ADT/StringSet.h"
 #include <fmt/format.h>
 
 using namespace attn;
@@ -31,10 +32,14 @@ rt::Result<std::shared_ptr<PlanKernels>> PlanKernels::create(ProblemOp problem, 
     mlir::OwningOpRef<BackwardOp> of = backward.clone();
     of->setSymName("part_grads");
     of->setProblem("part");
-    of->setDeterministic(true), of->setPartialKv(true);
+    of->setDeterministic(true), of->setPartialKv(true), of->setAddArrayGrads(bool(of->getRequiresGrad()));
     of->removeScheduleAttr(), of->removeScheduleReasonAttr();
     kernels->backward = textOf(*of);
   }
+  llvm::StringSet<> ofSteps; // operands that are another launch's results
+  if (backward)
+    for (const ScoreOperand &array : backward.getDifferentiatedArrays())
+      ofSteps.insert(gradientBefore(array));
   rt::Status isValid;
   withCompilation([&](Compilation &compilation) {
     auto parsed = compilation.parse(kernels->problem + kernels->backward, "plan");
@@ -44,8 +49,8 @@ rt::Result<std::shared_ptr<PlanKernels>> PlanKernels::create(ProblemOp problem, 
     for (mlir::Operation &op : *(*parsed)->getBody()) {
       rt::Program signature;
       for (rt::Program::Tensor &tensor : signatureOf(&op).tensors) // a plan itself has the arrays of pieces
-        if (llvm::StringRef name = tensor.name;
-            !name.starts_with("cu_seqlens_") && !name.contains("pieces_") && name != keyPositionsArray)
+        if (llvm::StringRef name = tensor.name; !name.starts_with("cu_seqlens_") && !name.contains("pieces_") &&
+                                                name != keyPositionsArray && !ofSteps.contains(name))
           signature.tensors.push_back(std::move(tensor));
       kernels->signatures[llvm::isa<BackwardOp>(op)] = std::move(signature);
     }

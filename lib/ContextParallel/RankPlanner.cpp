@@ -316,6 +316,8 @@ rt::Status Planner::build() {
     steps.shapes[name] = {keys, kvHeads, dimOf(name)};
   for (const char *name : {"lse", "dlse"})
     steps.shapes[name] = {heads, queries};
+  for (const ScoreOperand &array : arrays) // launches add to their gradients
+    steps.actions.push_back(RankSteps::Steps::Clear{callers(gradientOf(array), Dtype::F32)});
   for (mlir::Operation &step : plan.getBody().front()) {
     rt::Status done =
         llvm::TypeSwitch<mlir::Operation *, rt::Status>(&step)

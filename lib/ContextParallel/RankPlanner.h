@@ -49,7 +49,10 @@ public:
           const plan::Tables &tables, int64_t rank, PlanKernels &kernels, RankSteps::Steps &steps)
       : plan(plan), problem(problem), backward(backward), sequences(sequences), tables(tables), rank(rank),
         kernels(kernels), steps(steps), visibility(problem.getMask(), problem.getHeads(), sequences),
-        group(int64_t(problem.getHeads()) / int64_t(problem.getKvHeads())), data(dtypeOf(problem.getDtype())) {}
+        group(int64_t(problem.getHeads()) / int64_t(problem.getKvHeads())), data(dtypeOf(problem.getDtype())) {
+    if (backward)
+      arrays = backward.getDifferentiatedArrays();
+  }
 
   rt::Status build();
 
@@ -146,7 +149,8 @@ private:
   Visibility visibility;
   int64_t group; ///< query heads of a kv head
   Dtype data;
-  PlacedTensor keyPositions; ///< without a shape until they are needed
+  llvm::SmallVector<ScoreOperand> arrays; ///< that have gradients
+  PlacedTensor keyPositions;              ///< without a shape until they are needed
   llvm::DenseMap<mlir::Value, Place> places;
   llvm::DenseMap<mlir::Value, std::shared_ptr<Chain>> chains; ///< of each result
   std::map<const void *, std::vector<Place>> gradients; ///< addends of the gradients of keys, by the value of these

@@ -204,6 +204,16 @@ RankSteps::Steps::~Steps() {
   (void)driver->free(onDevice);
 }
 
+rt::Status RankSteps::Steps::clear(const TensorView &tensor, rt::Stream stream) const {
+  size_t bytes = rt::sizeOf(tensor.dtype);
+  for (int64_t extent : tensor.shape)
+    bytes *= extent;
+  if (driver)
+    return driver->fill(reinterpret_cast<rt::DevicePtr>(tensor.data), 0, bytes, stream);
+  std::memset(tensor.data, 0, bytes);
+  return {};
+}
+
 ReceivePlan RankSteps::Steps::receivePlan() const {
   ReceivePlan plan;
   plan.bytes = values;
@@ -287,9 +297,11 @@ rt::Status RankSteps::runSteps(const std::map<std::string, TensorView> &tensors,
       if (!sent || !received)
         return sent ? received.status() : sent.status();
       done = transport.post(post->number, post->to, *sent, post->from, *received, stream);
+    } else if (const auto *wait = std::get_if<Steps::Wait>(&action)) {
+      done = transport.wait(wait->number, wait->from, wait->to, stream);
     } else {
-      const auto &wait = std::get<Steps::Wait>(action);
-      done = transport.wait(wait.number, wait.from, wait.to, stream);
+      auto own = steps->resolve(std::get<Steps::Clear>(action).tensor, tensors, values);
+      done = own ? steps->clear(own->view(), stream) : own.status();
     }
     if (!done)
       return done;

@@ -53,7 +53,11 @@ struct RankSteps::Steps {
     int64_t number;
     std::optional<int64_t> from, to; ///< the ranks of what was received, and sent
   };
-  std::vector<std::variant<Launch, Post, Wait>> actions;
+  /// A tensor becomes 0.
+  struct Clear {
+    PlacedTensor tensor; ///< contiguous
+  };
+  std::vector<std::variant<Launch, Post, Wait, Clear>> actions;
   std::vector<size_t> sizes; ///< of each value, in bytes
   size_t values = 0;         ///< bytes of all of them, once they are placed
   std::vector<int32_t> integers;
@@ -75,6 +79,7 @@ struct RankSteps::Steps {
   rt::Status place();
   /// Builds all kernels.
   rt::Status build() const;
+  rt::Status clear(const TensorView &tensor, rt::Stream stream) const;
   ReceivePlan receivePlan() const;
 
   /// A tensor with its address.

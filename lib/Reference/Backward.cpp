@@ -21,8 +21,14 @@ public:
       if (tensor.role == ProblemTensor::Result && isWanted(tensor.name))
         gradients[tensor.name] = Tensor(Dtype::F64, tensor.shape(backward.getProblemOp(), sizes));
     for (const ScoreOperand &array : backward.getDifferentiatedArrays())
-      if (isWanted(gradientOf(array)))
+      if (isWanted(gradientOf(array))) {
         learned.push_back(array);
+        if (auto before = inputs.find(gradientBefore(array)); before != inputs.end())
+          before->second.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
+            Tensor &gradient = gradientTensor(array);
+            gradient.store(gradient.offset(index), before->second(index));
+          });
+      }
     auto find = [&](llvm::StringRef name) { return isWanted(name) ? &gradients[name] : nullptr; };
     dq = find("dq"), dk = find("dk"), dv = find("dv");
   }
@@ -68,7 +74,7 @@ private:
   };
   void evaluate(const Row &row, int64_t k, Keys &keys, const QueryRow &of);
   Tensors knownRows() const;
-  void addToEntry(const ScoreOperand &array, const Row &row, int64_t k, int64_t at, double amount);
+  Tensor &gradientTensor(const ScoreOperand &array) { return gradients.find(gradientOf(array))->second; }
 
   /// Where a row of the gradient begins.
   double *rowOf(Tensor &gradient, LayoutAttr layout, int64_t sequence, int64_t head, int64_t row) {
@@ -83,22 +89,6 @@ private:
   Wanted wantsQuery, wantsKey;
 };
 } // namespace
-
-/// The table's entry that the pair has.
-static int64_t distanceOf(const ScoreOperand &array, const ScorePoint &p) {
-  int64_t reach = array.entries / 2, diagonal = p.q + (array.diagonal == Diagonal::bottom_right ? p.lenK - p.lenQ : 0);
-  return std::clamp(p.k - diagonal, -reach, reach) + reach;
-}
-
-void Backward::addToEntry(const ScoreOperand &array, const Row &row, int64_t k, int64_t at, double amount) {
-  const int64_t places[] = {row.sequence, row.head, row.row, k, at};
-  Shape index;
-  for (ScoreOperand::Axis axis : array.axes)
-    index.push_back(places[axis]);
-  Tensor &gradient = gradients.find(gradientOf(array))->second;
-  int64_t offset = gradient.offset(index);
-  gradient.store(offset, gradient.load(offset) + amount);
-}
 
 void Backward::evaluate(const Row &row, Keys &keys) {
   if (sequences.queryRow(row.sequence, row.row) < 0)
@@ -116,7 +106,7 @@ void Backward::evaluate(const Row &row, Keys &keys) {
   if (std::optional<double> sink = sinkOf(row.head))
     for (const ScoreOperand &array : learned)
       if (sinkArray && array.name == sinkArray->name)
-        addToEntry(array, row, 0, 0, -std::exp(*sink - lse) * shared.delta);
+        addToEntry(gradientTensor(array), array, row, pointOf(row), -std::exp(*sink - lse) * shared.delta);
   if (wantsAllKeys)
     for (int64_t k = 0; k < sequences.keysOf(row.sequence).length; ++k)
       evaluate(row, k, keys, shared);
@@ -133,26 +123,14 @@ void Backward::evaluate(const Row &row, int64_t k, Keys &keys, const QueryRow &o
   const std::vector<double> &key = keys.k[k];
   double score = scale * dot(of.query, key), derivative = 1;
   std::vector<double> byEntry(learned.size(), 0);
-  for (ScoreModifierInterface modifier : modifiers) {
-    double slope = modifier.derivative(point, score);
-    for (size_t i = 0; i < learned.size(); ++i) {
-      byEntry[i] *= slope;
-      for (auto [n, operand] : llvm::enumerate(modifier.operands()))
-        if (operand == learned[i])
-          byEntry[i] += modifier.entryDerivative(point, score, n);
-    }
-    derivative *= slope;
-    score = modifier.modify(point, score);
-  }
-  if (!modifiers.empty()) // as in the forward pass
-    score = float(score);
+  score = modified(point, score, derivative, learned, byEntry);
   double p = std::exp(score - of.lse), kept = drops.factor(row, k);
   double dWeight = kept == 0 ? 0 : kept * dot(of.dOut, keys.v[k]);
   double dModified = p * (dWeight - of.delta);
   double dScore = dModified * derivative;
   for (size_t i = 0; i < learned.size(); ++i)
     if (byEntry[i] != 0)
-      addToEntry(learned[i], row, k, distanceOf(learned[i], point), dModified * byEntry[i]);
+      addToEntry(gradientTensor(learned[i]), learned[i], row, point, dModified * byEntry[i]);
   int64_t keyToken = sequences.keyRow(row.sequence, k);
   if (of.dQuery)
     addScaled(of.dQuery, scale * dScore, key);

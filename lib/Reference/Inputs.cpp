@@ -436,7 +436,7 @@ llvm::Error reference::addMissingInputs(Computation computation, InputSizes size
     LayoutAttr layout = ofKeys ? problem.getKLayout() : problem.getQLayout();
     if (problem.getSegments())
       poisonWithoutId(tensor, tensors[ofKeys ? "ids_kv" : "ids_q"]);
-    else if (layout.isPacked())
+    else if (layout.isPacked() && spec.rowAxis >= 0)
       poisonPadding(tensor, tensors, ofKeys ? "kv" : "q", spec.rowAxis);
     tensors[spec.name] = std::move(tensor);
   }

@@ -39,6 +39,8 @@ public:
 
   /// The stored values, by rank.
   std::vector<std::vector<Buffer>> run();
+  /// Gradients of arrays, of all ranks together, are added to these tensors in `run`.
+  void addArrayGrads(llvm::ArrayRef<ScoreOperand> of, Tensors &gradients) { arrays = of, ofArrays = &gradients; }
   void copyResult(std::vector<Buffer> &stored, Outputs &outputs) const;
   void copyGradients(std::vector<Buffer> &stored, llvm::StringRef first, llvm::StringRef second,
                      Tensors &gradients) const;
@@ -74,6 +76,8 @@ private:
   plan::DefOp plan;
   const plan::Tables &tables;
   bool backward;
+  llvm::ArrayRef<ScoreOperand> arrays;
+  Tensors *ofArrays = nullptr;
   llvm::DenseMap<mlir::Value, std::vector<Buffer>> buffers;
 };
 } // namespace
@@ -229,11 +233,16 @@ void Ranks::differentiate(plan::GradsOp op) {
           if (lse == lseOfNothing)
             return;
           double score = scale * dot(row.take_front(dimQk), kv.take_front(dimQk)), derivative = 1;
-          score = modified(point, score, &derivative);
+          std::vector<double> byEntry(arrays.size());
+          score = modified(point, score, derivative, arrays, byEntry);
           double p = std::exp(score - lse);
           double kept = drops.factor({query.sequence, head, query.position}, key.position);
           double dWeight = kept == 0 ? 0 : kept * dot(dOut, kv.drop_front(dimQk));
-          double dScore = p * (dWeight - delta) * derivative;
+          double dModified = p * (dWeight - delta), dScore = dModified * derivative;
+          for (auto [array, own] : llvm::zip_equal(arrays, byEntry))
+            if (own != 0)
+              addToEntry((*ofArrays)[gradientOf(array)], array, {query.sequence, head, query.position}, point,
+                         dModified * own);
           llvm::MutableArrayRef<double> dk = dKeys.at(key.row, kvHead);
           addScaled(dQuery.at(query.row, head).data(), scale * dScore, kv.take_front(dimQk));
           addScaled(dk.data(), scale * dScore, row.take_front(dimQk));
@@ -380,8 +389,10 @@ llvm::Expected<Outputs> attn::reference::interpret(plan::DefOp plan, ProblemOp p
 
 llvm::Expected<Tensors> attn::reference::interpret(plan::DefOp plan, BackwardOp backward,
                                                    const plan::CallSequences &sequences, const Tensors &inputs) {
-  if (!backward.getDifferentiatedArrays().empty())
-    return llvm::createStringError("expected gradients of q, k and v only, got: of arrays");
+  llvm::SmallVector<ScoreOperand> arrays = backward.getDifferentiatedArrays();
+  for (const ScoreOperand &array : arrays)
+    if (backward.getProblemOp().isSinkArray(array))
+      return llvm::createStringError("expected gradients without those of sinks, got: `%s`", gradientOf(array).c_str());
   plan::Tables tables;
   llvm::Expected<Sizes> sizes = prepare(plan, backward, sequences, inputs, tables);
   if (!sizes)
@@ -389,7 +400,10 @@ llvm::Expected<Tensors> attn::reference::interpret(plan::DefOp plan, BackwardOp 
   Tensors gradients;
   for (llvm::StringRef name : {"dq", "dk", "dv"})
     gradients[name] = resultOf(backward, name, *sizes);
+  for (const ScoreOperand &array : arrays)
+    gradients[gradientOf(array)] = resultOf(backward, gradientOf(array), *sizes);
   Ranks ranks(plan, backward.getProblemOp(), tables, inputs, *sizes);
+  ranks.addArrayGrads(arrays, gradients);
   std::vector<std::vector<Buffer>> stored = ranks.run();
   ranks.copyGradients(stored[0], "dq", "", gradients);
   ranks.copyGradients(stored[1], "dk", "dv", gradients);

@@ -114,6 +114,39 @@ double Vectors::modified(const ScorePoint &point, double score, double *derivati
   return modifiers.empty() ? score : double(float(score));
 }
 
+double Vectors::modified(const ScorePoint &point, double score, double &derivative, llvm::ArrayRef<ScoreOperand> arrays,
+                         llvm::MutableArrayRef<double> byEntry) const {
+  llvm::fill(byEntry, 0);
+  for (ScoreModifierInterface modifier : modifiers) {
+    double slope = modifier.derivative(point, score);
+    for (auto [array, own] : llvm::zip_equal(arrays, byEntry)) {
+      own *= slope;
+      for (auto [n, operand] : llvm::enumerate(modifier.operands()))
+        if (operand == array)
+          own += modifier.entryDerivative(point, score, n);
+    }
+    derivative *= slope;
+    score = modifier.modify(point, score);
+  }
+  return modifiers.empty() ? score : double(float(score));
+}
+
+/// The table's entry that the pair has.
+static int64_t distanceOf(const ScoreOperand &array, const ScorePoint &p) {
+  int64_t reach = array.entries / 2, diagonal = p.q + (array.diagonal == Diagonal::bottom_right ? p.lenK - p.lenQ : 0);
+  return std::clamp(p.k - diagonal, -reach, reach) + reach;
+}
+
+void Vectors::addToEntry(Tensor &gradient, const ScoreOperand &array, const Row &row, const ScorePoint &point,
+                         double amount) {
+  const int64_t places[] = {row.sequence, row.head, row.row, point.k, distanceOf(array, point)};
+  Shape index;
+  for (ScoreOperand::Axis axis : array.axes)
+    index.push_back(places[axis]);
+  int64_t offset = gradient.offset(index);
+  gradient.store(offset, gradient.load(offset) + amount);
+}
+
 ScorePoint Vectors::pointOf(const Row &row) const {
   ScorePoint point{sequences.point(row.sequence, row.head), {}};
   point.q = row.row;

@@ -54,6 +54,12 @@ protected:
   /// A scaled product after all score modifiers, as float32 if there are some: beside a large bias it has no more of
   /// it. `derivative` is multiplied by theirs, if it is not null.
   double modified(const ScorePoint &point, double score, double *derivative = nullptr) const;
+  /// The same, and the derivatives by its entry of each array.
+  double modified(const ScorePoint &point, double score, double &derivative, llvm::ArrayRef<ScoreOperand> arrays,
+                  llvm::MutableArrayRef<double> byEntry) const;
+  /// Adds to the entry of an array's gradient that belongs to a score.
+  static void addToEntry(Tensor &gradient, const ScoreOperand &array, const Row &row, const ScorePoint &point,
+                         double amount);
   /// The score of the key more that rows of the head see, if the problem says so.
   std::optional<double> sinkOf(int64_t head) const;
   /// A row of `q`, `o` or `do`.

@@ -175,7 +175,10 @@ void Printer::print(CopyAsyncOp op) {
   if (op.getWhen())
     os << "if (" << expr(op.getWhen()) << ") ";
   os << "attn::copy_async" << (op.getOnce() ? "_once" : "") << "<" << op.getDim() << ">(" << names.of(op.getDst())
-     << ", " << expr(op.getSrc()) << ", " << expr(op.getStride()) << ", " << expr(op.getRows()) << ");\n";
+     << ", " << expr(op.getSrc()) << ", " << expr(op.getStride()) << ", " << expr(op.getRows());
+  if (op.getFirst())
+    os << ", attn::FirstRow{" << expr(op.getFirst()) << "}";
+  os << ");\n";
 }
 
 void Printer::print(LoadRowsOp op) {

@@ -48,9 +48,13 @@ MODIFIED = {  # masks with something done to scores
                           '#attn.score<"gate[h] * tanh(s) - log(1.0 + (q - k) / 64.0)">'),
     "bias": ("causal", '#attn.bias<"bias", hqk>'),
     "learned_bias": ("causal", '#attn.bias<"bias", hqk>'),
+    "learned_slopes": ("causal", '#attn.alibi<"slopes">'),
+    "learned_table": ("causal", '#attn.relative_bias<"table", 128>'),
+    "learned_both": ("causal", '#attn.head_scale<"t">, #attn.relative_bias<"table", 128, bottom_right>'),
     "softcap_bias": ("causal", '#attn.softcap<30.0>, #attn.relative_bias<"table", 128>'),
     "softcap_alibi": ("full", "#attn.softcap<50.0>, #attn.alibi<bottom_right>"),
 }
+LEARNED_BY_HEAD = {"learned_slopes": '"slopes"', "learned_table": '"table"', "learned_both": '"t", "table"'}
 FORWARD_MODIFIED = ("softcap", "alibi", "biases", "learned", "softcap_alibi")  # the others in backward passes
 SEGMENTS = {  # masks, and how many segments with what else
     "full": ("#attn.full", "segments(4)"),
@@ -260,6 +264,10 @@ def cases():
     chosen |= {("sm_80", "causal", layout, d, d, "f16") for layout in of_pieces for d in (64, 128, 256)}
     chosen |= {("sm_90a", "dropped", layout, d, d, "bf16") for layout in of_pieces for d in (64, 128)}
     chosen |= {("sm_90a", "causal", layout, 192, 128, "bf16") for layout in of_pieces}
+    chosen |= {("sm_90a", mask, f"{layout} add_array_grads", d, d, "bf16") for layout in (of_pieces[2], single)
+               for mask in LEARNED_BY_HEAD for d in (64, 128, 256)}
+    chosen |= {("sm_80", mask, f"{of_pieces[2]} add_array_grads", d, d, "f16") for mask in LEARNED_BY_HEAD
+               for d in (64, 128, 256)}
     chosen = sorted(chosen, key=lambda case: -(case[3] + case[4]) * (1 + (case[1] == "sink_window")))
     rows = [(chip, "rows", "rows", d, parts, dtype) for chip in CHIPS[:2]
             for d, parts, dtype in ((128, 1, "bf16"), (64, 3, "f16"), (1, 1, "f32"))]
@@ -297,6 +305,8 @@ def text_of(case):
     layout, backward, order = layout.partition(" backward")
     if mask == "learned_bias":
         order += ' requires_grad(["bias"])'
+    if mask in LEARNED_BY_HEAD:
+        order += f" requires_grad([{LEARNED_BY_HEAD[mask]}])"
     if mask == "learned":
         hint, order = ' sink("sinks")', order + ' requires_grad(["pairs", "table", "gate", "sinks"])'
     if layout == "thd by class":

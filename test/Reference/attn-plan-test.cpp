@@ -133,7 +133,10 @@ static llvm::Expected<Sums> run(plan::DefOp plan, ProblemOp problem, Call &call)
   llvm::Expected<Tensors> actual = interpret(plan, backward, call.sequences, call.inputs);
   if (!actual)
     return actual.takeError();
-  for (llvm::StringRef name : {"dq", "dk", "dv"}) {
+  std::vector<std::string> names = {"dq", "dk", "dv"};
+  for (const ScoreOperand &array : backward.getDifferentiatedArrays())
+    names.push_back(gradientOf(array));
+  for (const std::string &name : names) {
     if (llvm::Error error = expectClose(name, (*expected)[name], (*actual)[name]))
       return error;
     add(name, (*actual)[name]);

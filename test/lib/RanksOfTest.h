@@ -137,6 +137,11 @@ inline llvm::Expected<bool> KernelRanks::run(plan::DefOp plan, ProblemOp problem
   auto isOfKeys = [](const ProblemTensor &spec) {
     return spec.name == "k" || spec.name == "v" || spec.name == "dk" || spec.name == "dv";
   };
+  auto isOfArray = [&](const ProblemTensor &spec) {
+    return backward && spec.role == ProblemTensor::Result &&
+           llvm::any_of(backward.getDifferentiatedArrays(),
+                        [&](const ScoreOperand &array) { return gradientOf(array) == spec.name; });
+  };
   /// Calls `visit(row in the shard, index in the whole tensor)` for each token and head.
   auto eachRow = [&](const ProblemTensor &spec, int64_t rank, auto visit) {
     bool ofKeys = isOfKeys(spec);
@@ -162,6 +167,9 @@ inline llvm::Expected<bool> KernelRanks::run(plan::DefOp plan, ProblemOp problem
           shape = {shape[0] * shape[1]};
         local = Tensor(given.dtype(), shape);
         std::memcpy(local.data<char>(), given.data<char>(), local.bytes().size());
+      } else if (isOfArray(spec)) {
+        local = Tensor(reference::Dtype::F32, spec.shape(computation, *sizes));
+        llvm::fill(local.bytes(), char(0xff));
       } else {
         bool ofKeys = isOfKeys(spec);
         int64_t rows = tables.held(locals[ofKeys], rank).rows->rows,
@@ -232,6 +240,14 @@ inline llvm::Expected<bool> KernelRanks::run(plan::DefOp plan, ProblemOp problem
     if (spec.role != ProblemTensor::Result)
       continue;
     Tensor &whole = results[spec.name] = Tensor(reference::Dtype::F32, spec.shape(computation, *sizes));
+    if (isOfArray(spec)) { // the ranks' sum
+      for (Own &own : all) {
+        Tensor &part = own.tensors[spec.name]->fetch();
+        whole.forEachIndex(
+            [&](llvm::ArrayRef<int64_t> index) { whole.store(whole.offset(index), whole(index) + part(index)); });
+      }
+      continue;
+    }
     bool isStatistic = !spec.hasRowStride();
     if (isStatistic) // padding
       whole.fill(-std::numeric_limits<double>::infinity());
@@ -277,7 +293,10 @@ inline llvm::Expected<bool> KernelRanks::run(plan::DefOp plan, ProblemOp problem
   llvm::Expected<Gradients> expected = interpret(backward, inputs, every, every);
   if (!expected)
     return expected.takeError();
-  for (llvm::StringRef name : {"dq", "dk", "dv"}) {
+  std::vector<std::string> names = {"dq", "dk", "dv"};
+  for (const ScoreOperand &array : backward.getDifferentiatedArrays())
+    names.push_back(gradientOf(array));
+  for (llvm::StringRef name : names) {
     Difference found = differenceOfGradient(*expected, name, results[name]);
     if (llvm::Error wrong = judge(name, found, toleranceOfGradient(backward, inputs, name, found)))
       return wrong;

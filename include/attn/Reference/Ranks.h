@@ -17,7 +17,8 @@ namespace attn::reference {
 llvm::Expected<Outputs> interpret(plan::DefOp plan, ProblemOp problem, const plan::CallSequences &sequences,
                                   const Tensors &inputs);
 
-/// dQ, dK and dV, likewise. Errors also: gradients of arrays, which plans do not have.
+/// dQ, dK and dV, likewise, and gradients of arrays, the sum of all ranks'. Errors also: gradients of sinks, which
+/// plans do not have.
 llvm::Expected<Tensors> interpret(plan::DefOp plan, BackwardOp backward, const plan::CallSequences &sequences,
                                   const Tensors &inputs);
 

@@ -74,6 +74,8 @@ public:
   /// Only keys (or queries) at these positions have rows, in tiles that are numbered from the first of them on: those
   /// of a piece. nullopt: all of the sequence have.
   void restrictKeys(std::optional<Interval> positions) { keySpan = positions; }
+  /// Tiles may begin before the first of these keys, too, which is tested then.
+  void testFirstKey() { lower = testsFirst = true; }
   void restrictQueries(std::optional<Interval> positions) { querySpan = positions; }
 
   /// The run over a list of tiles: the first `full` need no test, the others to `behind` do.
@@ -143,7 +145,7 @@ private:
   MaskScope scope;
   llvm::SmallVector<Conjunct> intervals, others;
   std::optional<Interval> keySpan, querySpan;
-  bool lower = false, hides = false;
+  bool lower = false, hides = false, testsFirst = false;
 };
 
 } // namespace attn

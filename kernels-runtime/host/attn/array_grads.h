@@ -43,6 +43,7 @@ ATTN_TILE_OP void store_diagonal_sums(float *to, long long pitch, const Frag<N, 
 }
 
 ATTN_HELPER void clear_entry(float *to) { *to = 0.f; }
+ATTN_HELPER void copy_number(float *to, const float *from) { *to = *from; }
 ATTN_TILE_OP void add_total(float *to, const float *from, int count) {
   float sum = 0.f;
   for (int i = 0; i < count; ++i)

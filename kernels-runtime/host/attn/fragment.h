@@ -75,6 +75,11 @@ template <int R, int W> ATTN_TILE_OP void clear(SoftmaxState<R, W> &row) {
   row.live = 0;
 }
 
+// The first row of a tile that is copied; those before it become 0.
+struct FirstRow {
+  int number;
+};
+
 // Elements that are not valid become 0: memory behind a sequence may hold NaN, and 0 * NaN would reach rows that never
 // see it.
 //
@@ -82,12 +87,14 @@ template <int R, int W> ATTN_TILE_OP void clear(SoftmaxState<R, W> &row) {
 // decoding 1.7 times as fast. Past the end of the tile these rows belong to the next tile, and past the end of the
 // tensor a prefetch has no effect.
 template <int Dim, class T, int R, int C, int P, class Stride>
-ATTN_TILE_OP void copy_async(Smem<T, R, C, P> &to, const T *from, Stride stride, int rows) {
+ATTN_TILE_OP void copy_async(Smem<T, R, C, P> &to, const T *from, Stride stride, int rows, FirstRow first = {0}) {
   static_assert(Dim % 8 == 0 && Dim <= C, "copies move 16 bytes at a time");
   to.live = clamp(rows, 0, R);
   to.dim = Dim;
   to.is_transposed = false;
-  for (int r = 0; r < to.live; ++r) {
+  const int begin = clamp(first.number, 0, to.live);
+  fill(to.rows, begin * C, 0.f);
+  for (int r = begin; r < to.live; ++r) {
     const T *__restrict src = from + offset_of(stride, r);
     float *__restrict dst = to.rows + r * C;
     for (int c = 0; c < Dim; c += 64 / int(sizeof(T)))

@@ -10,6 +10,10 @@
 // - key axis: a CTA loops over the queries of a KV tile and stores the sum of each key;
 // - table of distances: a CTA loops over tiles along a diagonal and stores the sum of each distance.
 //
+// With pieces of sequences, of which packed layouts have neither query nor key axes, tiles of queries are those of a
+// piece. Along a diagonal the tiles of keys begin as far from these as the diagonal says, also before a piece's first
+// key: distances of all pieces are sums in one place.
+//
 // These partial sums are as long as the sequences, for each head. A second kernel, with a warp for each entry, adds
 // those of an entry; for sinks it computes the sum from row statistics alone. One CTA or warp computes each sum, in a
 // fixed order.
@@ -26,7 +30,7 @@ using namespace attn::tile;
 namespace {
 
 /// CTAs of the first kernel for each head and sequence.
-constexpr int64_t workers = 32;
+constexpr int64_t workers = arrayGradWorkers;
 
 class ArrayGradBody : protected BackwardBody {
 protected:
@@ -41,8 +45,19 @@ protected:
     kvHead = math.floorDiv(h, int64_t(problem.getHeads() / problem.getKvHeads()));
     lenQ = problem.getQLayout().isPacked() ? Index(0) : arg("seqlen_q");
     findLengths();
-    firstQuery = findFirstQuery();
+    if (!hasPieces())
+      firstQuery = findFirstQuery();
     findArrays();
+    if (hasPieces() && has(ScoreOperand::Table)) // tiles of keys may begin before the sequence
+      clampPositions();
+  }
+  /// Calls `body` for each piece that the sequence has, or once without pieces.
+  void eachPart(bool ofKeys, llvm::function_ref<void()> body) { hasPieces() ? eachPiece(ofKeys, body) : body(); }
+  /// Rows of the current piece, or of the sequence.
+  Index rowsOf(bool keys) {
+    if (hasPieces())
+      return (keys ? keyPiece : queryPiece).rows;
+    return keys ? scope.lenK : lenQ;
   }
   /// Emits `body` for all sequences and heads along which the array has no axis, and for the given ones otherwise.
   void alongOthers(Index sequence, Index head, llvm::function_ref<void()> body) {
@@ -79,8 +94,40 @@ protected:
 
   Index tilesOf(Index length) { return math.ceilDiv(length, tile); }
 
+  /// How far a table's distances are from k - q.
+  Index shiftOfTable() {
+    return array.diagonal == Diagonal::bottom_right ? math.sub(scope.lenK, scope.lenQ) : Index(0);
+  }
+  /// With pieces, sums of a table's distances d for a head, of all sequences. Tiles of keys begin m * tile distances
+  /// from their queries. Those with a part of the table, m from `begin` to `end`, have sums as above: entry d - `first`
+  /// is that of d. Others have the first or the last entry alone, and each CTA has a sum of each of its rows.
+  struct TableSums {
+    Value base;
+    int64_t begin, end, first, last, pitch;
+    Value beyond[2]; ///< before, and behind these; `rowsBeyond` numbers
+  };
+  TableSums sumsOfTable() {
+    int64_t reach = array.entries / 2, begin = llvm::divideFloorSigned(1 - reach - tile, tile) + 1,
+            end = llvm::divideCeil(reach + tile - 1, tile), own = distancesOfTable(array.entries);
+    Value ofHead = wide(math.add(math.mul(rowsBeyond(), 2), 2 * own));
+    Value base = at(partial(), mul(wide(h), ofHead)), before = at(base, wide(2 * own));
+    return {base, begin, end, (begin - 1) * tile, end * tile, own, {before, at(before, wide(rowsBeyond()))}};
+  }
+  /// CTAs of a head, with a tile of rows each.
+  Index rowsBeyond() { return math.mul(arg("batch"), arrayGradWorkers * arrayGradTile); }
+
   const ScoreOperand &array;
   int64_t tile;
+
+private:
+  void clampPositions() {
+    auto entry = scope.load;
+    auto isListed = scope.listed;
+    scope.load = [entry, this](unsigned operand, Index position) { return entry(operand, math.max(position, 0)); };
+    scope.listed = [isListed, this](unsigned operand, Index row, Index column) {
+      return isListed(operand, row, math.max(column, 0));
+    };
+  }
 };
 
 class ArrayGradKernel : ArrayGradBody {
@@ -99,7 +146,12 @@ public:
     Index sequence = math.named(div(line, int64_t(problem.getHeads())), "b");
     onlyIf(math.lt(sequence, arg("batch")), [&] {
       enter(sequence, head);
-      has(ScoreOperand::Table) ? buildDistances(worker) : buildLines(worker);
+      if (!has(ScoreOperand::Table))
+        buildLines(worker);
+      else if (hasPieces())
+        buildTable(sequence, worker);
+      else
+        buildDistances(worker);
     });
   }
 
@@ -149,13 +201,16 @@ private:
 
   /// Sums of rows or keys of the current head and sequence.
   void buildLines(Index worker) {
-    Value sums = sumsOfLine();
-    Index own = transposed ? scope.lenK : lenQ, others = transposed ? lenQ : scope.lenK;
-    loop(transposed ? "k0" : "q0", math.mul(worker, tile), own, workers * tile, [&](Index first) {
-      ClearOp::create(b, loc, acc);
-      loop(transposed ? "q0" : "k0", 0, others, tile,
-           [&](Index other) { transposed ? addTile(other, first) : addTile(first, other); });
-      StoreSumsOp::create(b, loc, at(sums, wide(first)), acc);
+    eachPart(/*ofKeys=*/transposed, [&] {
+      Value sums = sumsOfLine();
+      loop(transposed ? "k0" : "q0", math.mul(worker, tile), rowsOf(transposed), workers * tile, [&](Index first) {
+        ClearOp::create(b, loc, acc);
+        eachPart(/*ofKeys=*/!transposed, [&] {
+          loop(transposed ? "q0" : "k0", 0, rowsOf(!transposed), tile,
+               [&](Index other) { transposed ? addTile(other, first) : addTile(first, other); });
+        });
+        StoreSumsOp::create(b, loc, at(sums, wide(first)), acc);
+      });
     });
   }
 
@@ -177,21 +232,76 @@ private:
     });
   }
 
-  /// acc += the terms of one tile of score positions.
+  /// Sums of a table's distances, of the tiles that begin at them, and of those before and behind the table. All CTAs
+  /// of a head share the former, for all sequences; the latter are of this sequence.
+  void buildTable(Index sequence, Index worker) {
+    TableSums sums = sumsOfTable();
+    Index own = math.named(math.add(math.mul(sequence, workers), worker), "own");
+    for (bool isBehind : {false, true}) {
+      ClearOp::create(b, loc, acc);
+      Index reaches = isBehind ? math.sub(scope.lenK, shiftOfTable()) : math.add(lenQ, shiftOfTable());
+      Index positions = math.add(reaches, isBehind ? 2 * tile - 2 - sums.end * tile : tile - 2 + sums.begin * tile);
+      Index diagonals = math.named(math.floorDiv(math.max(positions, 0), tile), "diagonals");
+      loop("i", worker, diagonals, workers,
+           [&](Index i) { addTilesOfPieces(isBehind ? math.add(i, sums.end) : math.sub(sums.begin - 1, i)); });
+      StoreSumsOp::create(b, loc, at(sums.beyond[isBehind], wide(math.mul(own, tile))), acc);
+    }
+    loop("m", own, sums.end - sums.begin, math.mul(math.max(arg("batch"), 1), workers), [&](Index m) {
+      ClearOp::create(b, loc, acc);
+      loop("b", 0, arg("batch"), 1, [&](Index other) {
+        enter(other, h);
+        addTilesOfPieces(math.add(m, sums.begin));
+      });
+      StoreSumsOp::create(b, loc, at(sums.base, wide(math.mul(m, tile))), acc, wide(sums.pitch), scratch);
+    });
+  }
+
+  /// Adds the tiles whose first key is m * tile distances from their first query, of all pairs of pieces.
+  void addTilesOfPieces(Index m) {
+    Index ahead = math.named(math.add(math.mul(m, tile), shiftOfTable()), "ahead");
+    eachPiece(/*ofKeys=*/false, [&] {
+      eachPiece(/*ofKeys=*/true, [&] {
+        // Tile i of the queries meets keys from row `shift` + i * tile of the piece on.
+        Index shift = math.named(math.sub(math.add(queryPiece.position, ahead), keyPiece.position), "shift");
+        Index before = math.max(math.sub(0, shift), 0), left = math.max(math.sub(keyPiece.rows, shift), 0);
+        loop("i", math.floorDiv(before, tile), math.min(tilesOf(queryPiece.rows), tilesOf(left)), 1, [&](Index i) {
+          Index q0 = math.named(math.mul(i, tile), "q0");
+          addTile(q0, math.named(math.add(shift, q0), "k0"));
+        });
+      });
+    });
+  }
+
+  /// acc += the terms of one tile of score positions, from these rows of the sequence or of pieces on.
   void addTile(Index q0, Index k0) {
+    const bool mayBeginBefore = hasPieces() && has(ScoreOperand::Table);
     KeyWalk walk(problem.getMask(), scope);
-    Interval queries = {q0, math.min(math.add(q0, tile), lenQ)}, keys = {k0, math.min(math.add(k0, tile), scope.lenK)};
-    onlyIf(problem.getMask().tileTruth(math, scope, queries, keys).some, [&] {
+    if (hasPieces())
+      walk.restrictKeys(keyPiece.positions(math));
+    if (mayBeginBefore)
+      walk.testFirstKey();
+    auto positionsOf = [&](const Piece &piece, Index first, Index rows) {
+      Index begin = mayBeginBefore ? math.max(first, 0) : first;
+      return Interval{math.add(piece.position, begin), math.add(piece.position, math.min(math.add(first, tile), rows))};
+    };
+    Interval queries = positionsOf(queryPiece, q0, rowsOf(false)), keys = positionsOf(keyPiece, k0, rowsOf(true));
+    Cond isSeen = problem.getMask().tileTruth(math, scope, queries, keys).some;
+    if (mayBeginBefore)
+      isSeen = math.logicalAnd(math.lt(keys.lo, keys.hi), isSeen);
+    onlyIf(isSeen, [&] {
       Index row = math.add(firstQuery, q0), key = math.add(firstKey, k0);
-      auto copy = [&](Value place, StringRef tensor, Index row, Index head, Index rows, int64_t dim) -> Value {
+      auto copy = [&](Value place, StringRef tensor, Index row, Index head, Index rows, Value from,
+                      int64_t dim) -> Value {
         return CopyAsyncOp::create(b, loc, place, rowPointer(tensor, row, batch, head), args[(tensor + "_row").str()],
-                                   math.value(rows), dim, Value());
+                                   math.value(rows), from, b.getI64IntegerAttr(dim), Value(), UnitAttr());
       };
       Value statistics = rowStatisticsPointer(firstTiledRow(), h, q0);
-      Index left = math.sub(lenQ, q0), leftKeys = math.sub(scope.lenK, k0);
-      Value copied[] = {copy(Q, "q", row, h, left, problem.getDimQk()), copy(dO, "do", row, h, left, problem.getDimV()),
-                        copy(K, "k", key, kvHead, leftKeys, problem.getDimQk()),
-                        copy(V, "v", key, kvHead, leftKeys, problem.getDimV()),
+      Index left = math.sub(rowsOf(false), q0), leftKeys = math.sub(rowsOf(true), k0);
+      Value firstKeyOfTile = mayBeginBefore ? math.value(math.sub(0, k0)) : Value();
+      Value copied[] = {copy(Q, "q", row, h, left, Value(), problem.getDimQk()),
+                        copy(dO, "do", row, h, left, Value(), problem.getDimV()),
+                        copy(K, "k", key, kvHead, leftKeys, firstKeyOfTile, problem.getDimQk()),
+                        copy(V, "v", key, kvHead, leftKeys, firstKeyOfTile, problem.getDimV()),
                         CopyRowStatisticsOp::create(b, loc, stats, statistics, statisticsPitch())};
       WaitOp::create(b, loc, ValueRange(copied));
       if (problem.scaleOrDefault() < 0)
@@ -204,7 +314,8 @@ private:
       };
       product(s, Q, K);
       product(dp, dO, V);
-      Value row0 = math.value(transposed ? k0 : q0), column0 = math.value(transposed ? q0 : k0);
+      Index ofQueries = math.add(queryPiece.position, q0), ofKeys = math.add(keyPiece.position, k0);
+      Value row0 = math.value(transposed ? ofKeys : ofQueries), column0 = math.value(transposed ? ofQueries : ofKeys);
       auto gradFactor = [&](ProbabilitiesOp) { return weighted; };
       ProbabilityStep step = {.walk = walk, .scores = s, .statistics = stats, .row0 = row0, .col0 = column0};
       step.transposed = transposed;
@@ -237,7 +348,7 @@ private:
 class TotalsKernel : ArrayGradBody {
 public:
   TotalsKernel(ProblemOp problem, KernelOp kernel, const ScoreOperand &array, int64_t tile)
-      : ArrayGradBody(problem, kernel, array, tile) {}
+      : ArrayGradBody(problem, kernel, array, tile), before(args.lookup(gradientBefore(array))) {}
 
   void build() {
     Index cta = Value(IndexOp::block(b, loc));
@@ -252,8 +363,22 @@ public:
         rest = div(rest, extentOf(axis));
       }
       Value to = at(args[gradientOf(array)], wide(entry));
-      ClearOp::create(b, loc, to);
-      alongOthers(places[ScoreOperand::Batch], places[ScoreOperand::Head], [&] { addLine(to, places); });
+      if (before)
+        CopyNumberOp::create(b, loc, to, at(before, wide(entry)));
+      else
+        ClearOp::create(b, loc, to);
+      auto addTerms = [&] {
+        if (hasPieces() && has(ScoreOperand::Table)) {
+          h = places[ScoreOperand::Head];
+          return addTable(to, places[ScoreOperand::Table]);
+        }
+        alongOthers(places[ScoreOperand::Batch], places[ScoreOperand::Head], [&] { addLine(to, places); });
+      };
+      if (!has(ScoreOperand::Head) || !problem.getOfHeads())
+        return addTerms();
+      // The array has entries of heads that the problem lacks.
+      Index head = places[ScoreOperand::Head] = math.sub(places[ScoreOperand::Head], problem.firstHead());
+      onlyIf(math.logicalAnd(math.le(0, head), math.lt(head, int64_t(problem.getHeads()))), addTerms);
     });
   }
 
@@ -263,7 +388,7 @@ private:
     case ScoreOperand::Batch:
       return arg("batch");
     case ScoreOperand::Head:
-      return int64_t(problem.getHeads());
+      return problem.allHeads();
     case ScoreOperand::Query:
       return arg("seqlen_q");
     case ScoreOperand::Key:
@@ -286,15 +411,14 @@ private:
       Index own = places[has(ScoreOperand::Key) ? ScoreOperand::Key : ScoreOperand::Query];
       AddTotalOp::create(b, loc, to, at(sumsOfLine(), wide(own)), math.value(Index(1)));
     } else {
-      AddTotalOp::create(b, loc, to, sumsOfLine(), math.value(lenQ));
+      eachPart(/*ofKeys=*/false, [&] { AddTotalOp::create(b, loc, to, sumsOfLine(), math.value(rowsOf(false))); });
     }
   }
 
   /// Adds the sums of the entry's distances: one, or at either end of the table all beyond.
   void addDistances(Value to, Index entry) {
-    Index shift = array.diagonal == Diagonal::bottom_right ? math.sub(scope.lenK, scope.lenQ) : Index(0);
     Index down = math.mul(tilesOf(lenQ), tile), across = math.mul(tilesOf(scope.lenK), tile);
-    Index own = math.add(math.sub(entry, array.entries / 2), shift);
+    Index own = math.add(math.sub(entry, array.entries / 2), shiftOfTable());
     Index lo = math.select(math.eq(entry, 0), math.sub(0, down), own);
     Index hi = math.select(math.eq(entry, array.entries - 1), across, math.add(own, 1));
     Value sums = sumsOfDistances();
@@ -311,6 +435,27 @@ private:
       AddTotalOp::create(b, loc, to, at(sums, offset), math.value(count));
     }
   }
+
+  /// The same with pieces, of all sequences.
+  void addTable(Value to, Index entry) {
+    TableSums sums = sumsOfTable();
+    Index own = math.sub(entry, array.entries / 2);
+    Cond isFirst = math.eq(entry, 0), isLast = math.eq(entry, array.entries - 1);
+    Index lo = math.select(isFirst, sums.first, own), hi = math.select(isLast, sums.last, math.add(own, 1));
+    for (bool above : {false, true}) {
+      Index from = math.max(lo, above ? sums.first + tile : sums.first);
+      Index end = math.min(hi, above ? sums.last : sums.last - tile);
+      Value offset = add(wide(math.sub(from, sums.first)), wide(above ? sums.pitch : 0));
+      Index count = math.select(math.lt(0, arg("batch")), math.sub(end, from), 0);
+      AddTotalOp::create(b, loc, to, at(sums.base, offset), math.value(count));
+    }
+    Index rows = math.mul(arg("batch"), workers * tile);
+    for (bool isBehind : {false, true})
+      AddTotalOp::create(b, loc, to, sums.beyond[isBehind],
+                         math.value(math.select(isBehind ? isLast : isFirst, rows, 0)));
+  }
+
+  Value before; ///< what is added to; null: nothing
 };
 
 } // namespace
@@ -320,7 +465,7 @@ void attn::writeArrayGrads(BackwardOp backward, ProgramBuilder &program, const T
   OpBuilder b(backward);
   auto module = backward->getParentOfType<ModuleOp>();
   // Shared memory: four operand tiles and a scratch tile for sums.
-  int64_t cols = llvm::alignTo(std::max(problem.getDimQk(), problem.getDimV()), 16) + 8, tile = 64;
+  int64_t cols = llvm::alignTo(std::max(problem.getDimQk(), problem.getDimV()), 16) + 8, tile = arrayGradTile;
   if (!target.isHost() && tile * (4 * 2 * cols + 2 * (2 * tile + 8)) > target.sharedMemory - 1024)
     tile = 32;
   // Four fragments leave no registers for several modifiers.
@@ -359,16 +504,14 @@ void attn::writeArrayGrads(BackwardOp backward, ProgramBuilder &program, const T
                            workers, schedule(tile, tile / 16)),
                       array)
           .build();
+    SmallVector<TensorUse> ofTotals = {{"row_statistics"},
+                                       {"row_statistics_head"},
+                                       {"row_statistics_kind"},
+                                       {gradient, program::Effect::write},
+                                       {partial}};
+    if (backward.getAddArrayGrads())
+      ofTotals.push_back({gradientBefore(array)});
     if (!isPerScore)
-      TotalsKernel(problem,
-                   make("",
-                        {{"row_statistics"},
-                         {"row_statistics_head"},
-                         {"row_statistics_kind"},
-                         {gradient, program::Effect::write},
-                         {partial}},
-                        1, schedule(16, 1)),
-                   array, tile)
-          .build();
+      TotalsKernel(problem, make("", ofTotals, 1, schedule(16, 1)), array, tile).build();
   }
 }

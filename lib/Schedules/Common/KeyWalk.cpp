@@ -32,7 +32,7 @@ KeyWalk::KeyWalk(MaskInterface mask, MaskScope scope) : mask(mask), scope(scope)
 }
 
 Interval KeyWalk::row(IndexMath &math, Index q) {
-  Interval row = {0, keySpan ? keySpan->hi : scope.lenK};
+  Interval row = {testsFirst ? keySpan->lo : Index(0), keySpan ? keySpan->hi : scope.lenK};
   for (Conjunct &c : intervals) {
     // Bounds need no clamping: `hi` starts at lenK, and keys are never negative.
     Interval i = c.mask.rowIntervals(math, c.scope.withoutClamping(), q)->front();

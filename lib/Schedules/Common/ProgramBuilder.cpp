@@ -89,7 +89,8 @@ Value ProgramBuilder::tensor(StringRef name) {
 Extent ProgramBuilder::ctasOf(tile::KernelOp kernel, const KernelGrid &grid, int64_t most) const {
   if (grid.cluster) // one cluster for each row of ids, or one for the whole batch
     return grid.ofIds ? sizeNamed("id_rows") : Extent(1);
-  Extent batch = grid.packed ? extents.sequences(grid.keys) : sizeNamed("batch");
+  // The number of sequences, or, of work tiles, that of pieces.
+  Extent batch = grid.packed && !grid.tiles ? extents.sequences(grid.keys) : sizeNamed("batch");
   if (grid.longer) { // work tiles of long sequences; dense sequences are all long or all short
     Extent queries = floorDiv(extents.rows(false), grid.longer[0] + 1),
            keys = floorDiv(extents.rows(true), grid.longer[1] + 1);

@@ -328,6 +328,9 @@ private:
       return;
     bool byDistance = array.has(ScoreOperand::Table);
     add(partialGradientOf(array), T::Float32, [=](const Extents &extents) -> Shape {
+      if (byDistance && extents.fixed.pieces)
+        return {extents.fixed.heads, Extent(2 * distancesOfTable(array.entries)) +
+                                         sizeNamed("batch") * Extent(2 * arrayGradWorkers * arrayGradTile)};
       if (byDistance) // distances of positions in tiles of all sequences
         return {2, extents.fixed.heads, tiledRows(extents, false) + tiledRows(extents, true)};
       return {extents.fixed.heads, tiledRows(extents, keys)};

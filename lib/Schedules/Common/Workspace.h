@@ -76,6 +76,10 @@ std::string bitsOf(const MaskOperand &lists);
 std::string numberingOf(llvm::StringRef parents);
 /// The buffer of partial sums of an array's gradient.
 std::string partialGradientOf(const ScoreOperand &array);
+/// CTAs for each head and sequence that compute partial sums of an array's gradient, in tiles of up to so many rows.
+constexpr int64_t arrayGradWorkers = 32, arrayGradTile = 64;
+/// With pieces, so many distances have sums in each of two arrays (`ArrayGradBody::TableSums`).
+inline int64_t distancesOfTable(int64_t entries) { return llvm::alignTo(entries + 4 * arrayGradTile, 4); }
 
 } // namespace attn
 

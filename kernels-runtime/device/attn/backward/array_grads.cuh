@@ -70,6 +70,10 @@ ATTN_INLINE void clear_entry(float *to) {
   if (lane_index() == 0)
     *to = 0;
 }
+ATTN_INLINE void copy_number(float *to, const float *from) {
+  if (lane_index() == 0)
+    *to = *from;
+}
 ATTN_INLINE void add_total(float *to, const float *from, int count) {
   float sum = 0;
   for (int i = lane_index(); i < count; i += 32)

@@ -29,16 +29,21 @@ template <class Tile> struct ThreadMap {
   }
 };
 
+// The first row of a tile that is copied; those before it become 0.
+struct FirstRow {
+  int number;
+};
+
 // Row r of the tile is at src + offset_of(stride, r), with a 64-bit address for each row: for pairs, which only query
-// tiles have, and for rows too far apart for 32-bit offsets.
+// tiles have, for rows too far apart for 32-bit offsets, and for tiles whose first rows are not copied.
 template <int Dim, class T, int R, int C, int P, class Stride>
-ATTN_INLINE void copy_rows(const Smem<T, R, C, P> &dst, const T *src, Stride stride, int rows) {
+ATTN_INLINE void copy_rows(const Smem<T, R, C, P> &dst, const T *src, Stride stride, int rows, FirstRow first = {0}) {
   const ThreadMap<Smem<T, R, C, P>> thread_map;
 #pragma unroll
   for (int p = 0; p < thread_map.Passes; ++p)
     if (thread_map.has(p)) {
       const int r = thread_map.row + p * thread_map.Step;
-      const bool live = r < rows && thread_map.unit < Dim / 8;
+      const bool live = first.number <= r && r < rows && thread_map.unit < Dim / 8;
       asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(dst.at(r, thread_map.unit * 8)),
                    "l"(live ? src + offset_of(stride, r) + thread_map.unit * 8 : src), "r"(live ? 16 : 0)
                    : "memory");
@@ -81,6 +86,11 @@ ATTN_INLINE void copy_async(const Smem<T, R, C, P> &dst, const T *src, long long
 template <int Dim, class T, int R, int C, int P, int H>
 ATTN_INLINE void copy_async(const Smem<T, R, C, P> &dst, const T *src, PairStride<H> stride, int rows) {
   copy_rows<Dim>(dst, src, stride, rows);
+}
+
+template <int Dim, class T, int R, int C, int P>
+ATTN_INLINE void copy_async(const Smem<T, R, C, P> &dst, const T *src, long long stride, int rows, FirstRow first) {
+  copy_rows<Dim>(dst, src, stride, rows, first);
 }
 
 // Afterwards all copies have landed and are visible to all threads, and no thread still reads what the next copies

@@ -269,6 +269,7 @@ const Clause<B> backwardClauses[] = {
     flag<B, &B::float32_dq>("float32_dq"),
     flag<B, &B::float32_dkv>("float32_dkv"),
     flag<B, &B::add_dq>("add_dq"),
+    flag<B, &B::add_array_grads>("add_array_grads"),
     one<B, &B::requires_grad>("requires_grad", ClauseKind::Optional, "learned"),
     one<B, &B::schedule>("schedule"),
     one<B, &B::schedule_reason>("schedule_reason"),

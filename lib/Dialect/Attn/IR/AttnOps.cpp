@@ -227,11 +227,12 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (problem.getSegments() || problem.getTiles()) // C4
     return refuse("a problem without segments and tiles",
                   problem.getSegments() ? "one with segments" : "one with tiles");
-  if (bool pieces = problem.getQLayout().hasPieces(); pieces && getRequiresGrad()) // C8
-    return refuse("a layout without pieces with requires_grad", problem.getQLayout());
-  else if (!pieces && (getFloat32Dq() || getFloat32Dkv() || getAddDq())) // C8
-    return refuse(getAddDq() ? "layout(thd pieces) with add_dq" : "layout(thd pieces) with float32 gradients",
-                  problem.getQLayout());
+  if (bool pieces = problem.getQLayout().hasPieces(); !pieces) // C8
+    for (auto [isGiven, expected] : {std::pair(getAddDq(), "layout(thd pieces) with add_dq"),
+                                     {getAddArrayGrads(), "layout(thd pieces) with add_array_grads"},
+                                     {getFloat32Dq() || getFloat32Dkv(), "layout(thd pieces) with float32 gradients"}})
+      if (isGiven)
+        return refuse(expected, problem.getQLayout());
   if (!isIdentifier(getSymName())) // C3
     return emitOpError("expected an identifier as its name, got: \"") << getSymName() << "\"";
   return verifyDifferentiatedArrays(*this); // C6

@@ -10,13 +10,18 @@ using namespace attn;
 using T = ProblemTensor;
 
 std::string attn::gradientOf(const ScoreOperand &array) { return "d" + array.name; }
+std::string attn::gradientBefore(const ScoreOperand &array) { return "before_" + gradientOf(array); }
 
 void attn::addGradients(BackwardOp backward, std::vector<ProblemTensor> &list) {
   for (const ScoreOperand &array : backward.getDifferentiatedArrays()) {
     T gradient = tensorOf(array); // contiguous, too
     gradient.name = gradientOf(array);
     gradient.role = T::Result;
-    list.push_back(std::move(gradient));
+    list.push_back(gradient);
+    if (backward.getAddArrayGrads()) {
+      gradient.name = gradientBefore(array), gradient.role = T::Operand;
+      list.push_back(std::move(gradient));
+    }
   }
 }
 
@@ -44,6 +49,10 @@ LogicalResult attn::verifyDifferentiatedArrays(BackwardOp backward) {
     if (!known || !asked.insert(name).second)
       return refuse("names of arrays of score modifiers or sinks in `requires_grad`, each once", name);
   }
+  if (problem.getQLayout().hasPieces()) // C8
+    for (const ScoreOperand &array : backward.getDifferentiatedArrays())
+      if (problem.isSinkArray(array))
+        return refuse("arrays of score modifiers in `requires_grad` with layout(thd pieces)", "sinks");
   llvm::StringSet<> taken;
   for (const ProblemTensor &tensor : tensorsOf(backward))
     if (!taken.insert(tensor.name).second)

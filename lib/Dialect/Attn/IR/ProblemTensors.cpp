@@ -314,11 +314,16 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
     list.emplace_back(dropout->seed, T::Array, T::Int32, T::Table);
     list.back().entries = Dropout::words;
   }
-  if (problem.getOfHeads())
+  if (problem.getOfHeads()) {
+    llvm::StringSet<> gradients;
+    if (computation.backward)
+      for (const ScoreOperand &operand : computation.backward.getDifferentiatedArrays())
+        gradients.insert(gradientOf(operand)), gradients.insert(gradientBefore(operand));
     for (T &tensor : list)
       for (Axis &axis : tensor.axes)
-        if (tensor.role == T::Array)
+        if (tensor.role == T::Array || gradients.contains(tensor.name))
           axis = axis == T::Heads ? T::AllHeads : axis == T::KvHeads ? T::AllKvHeads : axis;
+  }
   return list;
 }
 

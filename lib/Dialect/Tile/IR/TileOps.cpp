@@ -389,6 +389,8 @@ LogicalResult CopyAsyncOp::verify() {
   if (dim <= 0 || dim % 8 || dim > dst.getCols() || dst.getElement() != getSrc().getType().getElement()) // C1
     return emitOpError("expected dim in multiples of 8 up to the place's columns and one element type, got: dim ")
            << dim << ", " << getSrc().getType() << " into " << dst;
+  if (getFirst() && (getOnce() || !getStride().getType().isInteger(64))) // C2
+    return emitOpError("expected neither `once` nor pairs of rows with `from`, got: ") << getStride().getType();
   return success();
 }
 

@@ -222,7 +222,9 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
 
     With `float32_dq` dq, and with `float32_dkv` dk and dv are float32, not rounded to the dtype. With `add_dq`, dq is
     the sum of the gradient and of a further operand, `before_dq`, float32, of q's shape: the gradient over other keys.
-    A float32 dq may be the memory of `before_dq`.
+    A float32 dq may be the memory of `before_dq`. With `add_array_grads`, gradients of arrays (`requires_grad`) are
+    likewise added to those over other queries and keys: for each there is an operand, `before_d` and the array's name,
+    float32, of the array's shape. The gradient may have its memory.
 
     `do` has the shape and layout of o, `dq`, `dk` and `dv` those of q, k and v, each with strides of its own; `dlse`
     has the shape of lse. Sums are float32, and results are rounded once to the problem's dtype, unless they are
@@ -254,7 +256,7 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     forward pass.
 
     Clauses may have any order; they are printed in this order: `of`, `deterministic`, `partial_kv`, `dlse`,
-    `float32_dq`, `float32_dkv`, `add_dq`, `requires_grad`, `schedule`, `schedule_reason`.
+    `float32_dq`, `float32_dkv`, `add_dq`, `add_array_grads`, `requires_grad`, `schedule`, `schedule_reason`.
 
     Constraints:
     - C1: it names an `attn.problem` of the same module.
@@ -266,8 +268,9 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     - C6: `requires_grad` names arrays of the problem's score modifiers or its sinks, each once, and no other tensor has
       the name of such a gradient.
     - C7: head dims beyond 256 have neither `partial_kv` nor `requires_grad`.
-    - C8: a problem with pieces (`layout(thd pieces)`) has no `requires_grad`, and only such a problem has
-      `float32_dq`, `float32_dkv` and `add_dq`.
+    - C8: only a problem with pieces (`layout(thd pieces)`) has `float32_dq`, `float32_dkv`, `add_dq` and
+      `add_array_grads`. `requires_grad` does not name its sinks: their gradient needs no keys, so each launch of some
+      queries would add it once more (the formula above, over a rank's rows, gives it).
 
     ```mlir
     attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
@@ -281,7 +284,7 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$problem, UnitAttr:$deterministic,
       UnitAttr:$partial_kv, UnitAttr:$dlse, UnitAttr:$float32_dq, UnitAttr:$float32_dkv, UnitAttr:$add_dq,
-      OptionalAttr<StrArrayAttr>:$requires_grad, OptionalAttr<AnyAttr>:$schedule,
+      UnitAttr:$add_array_grads, OptionalAttr<StrArrayAttr>:$requires_grad, OptionalAttr<AnyAttr>:$schedule,
       OptionalAttr<StrAttr>:$schedule_reason);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{

@@ -27,6 +27,8 @@ struct Computation {
 
 /// The name of the gradient of an array.
 std::string gradientOf(const ScoreOperand &array);
+/// The operand that `add_array_grads` adds to it.
+std::string gradientBefore(const ScoreOperand &array);
 void addGradients(BackwardOp backward, std::vector<struct ProblemTensor> &list);
 /// Do the arrays of `requires_grad` exist, and has no other tensor the name of a gradient?
 mlir::LogicalResult verifyDifferentiatedArrays(BackwardOp backward);

@@ -61,6 +61,19 @@ def Tile_StoreCornerOp : Tile_ComputeOp<"store_corner"> {
                        "qualified(type($acc))";
 }
 
+def Tile_CopyNumberOp : Tile_ComputeOp<"copy_number"> {
+  let summary = "sets one number in global memory to another, which may be the same";
+  let description = [{
+    Only for kernels whose CTAs are one warp.
+
+    ```mlir
+    tile.copy_number %to, %from
+    ```
+  }];
+  let arguments = (ins Out<Tile_FloatPtr>:$to, Tile_FloatPtr:$from);
+  let assemblyFormat = "$to `,` $from attr-dict";
+}
+
 def Tile_AddTotalOp : Tile_ComputeOp<"add_total"> {
   let summary = "adds the sum of `count` consecutive numbers to one number";
   let description = [{

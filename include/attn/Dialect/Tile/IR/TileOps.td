@@ -330,28 +330,38 @@ def Tile_LoadOperandOp : Tile_ComputeOp<"load_operand"> {
 // Asynchronous: copies and products
 //===----------------------------------------------------------------------===//
 
-def Tile_CopyAsyncOp : Tile_ComputeOp<"copy_async"> {
+def Tile_CopyAsyncOp : Tile_ComputeOp<"copy_async", [AttrSizedOperandSegments]> {
   let summary = "starts copying rows from global to shared memory (cp.async)";
   let description = [{
     Copies `rows` rows (at most the place's) of `dim` elements, which lie `stride` elements apart. Everything else in
-    the place becomes 0, so that nothing beyond a sequence is read. With `when`, nothing happens unless the condition
+    the place becomes 0, so that nothing beyond a sequence is read. With `from`, rows before `first` become 0, too, and
+    are not read; `src` is the address that row 0 would have. With `when`, nothing happens unless the condition
     holds, and waiting for the token then returns at once. `once`: the copy is not in a loop over tiles; each thread
     advances its own pointer, which takes registers and saves instructions.
 
     Constraints:
     - C1: dim is a multiple of 8 and at most the place's columns; element types agree.
+    - C2: with `from` there is no `once`, and the stride is a number.
 
     ```mlir
     %t = tile.copy_async %K, %src stride(%k_row) rows(%n) dim 128 when(%more)
       : !tile.shared<64x128xbf16, 136>, !tile.ptr<bf16>
+    %u = tile.copy_async %K, %src stride(%k_row) rows(%n from %first) dim 128
+      : !tile.shared<64x128xbf16, 136>, !tile.ptr<bf16>
     ```
   }];
-  let arguments = (ins Out<Tile_Shared>:$dst, Tile_Ptr:$src, Tile_Stride:$stride, I32:$rows, I64Attr:$dim,
-      Optional<I1>:$when, UnitAttr:$once);
+  let arguments = (ins Out<Tile_Shared>:$dst, Tile_Ptr:$src, Tile_Stride:$stride, I32:$rows, Optional<I32>:$first,
+      I64Attr:$dim, Optional<I1>:$when, UnitAttr:$once);
   let results = (outs Tile_CopyToken:$token);
+  let builders = [OpBuilder<(ins "::mlir::Value":$dst, "::mlir::Value":$src, "::mlir::Value":$stride,
+                                "::mlir::Value":$rows, "int64_t":$dim, "::mlir::Value":$when,
+                                CArg<"bool", "false">:$once),
+                            [{
+    build($_builder, $_state, dst, src, stride, rows, /*first=*/::mlir::Value(), dim, when, once);
+  }]>];
   let assemblyFormat = [{
-    (`once` $once^)? $dst `,` $src `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $rows `)` `dim`
-        $dim (`when` `(` $when^ `)`)? attr-dict
+    (`once` $once^)? $dst `,` $src `stride` `(` $stride `` custom<Stride>(type($stride)) `)`
+    `rows` `(` $rows (`from` $first^)? `)` `dim` $dim (`when` `(` $when^ `)`)? attr-dict
     `:` qualified(type($dst)) `,` qualified(type($src))
   }];
   let hasVerifier = 1;
