@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Sequences whose tokens ranks share: which rows each has, and plans of problems. No framework is needed."""
+import json
 import collections
 import itertools
 import operator
@@ -270,8 +271,12 @@ class Shared:
         return (lambda name: self._definition(name, of_q[0], of_kv[0])), Sequences(*lengths, shards)
 
 
-def gradient_text(dlse):
-    return f" attn.backward @grads of(@attention){' dlse' if dlse else ''}"
+def gradient_text(dlse, learned=()):
+    """learned: names of arrays of score modifiers whose gradients are results, too."""
+    clauses = " dlse" if dlse else ""
+    if learned:
+        clauses += f" requires_grad([{', '.join(json.dumps(name) for name in learned)}])"
+    return f" attn.backward @grads of(@attention){clauses}"
 
 
 def dense_sides(ranks, q, k, seqlens, cu_seqlens, padded_offsets):

@@ -4,8 +4,8 @@
 // group, and each is a rank of it. The attribute `plan` is the key of a plan that Python has registered with
 // attncJaxPlan; buffers are the plan's operands and arrays in its order, results are its results.
 //
-// XLA executes the ranks in threads of one process. At a plan's first execution they bind it together, each with the
-// transport of its device.
+// XLA executes the ranks in threads of one process, or GPUs of several processes are ranks of NCCL. At a plan's first
+// execution they bind it together, each with the transport of its device.
 //
 #include "attn-c/Plan.h"
 #include "jax_calls.h"
@@ -16,9 +16,11 @@
 #include <cstdlib>
 #include <deque>
 #include <dlfcn.h>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
+#include <sstream>
 
 using namespace attnc::jax;
 
@@ -34,8 +36,8 @@ using OwnedBound = std::unique_ptr<attnBoundPlan, Deleter<attnBoundPlanDestroy>>
 /// Which execution of a call: of a program's run, the call in it, and how often the rank has come there.
 using Execution = std::array<int64_t, 3>;
 
-/// Devices that share sequences. XLA may execute calls that do not depend on each other in another order on each
-/// device, so all ranks of a group execute one call at a time, which they agree on.
+/// Devices of a process that share sequences. XLA may execute calls that do not depend on each other in another order
+/// on each device, so all ranks of a group execute one call at a time, which they agree on.
 class Group {
 public:
   Group(OwnedRanks own, int32_t count, double timeout) : own(std::move(own)), count(count), timeout(timeout) {}
@@ -117,7 +119,9 @@ struct Rank {
     int64_t run;
     std::map<int64_t, int64_t> ofSites;
   };
-  std::mutex mutex; ///< of `runs` and `bound`
+  std::mutex mutex;    ///< of `runs` and `bound`
+  std::mutex call;     ///< of a call that NCCL's ranks execute
+  std::string failure; ///< why NCCL has no communicator
   std::deque<Counts> runs;
   std::map<std::string, OwnedBound, std::less<>> bound; ///< plans by their keys
   OwnedTransport transport;                             ///< used while it executes a call
@@ -127,6 +131,11 @@ struct Rank {
 struct World {
   std::vector<std::unique_ptr<Group>> groups;
   std::vector<std::unique_ptr<Rank>> ranks; ///< by the ordinals of devices
+  /// Of groups with devices of several processes, which have no `groups`. GPUs of a program have calls in one order, as
+  /// they have those of XLA's own communication.
+  std::vector<std::array<char, attnNcclIdBytes>> ncclIds;
+  int32_t size = 0; ///< ranks of a group
+  double timeout = 0;
 };
 
 struct Plan {
@@ -135,6 +144,7 @@ struct Plan {
   const attnSequences *sequences;
   std::vector<int64_t> rows[2]; ///< of queries and of keys, by rank
   std::vector<std::string> names;
+  std::vector<bool> areResults;
 };
 
 /// Plans and worlds stay for as long as the process does: programs of XLA name them.
@@ -311,19 +321,14 @@ private:
   void *memory = nullptr;
 };
 
-bool isResult(std::string_view name) {
-  return name == "o" || name == "lse" || name == "dq" || name == "dk" || name == "dv";
-}
-
 /// The tensors of a call. Those of rows have as many as the rank has; buffers have those of the rank with most.
 struct Tensors {
   Tensors(const XLA_FFI_CallFrame &frame, const Plan &plan, int32_t rank)
       : all(plan.names.size()), extents(all.size()), strides(all.size()) {
-    const bool isBackward = std::find(plan.names.begin(), plan.names.end(), "dq") != plan.names.end();
     int64_t inputs = 0, results = 0;
     for (size_t i = 0; i < all.size(); ++i) {
       const std::string &name = plan.names[i];
-      const bool isWritten = isResult(name) && !(isBackward && (name == "o" || name == "lse"));
+      const bool isWritten = plan.areResults[i];
       int64_t &next = isWritten ? results : inputs;
       if (next >= (isWritten ? frame.rets.size : frame.args.size - 1))
         refuse("expected more buffers, got: " + std::to_string(frame.args.size) + " and " +
@@ -362,7 +367,8 @@ void executePlan(const XLA_FFI_CallFrame &frame, bool onCpu) {
   if (!onCpu)
     current.emplace(stream);
   Tensors tensors(frame, plan, rank.number);
-  Group &group = *plan.world->groups[rank.group];
+  World &world = *plan.world;
+  const bool hasNccl = !world.ncclIds.empty();
   const auto boundPlan = [&]() -> attnBoundPlan * {
     std::lock_guard lock(rank.mutex);
     auto found = rank.bound.find(key);
@@ -371,11 +377,26 @@ void executePlan(const XLA_FFI_CallFrame &frame, bool onCpu) {
   // On a GPU this waits for the stream, so only at the first execution.
   const std::string wrong =
       onCpu || !boundPlan() ? wrongPlace(frame, rank.number, current ? &*current : nullptr, stream) : "";
-  const Turn turn(group, rank, place.run, number(frame.attrs, "site"), wrong);
+  std::optional<Turn> turn;
+  std::unique_lock<std::mutex> call(rank.call, std::defer_lock);
+  if (!hasNccl)
+    turn.emplace(*world.groups[rank.group], rank, place.run, number(frame.attrs, "site"), wrong);
+  else if (!wrong.empty())
+    refuse(wrong);
+  else
+    call.lock();
   if (!rank.transport) {
     attnTransport *made = nullptr;
-    if (attnTransportLocal(group.ranks(), rank.number, !onCpu, &made))
-      fail();
+    if (!rank.failure.empty()) // an id makes one communicator
+      throw Failure{XLA_FFI_Error_Code_INTERNAL, rank.failure};
+    try {
+      if (hasNccl ? attnTransportNccl(rank.number, world.size, world.ncclIds[rank.group].data(), world.timeout, &made)
+                  : attnTransportLocal(world.groups[rank.group]->ranks(), rank.number, !onCpu, &made))
+        fail();
+    } catch (const Failure &failure) {
+      rank.failure = failure.text;
+      throw;
+    }
     rank.transport.reset(made);
   }
   if (attnTransportCheck(rank.transport.get()))
@@ -405,11 +426,15 @@ XLA_FFI_Error *handlePlan(XLA_FFI_CallFrame *frame, bool onCpu) {
 
 #define ATTNC_EXPORT extern "C" __attribute__((visibility("default")))
 
-/// Devices that are ranks: of `devices` ordinals the group and the rank in it, or -1.
+/// Devices of this process that are ranks: of `devices` ordinals the group and the rank in it, or -1. `ncclIds`: of
+/// each group, where groups have devices of other processes, too; else null.
 ATTNC_EXPORT World *attncJaxWorld(int32_t groups, int32_t ranks, int32_t devices, const int32_t *groupOf,
-                                  const int32_t *rankOf, double timeout) {
+                                  const int32_t *rankOf, double timeout, const char *ncclIds) {
   auto world = std::make_unique<World>();
-  for (int32_t group = 0; group < groups; ++group) {
+  world->size = ranks, world->timeout = timeout;
+  for (int32_t group = 0; group < groups && ncclIds; ++group)
+    std::copy_n(ncclIds + group * attnNcclIdBytes, attnNcclIdBytes, world->ncclIds.emplace_back().begin());
+  for (int32_t group = 0; group < groups && !ncclIds; ++group) {
     attnLocalRanks *made = nullptr;
     if (attnLocalRanksCreate(ranks, timeout, &made))
       return nullptr;
@@ -425,9 +450,9 @@ ATTNC_EXPORT World *attncJaxWorld(int32_t groups, int32_t ranks, int32_t devices
 }
 
 /// Names a plan of a world. Plan and sequences stay, and so does the first of a key. `rows`: of each rank, of queries
-/// and then of keys.
+/// and then of keys. `results`: names of tensors, with a space between two.
 ATTNC_EXPORT void attncJaxPlan(const char *key, World *world, const attnPlan *plan, const attnSequences *sequences,
-                               int32_t ranks, const int64_t *rows) {
+                               int32_t ranks, const int64_t *rows, const char *results) {
   std::unique_lock lock(registry);
   auto [place, isNew] = plans().try_emplace(key);
   if (!isNew)
@@ -435,8 +460,12 @@ ATTNC_EXPORT void attncJaxPlan(const char *key, World *world, const attnPlan *pl
   Plan &made = place->second;
   made.world = world, made.plan = plan, made.sequences = sequences;
   made.rows[0].assign(rows, rows + ranks), made.rows[1].assign(rows + ranks, rows + 2 * ranks);
-  for (int i = 0, n = attnPlanTensorCount(plan); i < n; ++i)
+  std::istringstream words(results);
+  const std::vector<std::string> written{std::istream_iterator<std::string>(words), {}};
+  for (int i = 0, n = attnPlanTensorCount(plan); i < n; ++i) {
     made.names.push_back(attnPlanTensorName(plan, i));
+    made.areResults.push_back(std::find(written.begin(), written.end(), made.names.back()) != written.end());
+  }
 }
 
 /// Handlers for the platforms "cpu" and "CUDA".

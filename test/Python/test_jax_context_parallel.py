@@ -127,19 +127,20 @@ def test_other_axes():
 def test_sinks_dropout_and_modifiers():
     cp = aj.ContextParallel(mesh_of(cp=2), "cp", timeout=20)
     q, k, v, do = tensors([sum(LENGTHS)])
-    sinks = make(H, seed=3, dtype=jnp.float32)
+    learned = [make(H, seed=3, dtype=jnp.float32), abs(make(H, seed=4, dtype=jnp.float32)),
+               make(H, 11, seed=5, dtype=jnp.float32)]
     seed = jnp.array([1, 2, 3, 4], jnp.int32)
-    options = dict(mask=CAUSAL, score=[attnc.softcap(5.0), attnc.alibi()], dropout=0.25, layout="thd")
+    score = [attnc.softcap(5.0), attnc.alibi("slopes"), attnc.relative_bias("table", 5)]
+    options = dict(mask=CAUSAL, score=score, dropout=0.25, layout="thd")
     side = dict(cu_seqlens=sums(LENGTHS))
 
-    def own(q, k, v, sinks, seed):
-        return aj.attention(q, k, v, sink=sinks, seed=seed, cu_seqlens_q=side["cu_seqlens"], context_parallel=cp,
-                            **options)
-    mapped = jax.shard_map(own, mesh=cp.mesh, in_specs=(P("cp"),) * 3 + (P(), P()), out_specs=P("cp"))
-    ours = lambda q, k, v, sinks: cp.unshard(mapped(*(cp.shard(t, **side) for t in (q, k, v)), sinks, seed), **side)
-    one = lambda q, k, v, sinks: aj.attention(q, k, v, sink=sinks, seed=seed, cu_seqlens_q=jnp.asarray(
-        side["cu_seqlens"], jnp.int32), **options)
-    (found, pull), (want, expected) = (jax.vjp(f, q, k, v, sinks) for f in (jax.jit(ours), one))
+    def own(q, k, v, sinks, slopes, table, seed, cu_seqlens=side["cu_seqlens"], cp=cp):
+        return aj.attention(q, k, v, sink=sinks, seed=seed, cu_seqlens_q=cu_seqlens, context_parallel=cp,
+                            arrays={"slopes": slopes, "table": table}, **options)
+    mapped = jax.shard_map(own, mesh=cp.mesh, in_specs=(P("cp"),) * 3 + (P(),) * 4, out_specs=P("cp"))
+    ours = lambda *t: cp.unshard(mapped(*(cp.shard(x, **side) for x in t[:3]), *t[3:], seed), **side)
+    one = lambda *t: own(*t, seed, jnp.asarray(side["cu_seqlens"], jnp.int32), None)
+    (found, pull), (want, expected) = (jax.vjp(f, q, k, v, *learned) for f in (jax.jit(ours), one))
     close(found, want)
     for a, b in zip(pull(do), expected(do)):
         close(a, b)

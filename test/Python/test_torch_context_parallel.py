@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """attnc.torch.attention of ranks that share the tokens of sequences, in processes on the CPU, against one rank."""
+import functools
 import inspect
 import itertools
 import os
@@ -153,6 +154,36 @@ def check_learned_sinks(rank):
     torch.distributed.all_reduce(own.grad)
     close("gradient of sinks", own.grad, sinks.grad)
     cp.close()
+
+
+def check_learned_arrays(rank):
+    """As of sinks, of arrays that score modifiers read: of all strategies, masks that read arrays, and heads apart."""
+    lengths = [9, 0, 21, 4]
+    q, k, v, do = tensors([sum(lengths)], [sum(lengths)])
+    arrays = {"slopes": make(H, seed=12, dtype=torch.float32).abs(), "table": make(H, 11, seed=13, dtype=torch.float32)}
+    score = [attnc.alibi("slopes"), attnc.relative_bias("table", 5)]
+    documents = torch.arange(sum(lengths), dtype=torch.int32) // 7
+    for mask, options in ((CAUSAL, dict(sharding="dual_chunk")), (CAUSAL, dict(strategy="ring")),
+                          (attnc.full(), dict(strategy="ulysses")), (attnc.window(4, 3), dict(sharding="striped")),
+                          (attnc.document(ids=documents), dict(sharding="contiguous", strategy="gather"))):
+        packed = dict(mask=mask, score=score, layout="thd", cu_seqlens_q=torch.tensor(sums(lengths)))
+
+        def gradients(run, tensors, do):
+            own = {name: array.clone().requires_grad_() for name, array in arrays.items()}
+            inputs = [t.detach().clone().requires_grad_() for t in tensors]
+            run(*inputs, arrays=own, **packed).backward(do)
+            return [own["slopes"].grad, own["table"].grad, *[t.grad for t in inputs]]
+        expected = gradients(at.attention, (q, k, v), do)
+        cp = at.ContextParallel(**options)
+        sharded = [cp.shard(t, cu_seqlens=sums(lengths)) for t in (q, k, v, do)]
+        found = gradients(functools.partial(at.attention, context_parallel=cp), sharded[:3], sharded[3])
+        for gradient in found[:2]:
+            torch.distributed.all_reduce(gradient)
+        for name, a, b in zip(("slopes", "table"), found, expected):
+            close(f"gradient of {name}, {options}", a, b)
+        for a, b in zip(found[2:], expected[2:]):
+            close("gradient", a, cp.shard(b, cu_seqlens=sums(lengths)))
+        cp.close()
 
 
 def check_shardings(rank):
@@ -410,11 +441,6 @@ def check_refused(rank):
     call(TensorError, "expected heads of q in multiples of those of k", (q[:, :, :3], k, v))
     call(TensorError, "expected 'k' of head dim 16", (q, k[..., :8], v))
     call(UnsupportedError, "expected `seed`, the same on all of them, got: None", dropout=0.5)
-    call(UnsupportedError, "no gradients of arrays with context parallelism, got: 'slopes' that requires",
-         score=attnc.alibi("slopes"), arrays={"slopes": slopes.clone().requires_grad_()})
-    learned = slopes.clone().requires_grad_()  # of which only the gradient as sinks would exist
-    call(UnsupportedError, "no gradients of arrays with context parallelism, got: 'slopes' that requires", sink=learned,
-         score=attnc.alibi("slopes"), arrays={"slopes": learned})
     call(TensorError, "got also: more", arrays={"more": slopes})
     call(TensorError, "expected 'ids' of shape [2, 16], of the whole sequences, got: [2, 8]",
          mask=attnc.document("ids"), arrays={"ids": torch.ones(2, 8, dtype=torch.int32)})

@@ -7,6 +7,11 @@ import numpy as np
 from ..errors import TensorError
 
 
+@jax.tree_util.register_static
+class Needed(tuple):
+    """Names of arrays whose gradients are wanted, among what is kept for the backward pass."""
+
+
 def is_array(value):
     return isinstance(value, (jax.Array, np.ndarray))
 

@@ -18,7 +18,7 @@ from ..masks import Mask
 from ..problem import Problem, gradient_text
 from ..scores import Score
 from . import _ops, _segments
-from ._arrays import int32, is_array, platform_of
+from ._arrays import Needed, int32, is_array, platform_of
 
 _DTYPES = {np.dtype(jnp.bfloat16): "bf16", np.dtype(jnp.float16): "f16", np.dtype(jnp.float32): "f32"}
 
@@ -91,14 +91,9 @@ def _named_ids(plan, ids):
     return dict(zip([t["name"] for t in _ops.signature(plan.segments[0], _ops.SEGMENTS).inputs], ids))
 
 
-@jax.tree_util.register_static
-class _Needed(tuple):
-    """Names of arrays whose gradients are wanted, among what is kept for the backward pass."""
-
-
 def _fwd(plan, q, k, v, ids, arrays):
-    needed = _Needed(name for name, array, dtype in zip(plan.arrays, arrays, plan.dtypes)
-                     if dtype == "f32" and array.perturbed)
+    needed = Needed(name for name, array, dtype in zip(plan.arrays, arrays, plan.dtypes)
+                    if dtype == "f32" and array.perturbed)
     q, k, v = q.value, k.value, v.value
     ids, arrays = tuple(t.value for t in ids), tuple(t.value for t in arrays)
     o, lse = _attention(plan, q, k, v, ids, arrays)

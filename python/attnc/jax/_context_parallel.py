@@ -9,11 +9,12 @@ import threading
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src import distributed
 from jax.custom_batching import custom_vmap
 
-from .. import _library
+from .. import _library, _plans
 from .._shared import BACKWARD, FORWARD, Shared, gradient_text, side_of
-from ..errors import ProblemError, TensorError, UnsupportedError
+from ..errors import Error, ProblemError, TensorError, UnsupportedError
 from . import _ops
 
 TARGET = "attnc_plan_run"
@@ -27,20 +28,32 @@ def _loaded():
         jax.ffi.register_ffi_target(TARGET, jax.ffi.pycapsule(handler), platform=platform)
     numbers = ctypes.POINTER(ctypes.c_int32)
     loaded.attncJaxWorld.restype = ctypes.c_void_p
-    loaded.attncJaxWorld.argtypes = [ctypes.c_int32] * 3 + [numbers] * 2 + [ctypes.c_double]
+    loaded.attncJaxWorld.argtypes = [ctypes.c_int32] * 3 + [numbers] * 2 + [ctypes.c_double, ctypes.c_char_p]
     loaded.attncJaxPlan.restype = None
-    loaded.attncJaxPlan.argtypes = [ctypes.c_char_p] + [ctypes.c_void_p] * 3 + [ctypes.c_int32,
-                                                                                ctypes.POINTER(ctypes.c_int64)]
+    loaded.attncJaxPlan.argtypes = [ctypes.c_char_p] + [ctypes.c_void_p] * 3 + [
+        ctypes.c_int32, ctypes.POINTER(ctypes.c_int64), ctypes.c_char_p]
     return loaded
 
 
 _kept = []  # plans and sequences that programs of XLA name
+_meshes = {}  # how many ContextParallels a mesh of several processes has
+
+
+def _is_own(device):
+    return device.process_index == jax.process_index()
+
+
+def _ordinal(device):
+    """The number by which XLA knows a device of this process."""
+    local = getattr(device, "local_hardware_id", None)
+    return device.id if local is None else local
 
 
 class ContextParallel(Shared):
     """Devices along an axis of a mesh that share the tokens of sequences. attention(context_parallel=...) takes it
     inside of jax.shard_map over the mesh, and computes attention of the whole sequences from the rows that each device
-    has. All devices are this process's, and of one kind: CPUs, or GPUs that can access each other's memory.
+    has. Devices are of one kind: CPUs of this process, GPUs of this process that can access each other's memory, or
+    GPUs of several processes (jax.distributed), for which NCCL is opened at run time (libnccl.so.2).
 
     mesh: a jax.sharding.Mesh. axis: the name of its axis whose devices share sequences; each is a rank, by its place
         along the axis. Other axes may split the batch or the heads.
@@ -65,7 +78,8 @@ class ContextParallel(Shared):
     with all tokens.
 
     Lengths are known while tracing: integers, or arrays of NumPy. Each combination of a problem and lengths is
-    compiled, and compared among the ranks, at its first call. Results have equal bits each time. A key or seed of
+    compiled, and compared among the ranks, at its first call. Results have equal bits each time. Processes make their
+    ContextParallels in the same order. A key or seed of
     dropout is the same along `axis`, and may be another one along axes that split the batch.
 
     Plans stay for as long as the process does: make one ContextParallel for a program.
@@ -81,12 +95,9 @@ class ContextParallel(Shared):
         if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < 1e6:
             raise ProblemError(f"expected a timeout of more than 0 seconds, got: {timeout!r}")
         super().__init__(mesh.shape[axis], sharding, kv_sharding, strategy, head_group, mask, shards)
-        devices = mesh.devices.flatten()
-        if foreign := [device for device in devices if device.process_index != jax.process_index()]:
-            raise UnsupportedError(f"attnc has context parallelism of devices of one process in JAX, got: {foreign[0]} "
-                                   f"of process {foreign[0].process_index}")
-        self.mesh, self.axis, self.platform = mesh, axis, devices[0].platform
+        self.mesh, self.axis, self.platform = mesh, axis, mesh.devices.flat[0].platform
         self._timeout, self._lock, self._made, self._world = float(timeout), threading.Lock(), {}, None
+        self._ids = self._ids_of_processes()
 
     def __repr__(self):
         shardings = ", ".join(dict.fromkeys(self._words))
@@ -176,41 +187,77 @@ class ContextParallel(Shared):
     # Plans
 
     def _groups(self):
-        """The group of devices that share sequences, and the rank in it, by each device of this process."""
+        """The devices of each group that share sequences, by their ranks; groups without one of this process are
+        empty."""
         axis = self.mesh.axis_names.index(self.axis)
         groups = np.moveaxis(self.mesh.devices, axis, -1).reshape(-1, self.ranks)
-        found = {}
-        for group, devices in enumerate(groups):
-            for rank, device in enumerate(devices):
-                local = getattr(device, "local_hardware_id", None)
-                found[device.id if local is None else local] = (group, rank)
-        return len(groups), found
+        return [list(group) if any(map(_is_own, group)) else [] for group in groups]
 
-    def _plan_key(self, text, sides, name, dlse):
-        """Registers a plan for calls of XLA, and returns what names it there."""
+    def _ids_of_processes(self):
+        """What reads the id for NCCL of each group, where these have devices of several processes; else None. The
+        process of a group's first device makes its id."""
+        groups = self._groups()
+        foreign = [device for group in groups for device in group if not _is_own(device)]
+        if not foreign:
+            return None
+        if self.platform == "cpu":
+            raise UnsupportedError("attnc has context parallelism of CPUs of one process in JAX, got: "
+                                   f"{foreign[0]} of process {foreign[0].process_index}")
+        client = distributed.global_state.client
+        if client is None:
+            raise ProblemError("expected jax.distributed.initialize() before devices of several processes, got: none")
+        mesh = hashlib.sha256(repr([(device.id, device.process_index) for device in self.mesh.devices.flat]
+                                   + [self.mesh.devices.shape, self.axis]).encode()).hexdigest()
+        number = _meshes[mesh] = _meshes.get(mesh, 0) + 1
+        keys = [f"attnc/{mesh}/{number}/{group}" for group in range(len(groups))]
+        for key, group in zip(keys, groups):
+            if group and _is_own(group[0]):
+                try:
+                    made = _plans.nccl_id().hex()
+                except Error as error:
+                    made = f"error: {error}"
+                client.key_value_set(key, made)
+
+        def read(key):
+            made = client.blocking_key_value_get(key, int(self._timeout * 1000))
+            if made.startswith("error: "):
+                raise Error(f"expected an id for NCCL from rank 0, got: {made.removeprefix('error: ')}")
+            return bytes.fromhex(made)
+        unused = bytes(_plans.NCCL_ID_BYTES)
+        self._name = f"{mesh} {number}"
+        return lambda: b"".join([read(key) if group else unused for key, group in zip(keys, groups)])
+
+    def _plan_key(self, text, sides, name, dlse, learned=()):
+        """Registers a plan for calls of XLA, and returns what names it there. learned: names of arrays that have
+        gradients."""
         definition, sequences = self._defined(sides)
         if name == BACKWARD:
-            text += gradient_text(dlse)
+            text += gradient_text(dlse, learned)
         module = f"{text} {definition(name)}"
         with self._lock:
             known = module, sequences, name
             if known in self._made:
                 return self._made[known]
             if self._world is None:
-                count, of_devices = self._groups()
+                groups = self._groups()
+                of_devices = {_ordinal(device): (number, rank) for number, group in enumerate(groups)
+                              for rank, device in enumerate(group) if _is_own(device)}
                 devices = max(of_devices) + 1
                 numbers = [(ctypes.c_int32 * devices)(*[of_devices.get(i, (-1, -1))[what] for i in range(devices)])
                            for what in (0, 1)]
-                self._world = _loaded().attncJaxWorld(count, self.ranks, devices, *numbers, self._timeout)
+                self._world = _loaded().attncJaxWorld(len(groups), self.ranks, devices, *numbers, self._timeout,
+                                                      self._ids and self._ids())
             plan = self._plan(module, name, "cpu" if self.platform == "cpu" else None,
                               self._steps_of(module, name, sequences))
-            digest = hashlib.sha256(f"{self._world} {plan.text} {sequences}".encode()).hexdigest()
+            world = self._world if self._ids is None else self._name  # programs of all processes are the same
+            digest = hashlib.sha256(f"{world} {plan.text} {sequences}".encode()).hexdigest()
             rows = [self._shard(side, keys, rank).rows for keys, side in enumerate(sides)
                     for rank in range(self.ranks)]
             structure = sequences.structure()
             _kept.append((plan, structure))
+            results = ("dq", "dk", "dv", *[f"d{array}" for array in learned]) if name == BACKWARD else ("o", "lse")
             _loaded().attncJaxPlan(digest.encode(), self._world, plan.handle, ctypes.addressof(structure), self.ranks,
-                                   (ctypes.c_int64 * len(rows))(*rows))
+                                   (ctypes.c_int64 * len(rows))(*rows), " ".join(results).encode())
             self._made[known] = digest
             return digest
 
@@ -228,7 +275,8 @@ def call(parallel, key, results, tensors):
     @custom_vmap
     def run(rank, *tensors):
         made = jax.ffi.ffi_call(TARGET, [_ops.typed(shape.shape, shape.dtype, tensors[0]) for shape in results])
-        return tuple(made(*tensors, rank, plan=key, site=np.int64(next(_sites))))
+        site = next(_sites) if parallel._ids is None else 0
+        return tuple(made(*tensors, rank, plan=key, site=np.int64(site)))
 
     @run.def_vmap
     def rule(size, batched, *tensors):

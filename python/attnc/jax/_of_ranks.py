@@ -9,9 +9,10 @@ import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
 from .._calls import SEED, SINK, collect
-from .._shared import BACKWARD, FORWARD, axes_of_rows, check_kv, dense_sides, packed, packed_sides
+from .._shared import BACKWARD, FORWARD, axes_of_rows, check_kv, dense_sides, gradient_text, packed, packed_sides
 from ..errors import ProblemError, TensorError, UnsupportedError
 from . import _ops
+from ._arrays import Needed
 from ._context_parallel import ContextParallel, call
 
 
@@ -35,16 +36,19 @@ def _rows(one, name, tensor, keys):
     return jnp.where(shown, tensor, jnp.array(-jnp.inf if name == "lse" else 0, tensor.dtype))
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _backward(one, with_dlse, *tensors):
-    q, k, v = tensors[:3]
-    key = one.parallel._plan_key(one.text, one.sides, BACKWARD, with_dlse)
-    grads = call(one.parallel, key, [jax.ShapeDtypeStruct(t.shape, t.dtype) for t in (q, k, v)], tensors)
-    return tuple(_rows(one, name, t, keys) for name, t, keys in zip(("dq", "dk", "dv"), grads, (False, True, True)))
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
+def _backward(one, with_dlse, learned, *tensors):
+    """Gradients of q, k and v, and of arrays: of `learned`, names and shapes."""
+    key = one.parallel._plan_key(one.text, one.sides, BACKWARD, with_dlse, tuple(name for name, _ in learned))
+    shapes = [jax.ShapeDtypeStruct(t.shape, t.dtype) for t in tensors[:3]]
+    shapes += [jax.ShapeDtypeStruct(shape, jnp.float32) for _, shape in learned]
+    grads = call(one.parallel, key, shapes, tensors)
+    return (*[_rows(one, name, t, keys) for name, t, keys in zip(("dq", "dk", "dv"), grads, (False, True, True))],
+            *grads[3:])
 
 
 @_backward.defjvp
-def _second(one, with_dlse, primals, tangents):
+def _second(one, with_dlse, learned, primals, tangents):
     raise UnsupportedError("attnc has no second derivatives: gradients of attention cannot be differentiated")
 
 
@@ -58,29 +62,29 @@ def _attention(one, q, k, v, arrays):
 
 
 def _fwd(one, q, k, v, arrays):
-    wanted = [name for name, array in zip(one.names, arrays) if array.perturbed and array.value.dtype == jnp.float32]
-    if refused := [name for name in wanted if name != SINK]:
-        raise UnsupportedError(f"attnc has no gradients of arrays with context parallelism, got: '{refused[0]}' that "
-                               "is differentiated (jax.lax.stop_gradient leaves it out)")
+    needed = Needed(name for name, array in zip(one.names, arrays)
+                    if array.perturbed and array.value.dtype == jnp.float32)
     q, k, v, arrays = q.value, k.value, v.value, tuple(t.value for t in arrays)
     o, lse = _attention(one, q, k, v, arrays)
-    return (o, lse), (q, k, v, arrays, o, lse)
+    return (o, lse), (q, k, v, arrays, o, lse, needed)
 
 
 def _bwd(one, kept, cotangents):
-    q, k, v, arrays, o, lse = kept
+    q, k, v, arrays, o, lse, needed = kept
     do, dlse = cotangents
     do = jnp.zeros_like(o) if isinstance(do, SymbolicZero) else do
     more = () if isinstance(dlse, SymbolicZero) else (dlse,)
     named = dict(zip(one.names, arrays))
     names = ["q", "k", "v", "o", "lse", "do", *(["dlse"] if more else [])]
     given = dict(zip(names, (q, k, v, o, lse, do, *more)), **named)
-    order = _ops.signature(f"{one.text} attn.backward @grads of(@attention){' dlse' if more else ''}", "grads").inputs
+    learned = tuple((name, named[name].shape) for name in one.names if name in needed and name != SINK)
+    order = _ops.signature(one.text + gradient_text(bool(more), [name for name, _ in learned]), "grads").inputs
     tensors = [given[t["name"]] for t in order if not t["name"].startswith("cu_seqlens_")]
-    grads = _backward(one, bool(more), *tensors)
-    of_arrays = tuple(_gradient_of_sinks(one, named[SINK], o, lse, do, *more) if name == SINK else None
-                      for name in one.names)
-    return (*grads, of_arrays)
+    *grads, = _backward(one, bool(more), learned, *tensors)
+    by_name = dict(zip([name for name, _ in learned], grads[3:]))
+    if SINK in needed:
+        by_name[SINK] = _gradient_of_sinks(one, named[SINK], o, lse, do, *more)
+    return (*grads[:3], tuple(by_name.get(name) for name in one.names))
 
 
 _attention.defvjp(_fwd, _bwd, symbolic_zeros=True)

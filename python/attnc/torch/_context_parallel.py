@@ -184,8 +184,8 @@ class ContextParallel(Shared):
             found = self._devices[device] = Device(self._ranks, device, self._transport, self._lock)
         return found
 
-    def _call(self, text, sides, device, needs_gradients, dlse):
-        """Bound plans of a problem's text for whole sequences."""
+    def _call(self, text, sides, device, needs_gradients, dlse, learned):
+        """Bound plans of a problem's text for whole sequences. learned: names of arrays that have gradients."""
         with self._lock:
             own = self._on(device)
             definition, sequences = self._defined(sides)
@@ -198,4 +198,4 @@ class ContextParallel(Shared):
             forward = bound(FORWARD, text)
             if not needs_gradients:
                 return Call(own, forward, None)
-            return Call(own, forward, bound(BACKWARD, text + gradient_text(dlse)))
+            return Call(own, forward, bound(BACKWARD, text + gradient_text(dlse, learned)))

@@ -61,11 +61,11 @@ class _OfRanks(torch.autograd.Function):
     """Both passes of rows that ranks share."""
 
     @staticmethod
-    def forward(ctx, call, names, with_dlse, tokens, q, k, v, *arrays):
+    def forward(ctx, call, names, learned, with_dlse, tokens, q, k, v, *arrays):
         q, k, v = map(_fitted, (q, k, v))
         o, lse = _run_forward(call, names, q, k, v, arrays)
         ctx.save_for_backward(q, k, v, o, lse, *arrays)
-        ctx.call, ctx.names, ctx.with_dlse, ctx.tokens = call, names, with_dlse, tokens
+        ctx.call, ctx.names, ctx.learned, ctx.with_dlse, ctx.tokens = call, names, learned, with_dlse, tokens
         ctx.set_materialize_grads(False)
         if not with_dlse:
             ctx.mark_non_differentiable(lse)
@@ -80,15 +80,17 @@ class _OfRanks(torch.autograd.Function):
         if ctx.with_dlse:
             tensors["dlse"] = torch.zeros_like(lse) if dlse is None else dlse.contiguous()
         grads = [t.new_empty(t.shape) for t in (q, k, v)]
+        of_arrays = [torch.empty_like(array) if name in ctx.learned else None
+                     for name, array in zip(ctx.names, arrays)]
+        results = {f"d{name}": gradient for name, gradient in zip(ctx.names, of_arrays) if gradient is not None}
         with torch.no_grad():
-            ctx.call.device.run(ctx.call.backward, tensors | dict(zip(("dq", "dk", "dv"), grads)))
-            of_arrays = [None] * len(arrays)
-            if any(ctx.needs_input_grad[7:]):  # no other array has a gradient
-                number = ctx.names.index(SINK)
+            ctx.call.device.run(ctx.call.backward, tensors | results | dict(zip(("dq", "dk", "dv"), grads)))
+            number = ctx.names.index(SINK) if SINK in ctx.names else None
+            if number is not None and ctx.needs_input_grad[8 + number]:
                 of_arrays[number] = _gradient_of_sinks(arrays[number], o, lse, do, tensors.get("dlse"), ctx.tokens)
         if torch.is_grad_enabled():
             grads = _Once.apply(torch.empty(0, requires_grad=True), *grads)
-        return None, None, None, None, *grads, *of_arrays
+        return None, None, None, None, None, *grads, *of_arrays
 
     @staticmethod
     def jvp(ctx, *tangents):
@@ -153,21 +155,18 @@ def _attention(cp, q, k, v, mask, layout, scale, score, sink, arrays, dropout, s
     def convert(what, value, dtype):
         if hasattr(value, "evaluate"):  # of a traced function
             value = _evaluated(value, q, k, sides)
-        is_sink = next(names) == SINK and sink_key == SINK
         value = _array(what, value, dtype, q.device)
-        if value.requires_grad and torch.is_grad_enabled() and not is_sink:
-            raise UnsupportedError(f"attnc has no gradients of arrays with context parallelism, got: {what} that "
-                                   "requires grad")
         return packed(what, value, next(extents), next(axes), sides, _pack)
-    names, extents, axes = iter(made.arrays), iter(made.extents), iter(made.dense_axes)
+    extents, axes = iter(made.extents), iter(made.dense_axes)
     read = collect(made.arrays, made.dtypes, given, bound, written, convert)
     needs_gradients = torch.is_grad_enabled() and any([t.requires_grad for t in (q, k, v, *read)])
+    learned = tuple([name for name, t in zip(made.arrays, read) if t.requires_grad and name != SINK])
     tokens = cp._tokens(sides[0], q.device) if needs_gradients and sink_key == SINK else None
     rows = [t.flatten(0, 1) if layout == "bshd" else t for t in (q, k, v)]
     try:
-        call = cp._call(made.text, sides, q.device, needs_gradients, return_lse)
+        call = cp._call(made.text, sides, q.device, needs_gradients, return_lse, learned)
         if needs_gradients or forward_ad._current_level >= 0:
-            o, lse = _OfRanks.apply(call, made.arrays, return_lse, tokens, *rows, *read)
+            o, lse = _OfRanks.apply(call, made.arrays, learned, return_lse, tokens, *rows, *read)
         else:
             o, lse = _run_forward(call, made.arrays, *map(_fitted, rows), read)
     except Error as error:
