@@ -3,7 +3,7 @@
 """Context-parallel plans on several GPUs, a process each: results beside those of one GPU, repeated runs with ranks
 that are late, CUDA graphs, faults.
 
-    gpu_plans.py [--ranks N] [--what check,repeat,graph,faults] [--transport peer|nccl] [--out FILE.jsonl]
+    gpu_plans.py [--ranks N] [--what check,learned,repeat,graph,faults] [--transport peer|nccl] [--out FILE.jsonl]
 
 Fewer GPUs than ranks are shared ("peer" alone). `error` is the largest relative error (2-norm) of a rank's o, dq, dk
 or dv beside its rows of one GPU's result, which other tests compare with the reference. ATTN_LIBRARY selects the build.
@@ -148,6 +148,41 @@ def check(args, emit):
         cp.close()
 
 
+def learned(args, emit):
+    """Gradients of slopes and of a table of distances, as the sum of all ranks', beside those of one GPU. Runs have
+    equal bits."""
+    torch.manual_seed(1)
+    arrays = {"slopes": torch.rand(HEADS, device="cuda"), "table": torch.randn(HEADS, 2 * 40 + 1, device="cuda")}
+    score = [attnc.alibi("slopes"), attnc.relative_bias("table", 40)]
+    for strategy, group, sharding in PLANS:
+        cp = parallel(args, strategy=strategy, head_group=group, sharding=sharding)
+        for mask in ("causal", "window (130, 41)", "full"):
+            case = Case(mask, "thd padded", False)
+
+            def gradients(tensors, do, **options):
+                own = {name: array.clone().requires_grad_() for name, array in arrays.items()}
+                q, k, v = (x.detach().clone().requires_grad_() for x in tensors)
+                o = at.attention(q, k, v, mask=case.mask, layout=case.layout, score=score, arrays=own, **options)
+                o.backward(do)
+                return [own["slopes"].grad, own["table"].grad, q.grad, k.grad, v.grad]
+            expected = gradients(case.x[:3], case.x[3], **{name: value.cuda() for name, value in case.options.items()})
+            parts = [case.own(cp, x, i in (1, 2)) for i, x in enumerate(case.x)]
+            runs = [gradients(parts[:3], parts[3], context_parallel=cp, **case.options) for _ in range(3)]
+            same = all(torch.equal(a, b) for run in runs[1:] for a, b in zip(run, runs[0]))
+            found = runs[0]
+            for gradient in found[:2]:
+                summed = [None] * dist.get_world_size()
+                dist.all_gather_object(summed, gradient.cpu())
+                gradient.copy_(sum(summed))
+            whole = expected[:2] + [case.own(cp, gradient, i > 0) for i, gradient in enumerate(expected[2:])]
+            errors = [relative_error(a, b) for a, b in zip(found, whole)]
+            error, different = worst(max(errors)), worst(not same)
+            emit(f"learned arrays, {strategy} {sharding}, {mask}", error <= MOST_OFF and not different, error=error,
+                 other_bits=bool(different))
+        cp.check()
+        cp.close()
+
+
 def repeat(args, emit):
     """Ranks are late by turns, and all runs have equal bits."""
     generator = random.Random(dist.get_rank())
@@ -245,7 +280,7 @@ def work(rank, args, rendezvous):
                            transport=args.transport, heads=[HEADS, KV_HEADS], dim=DIM, dtype="bf16")
     emit = report if rank == 0 else (lambda *facts, **more: None)
     for what in args.what.split(","):
-        {"check": check, "repeat": repeat, "graph": graph, "faults": faults}[what](args, emit)
+        {"check": check, "learned": learned, "repeat": repeat, "graph": graph, "faults": faults}[what](args, emit)
         dist.barrier()
     dist.destroy_process_group()
     if rank == 0:
@@ -254,7 +289,7 @@ def work(rank, args, rendezvous):
 
 def add_options(parser):
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--what", default="check,repeat,graph,faults")
+    parser.add_argument("--what", default="check,learned,repeat,graph,faults")
     parser.add_argument("--transport", default="peer")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds that a rank waits for another one")
     parser.add_argument("--repeats", type=int, default=100)
