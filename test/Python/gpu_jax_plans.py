@@ -115,6 +115,7 @@ def repeats():
 
 
 def processes_end():
+    jax.distributed.shutdown()  # which the others wait for
     for number, other in enumerate(others, 1):
         status = other.wait(timeout=120)
         report(f"process {number}", status == 0, status=status)
