@@ -312,7 +312,10 @@ rt::Status Planner::differentiate(Chain &chain, const QueryPart &part, size_t te
   } else if (isSingle) {
     rows = keysSeen(*chain.terms[term].keys, *part.rows, visibility);
   }
-  const int64_t most = isSingle ? kernels.mostKvHeads(part.rows->tokens(), rows->tokens()) : INT64_MAX;
+  int64_t longest = 0; // tiles in use at a time are those of few sequences
+  for (const plan::Run &run : part.rows->runs)
+    longest = std::max(longest, run.length);
+  const int64_t most = isSingle ? kernels.mostKvHeads(longest, rows->tokens()) : INT64_MAX;
   return eachHeadPart(
       queries.held.heads, own.held.heads, most, [&](int64_t h, int64_t g, int64_t q0, int64_t k0) -> rt::Status {
         const Heads heads = {own.held.heads.begin + k0, own.held.heads.begin + k0 + g};

@@ -110,6 +110,7 @@ int64_t PlanKernels::mostKvHeads(int64_t queries, int64_t keys) const {
   if (dividesHeads)
     return 1;
   int64_t fit = std::max<int64_t>(1, mostBytes / std::max<int64_t>(1, queries * queryHeadBytes));
+  fit = llvm::divideCeil(kvHeads, llvm::divideCeil(kvHeads, fit)); // parts of about the same size
   return fit * (keys / keyTile) < leastTiles ? kvHeads : fit;
 }
 
