@@ -40,6 +40,32 @@ attn.backward @grads of(@p) requires_grad(["table", "sinks"])
 
 // -----
 
+// With pieces, a table's tiles of keys begin as far from those of a piece of queries, also before a piece of keys, whose
+// first key is then tested. Distances before and behind the table, and those of it, have sums of all sequences.
+// CHECK-LABEL: tile.kernel @of_pieces_dt_parts(
+// CHECK: tile.copy_async %K, %k_rows stride(%k_row) rows(%{{[0-9]+}}) dim 64
+// CHECK-LABEL: tile.kernel @of_pieces_dtable_parts(
+// CHECK-SAME: grid(packed heads 2 tiles 32)
+// CHECK: scf.for %{{.*}} to %diagonals
+// CHECK: tile.copy_async %K, %k_rows stride(%k_row) rows(%{{.*}} from %{{.*}}) dim 64
+// CHECK: tile.apply_mask
+// CHECK: arith.cmpi sle, %k_position, %k
+// CHECK: tile.store_sums %{{.*}}, %acc : !tile.ptr<f32>, !tile.frag<32x32, 2>
+// CHECK: tile.store_sums %{{.*}}, %acc : !tile.ptr<f32>, !tile.frag<32x32, 2>
+// CHECK: scf.for %m
+// CHECK: scf.for %b
+// CHECK: tile.store_sums %{{.*}}, %acc pitch(%{{.*}}) through(%scratch
+// What is added to may be in the same memory; heads of which the problem has none are copied.
+// CHECK-LABEL: tile.kernel @of_pieces_dtable(
+// CHECK: tile.copy_number
+// CHECK: scf.if
+// CHECK-COUNT-4: tile.add_total
+attn.problem @p mask(#attn.full) layout(thd pieces) heads(2, 1) dims(64) dtype(bf16) of_heads(2, 8, 4)
+  score([#attn.head_scale<"t">, #attn.relative_bias<"table", 128>])
+attn.backward @of_pieces of(@p) add_array_grads requires_grad(["table", "t"])
+
+// -----
+
 // SIMT rows have no gradients of arrays: tiles have them, whatever max_seqlen says.
 // CHECK-LABEL: tile.kernel @short_preprocess
 // CHECK-LABEL: tile.kernel @short_dt(

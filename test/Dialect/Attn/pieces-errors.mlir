@@ -78,10 +78,26 @@ attn.problem @p mask(#attn.full) layout(thd pieces) heads(4, 1) dims(64) dtype(b
 // -----
 
 // expected-note @below {{problem declared here}}
-attn.problem @p mask(#attn.full) layout(thd pieces) heads(4, 1) dims(64) dtype(bf16) score([#attn.relative_bias<"bias", 64>])
+attn.problem @p mask(#attn.full) layout(thd pieces) heads(4, 1) dims(64) dtype(bf16) score([#attn.relative_bias<"bias", 64>]) sink("sinks")
 // attn.backward, C8
-// expected-error @below {{expected a layout without pieces with requires_grad, got: #attn.layout<thd pieces>}}
-attn.backward @g of(@p) requires_grad(["bias"])
+// expected-error @below {{expected arrays of score modifiers in `requires_grad` with layout(thd pieces), got: sinks}}
+attn.backward @g of(@p) requires_grad(["bias", "sinks"])
+
+// -----
+
+// expected-note @below {{problem declared here}}
+attn.problem @p mask(#attn.full) layout(thd) heads(4, 1) dims(64) dtype(bf16) score([#attn.relative_bias<"bias", 64>])
+// C8
+// expected-error @below {{expected layout(thd pieces) with add_array_grads, got: #attn.layout<thd>}}
+attn.backward @g of(@p) add_array_grads requires_grad(["bias"])
+
+// -----
+
+// expected-note @below {{problem declared here}}
+attn.problem @p mask(#attn.full) layout(thd pieces) heads(4, 1) dims(64) dtype(bf16) score([#attn.relative_bias<"before_dbias", 4>, #attn.alibi<"bias">])
+// C6
+// expected-error @below {{expected another name for an array: a gradient has the name of another tensor, got: before_dbias}}
+attn.backward @g of(@p) add_array_grads requires_grad(["bias"])
 
 // -----
 

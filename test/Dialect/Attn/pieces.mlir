@@ -15,6 +15,10 @@ attn.problem @middle partial(out, in) of_heads(4, 32, 8) mask(#attn.causal) layo
 attn.problem @end mask(#attn.causal) layout(thd pieces) heads(3, 1) dims(64) dtype(bf16) sink(0.5) partial(in) of_heads(5, 32, 8)
 // CHECK-NEXT: attn.backward @grads of(@pieces) deterministic partial_kv float32_dq float32_dkv add_dq
 attn.backward @grads of(@pieces) add_dq float32_dkv float32_dq partial_kv deterministic
+// CHECK-NEXT: attn.problem @biased
+attn.problem @biased mask(#attn.causal) layout(thd pieces) heads(4, 2) dims(64) dtype(bf16) score([#attn.alibi<"slopes">])
+// CHECK-NEXT: attn.backward @learned of(@biased) add_dq add_array_grads requires_grad(["slopes"])
+attn.backward @learned of(@biased) requires_grad(["slopes"]) add_array_grads add_dq
 // CHECK-NEXT: attn.gather_rows @pack parts(1) heads(8) dim(128) dtype(bf16)
 attn.gather_rows @pack dtype(bf16) heads(8) dim(128) parts(1)
 // CHECK-NEXT: attn.gather_rows @sum parts(3) heads(2) dim(64) dtype(f16) from(f32)

@@ -26,6 +26,8 @@ tile.kernel @k(%to: !tile.ptr<f32>, %from: !tile.ptr<f32>, %pitch: i64, %n: i32,
   tile.store_sums %to, %acc pitch(%pitch) through(%place : !tile.shared<64x128xbf16, 136>) : !tile.ptr<f32>, !tile.frag<64x64, 4>
   // CHECK: tile.clear %to : !tile.ptr<f32>
   tile.clear %to : !tile.ptr<f32>
+  // CHECK: tile.copy_number %to, %from
+  tile.copy_number %to, %from
   // CHECK: tile.add_total %to, %from count(%n)
   tile.add_total %to, %from count(%n)
   // CHECK: tile.add_sink_grad %to, %from pitch(%pitch) count(%n) sink(%x)

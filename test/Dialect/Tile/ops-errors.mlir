@@ -57,6 +57,16 @@ tile.kernel @k(%q: !tile.ptr<f16>, %stride: i64, %n: i32) target("sm_80") grid(d
 
 // -----
 
+tile.kernel @k(%q: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(dense heads 1)
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
+  %K = tile.alloc "K" : !tile.shared<64x64xbf16, 72>
+  // tile.copy_async C2: `once` copies all rows
+  // expected-error @below {{expected neither `once` nor pairs of rows with `from`, got: 'i64'}}
+  %t = tile.copy_async once %K, %q stride(%stride) rows(%n from %n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+}
+
+// -----
+
 tile.kernel @k() target("sm_80") grid(dense heads 1) schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 4, ctas_per_sm = 1>) {
   // tile.wait C1: there is at least one token
   // expected-error @below {{'tile.wait' op expected tokens of one kind, got: }}

@@ -69,10 +69,13 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
   tile.clear %5 : !tile.softmax_state<128, 4>
 
   // CHECK: %[[T:.*]] = tile.copy_async %Q, %[[SRC]] stride(%q_row) rows(%[[LEN]]) dim 64 : !tile.shared<128x64xbf16, 72>, !tile.ptr<bf16>
-  // GENERIC: "tile.copy_async"({{.*}}) <{dim = 64 : i64}> : (!tile.shared<128x64xbf16, 72>, !tile.ptr<bf16>, i64, i32) -> !tile.token<copy>
+  // GENERIC: "tile.copy_async"({{.*}}) <{dim = 64 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}> : (!tile.shared<128x64xbf16, 72>, !tile.ptr<bf16>, i64, i32) -> !tile.token<copy>
   %t = tile.copy_async %0, %src stride(%q_row) rows(%len) dim 64 : !tile.shared<128x64xbf16, 72>, !tile.ptr<bf16>
   // CHECK: tile.copy_async %K, %[[SRC]] stride(%q_row) rows(%[[LEN]]) dim 56 when(%true) : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
   %u = tile.copy_async %1, %src stride(%q_row) rows(%len) dim 56 when(%some) : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+  // CHECK: tile.copy_async %K, %[[SRC]] stride(%q_row) rows(%[[LEN]] from %b) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+  // GENERIC: "tile.copy_async"({{.*}}) <{dim = 64 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>}>
+  %later = tile.copy_async %1, %src stride(%q_row) rows(%len from %f#0) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
   // CHECK: tile.wait %[[T]], %{{.*}} : !tile.token<copy>, !tile.token<copy>
   // GENERIC: "tile.wait"({{.*}}) : (!tile.token<copy>, !tile.token<copy>) -> ()
   tile.wait %t, %u : !tile.token<copy>, !tile.token<copy>
