@@ -97,14 +97,16 @@ double attn::reference::toleranceOfO(ProblemOp problem, const Difference &found)
   return roundingOf(problem, std::max(found.maxExpected, 1e-30));
 }
 
-/// What rounding o moves an element of dq or dk by: delta, which is taken from o or found anew, by so much a column at
-/// random. Where a gradient is a difference of equals, that is all there is.
+/// What rounding o moves an element of dq or dk, or the gradient of an array by: delta, which is taken from o or found
+/// anew, by so much a column at random. Where a gradient is a difference of equals, that is all there is.
 static double movedByO(ProblemOp problem, const Tensors &inputs, llvm::StringRef gradient) {
-  if (gradient != "dq" && gradient != "dk")
+  if (gradient == "dv")
     return 0;
   auto extentOf = [&](const char *name) { return Extent(inputs.find(name)->second); };
-  return std::fabs(problem.scaleOrDefault()) * extentOf(gradient == "dq" ? "k" : "q").element * extentOf("do").row *
-         extentOf("o").row / std::sqrt(double(problem.getDimV()));
+  double ofScore = extentOf("do").row * extentOf("o").row / std::sqrt(double(problem.getDimV()));
+  if (gradient != "dq" && gradient != "dk")
+    return ofScore;
+  return std::fabs(problem.scaleOrDefault()) * extentOf(gradient == "dq" ? "k" : "q").element * ofScore;
 }
 
 double attn::reference::toleranceOfGradient(BackwardOp backward, const Tensors &inputs, llvm::StringRef name,
