@@ -183,7 +183,9 @@ ATTN_API int attnPlanWorkspaceSize(const attnBoundPlan *bound, const attnTensor 
  * Runs this rank's steps. `tensors`, in the order of attnPlanTensorName: the rank's own rows of q, k, v, o, do, dq, dk,
  * dv, [rows, heads, dim], of lse and dlse [heads, rows]; and the problem's arrays, the same on all ranks: what has an
  * entry for each row or key has those of the whole sequences, one behind the other without padding, by heads if it has
- * these: [total] or [heads, total]. `workspace` is aligned to 256 bytes.
+ * these: [total] or [heads, total]. Gradients of arrays (`requires_grad` of the attn.backward), contiguous, are what
+ * this rank computed of them, zeros where it did not: their sum over ranks is the gradient. There are none of sinks: a
+ * rank's part is the sum over its rows of exp(sink - lse) * (dlse - dot(do, o)). `workspace` is aligned to 256 bytes.
  *
  * On a GPU nothing is compiled, and the host does not wait; only NCCL allocates and waits in the first messages between
  * two ranks. The call can be captured in a CUDA graph, by all ranks, and replayed by all ranks; replays have no

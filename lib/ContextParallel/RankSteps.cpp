@@ -206,8 +206,15 @@ RankSteps::Steps::~Steps() {
 
 rt::Status RankSteps::Steps::clear(const TensorView &tensor, rt::Stream stream) const {
   size_t bytes = rt::sizeOf(tensor.dtype);
-  for (int64_t extent : tensor.shape)
-    bytes *= extent;
+  int64_t numbers = 1;
+  for (int axis = tensor.rank(); axis-- > 0;) {
+    if (tensor.shape[axis] != 1 && tensor.strideOf(axis) != numbers)
+      return rt::Error{fmt::format("expected a contiguous gradient of an array, got: stride {} of axis {} of {}",
+                                   tensor.strideOf(axis), axis, tensor.rank())}
+          .as(rt::ErrorKind::Tensor);
+    numbers *= tensor.shape[axis];
+  }
+  bytes *= numbers;
   if (driver)
     return driver->fill(reinterpret_cast<rt::DevicePtr>(tensor.data), 0, bytes, stream);
   std::memset(tensor.data, 0, bytes);

@@ -47,9 +47,9 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
     context_parallel: a ContextParallel: q, k, v, and o are this rank's rows, in the layouts "bshd", "thd" and "thd
         padded". All else is of the whole sequences, the same on all ranks: cu_seqlens and padded_offsets (sequences of
         integers or tensors; one on a GPU is copied to the host, which waits), seed, and arrays, of which those with an
-        entry for each token have those of all tokens, without padding. Arrays have no gradients then; the gradient of
-        sinks is that of this rank's rows, to be summed over ranks as those of other parameters. Results have equal bits
-        each time; hints are not read.
+        entry for each token have those of all tokens, without padding. Gradients of sinks and arrays are what this
+        rank computed of them, to be summed over ranks as those of other parameters. Results have equal bits each time;
+        hints are not read.
     seqlens: with context_parallel in the layout "bshd": how long the whole sequences are, (queries, keys) or one for
         both; None: those of the rank times the number of ranks.
 
