@@ -34,6 +34,10 @@ static std::vector<Field> fieldsOf(plan::DefOp plan, ProblemOp problem, Backward
                                    const Target &target) {
   std::vector<Field> fields;
   fields.push_back({"versions of this library", rt::libraryBuild(), rt::libraryBuild()});
+  std::string learned = "none";
+  if (backward && backward.getRequiresGrad())
+    learned = llvm::join(backward.getRequiresGrad()->getAsValueRange<mlir::StringAttr>(), ", ");
+  fields.push_back({"arrays that require grad", learned, learned});
   fields.push_back({"problems", problem.getSymName().str(), textOf(problem) + (backward ? textOf(backward) : "")});
   fields.push_back({"plans", "@" + plan.getSymName().str(), textOf(plan)});
   fields.push_back({"kinds of devices", target.isHost() ? "CPUs" : "GPUs", target.isHost() ? "CPUs" : "GPUs"});

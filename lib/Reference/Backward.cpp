@@ -93,6 +93,12 @@ private:
 void Backward::evaluate(const Row &row, Keys &keys) {
   if (sequences.queryRow(row.sequence, row.row) < 0)
     return;
+  if (auto before = inputs.find("before_dq"); dq && before != inputs.end()) {
+    int64_t at = offsetOf(before->second, qLayout, row.sequence, row.head, sequences.queryRow(row.sequence, row.row));
+    std::vector<double> vector(dimQk);
+    before->second.load(at, before->second.strides().back(), vector);
+    addScaled(rowOf(*dq, qLayout, row.sequence, row.head, sequences.queryRow(row.sequence, row.row)), 1, vector);
+  }
   bool wantsAllKeys = !wantsKey || !wantsQuery || wantsQuery(row);
   if (!wantsAllKeys && keys.wanted.empty())
     return;

@@ -160,8 +160,9 @@ def check_learned_arrays(rank):
     """As of sinks, of arrays that score modifiers read: of all strategies, masks that read arrays, and heads apart."""
     lengths = [9, 0, 21, 4]
     q, k, v, do = tensors([sum(lengths)], [sum(lengths)])
-    arrays = {"slopes": make(H, seed=12, dtype=torch.float32).abs(), "table": make(H, 11, seed=13, dtype=torch.float32)}
-    score = [attnc.alibi("slopes"), attnc.relative_bias("table", 5)]
+    arrays = {"slopes_of_heads": make(H, seed=12, dtype=torch.float32).abs(),
+              "table": make(H, 11, seed=13, dtype=torch.float32)}
+    score = [attnc.alibi("slopes_of_heads"), attnc.relative_bias("table", 5)]
     documents = torch.arange(sum(lengths), dtype=torch.int32) // 7
     for mask, options in ((CAUSAL, dict(strategy="ring")), (attnc.full(), dict(strategy="ulysses")),
                           (attnc.document(ids=documents), dict(sharding="contiguous", strategy="gather"))):
@@ -171,14 +172,14 @@ def check_learned_arrays(rank):
             own = {name: array.clone().requires_grad_() for name, array in arrays.items()}
             inputs = [t.detach().clone().requires_grad_() for t in tensors]
             run(*inputs, arrays=own, **packed).backward(do)
-            return [own["slopes"].grad, own["table"].grad, *[t.grad for t in inputs]]
+            return [*[array.grad for array in own.values()], *[t.grad for t in inputs]]
         expected = gradients(at.attention, (q, k, v), do)
         cp = at.ContextParallel(**options)
         sharded = [cp.shard(t, cu_seqlens=sums(lengths)) for t in (q, k, v, do)]
         found = gradients(functools.partial(at.attention, context_parallel=cp), sharded[:3], sharded[3])
         for gradient in found[:2]:
             torch.distributed.all_reduce(gradient)
-        for name, a, b in zip(("slopes", "table"), found, expected):
+        for name, a, b in zip(arrays, found, expected):
             close(f"gradient of {name}, {options}", a, b)
         for a, b in zip(found[2:], expected[2:]):
             close("gradient", a, cp.shard(b, cu_seqlens=sums(lengths)))
@@ -473,6 +474,12 @@ def check_refused(rank):
     grad, = torch.autograd.grad(o.sum(), one, create_graph=True)
     with pytest.raises(UnsupportedError, match="no second derivatives"):
         grad.sum().backward()
+    learned, sinks = slopes.clone().requires_grad_(), slopes.clone().requires_grad_()
+    o = at.attention(q, k, v, mask=CAUSAL, context_parallel=cp, score=attnc.alibi("slopes"), sink=sinks,
+                     arrays={"slopes": learned})
+    for grad in torch.autograd.grad(o.sum(), (learned, sinks), create_graph=True):
+        with pytest.raises(UnsupportedError, match="no second derivatives"):
+            grad.sum().backward(retain_graph=True)
     refused(UnsupportedError, "of problems that packed sequences have, too", at.attention, q, k, v, mask=CAUSAL,
             context_parallel=cp, score=attnc.bias("b", "qk"), arrays={"b": torch.ones(16, 16)})
     o = at.attention(one, k, v, mask=CAUSAL, context_parallel=cp)
@@ -528,6 +535,13 @@ def check_differences(rank):
                          context_parallel=cp)
         assert "rank 1" in str(error.value), (name, str(error.value))
         cp.close()
+    cp = at.ContextParallel()
+    q, k, v = (cp.shard(t).requires_grad_() for t in tensors([1, 8], [1, 8])[:3])
+    with pytest.raises(Error, match="the same arrays that require grad, got: other ones on rank 1 than on rank 0 "
+                       r"\(slopes there, none on rank 0\)"):
+        at.attention(q, k, v, mask=CAUSAL, score=attnc.alibi("slopes"), context_parallel=cp,
+                     arrays={"slopes": torch.ones(H).requires_grad_(rank == 1)})
+    cp.close()
 
 
 def check_absent(rank):

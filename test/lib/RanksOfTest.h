@@ -163,7 +163,8 @@ inline llvm::Expected<bool> KernelRanks::run(plan::DefOp plan, ProblemOp problem
           continue;
         const Tensor &given = inputs.find(spec.name)->second;
         Shape shape(given.shape());
-        if (shape.size() == 2 && spec.axes[0] == ProblemTensor::Batch) // positions of all sequences
+        const bool hasPositions = shape.size() == 2 && spec.element == ProblemTensor::Int32;
+        if (hasPositions && spec.axes[0] == ProblemTensor::Batch) // of all sequences
           shape = {shape[0] * shape[1]};
         local = Tensor(given.dtype(), shape);
         std::memcpy(local.data<char>(), given.data<char>(), local.bytes().size());

@@ -348,9 +348,10 @@ private:
 class TotalsKernel : ArrayGradBody {
 public:
   TotalsKernel(ProblemOp problem, KernelOp kernel, const ScoreOperand &array, int64_t tile)
-      : ArrayGradBody(problem, kernel, array, tile), before(args.lookup(gradientBefore(array))) {}
+      : ArrayGradBody(problem, kernel, array, tile) {}
 
-  void build() {
+  void build(bool adds) {
+    Value before = adds ? args.at(gradientBefore(array)) : Value(); // what is added to
     Index cta = Value(IndexOp::block(b, loc));
     Index entries = 1;
     for (ScoreOperand::Axis axis : array.axes)
@@ -454,8 +455,6 @@ private:
       AddTotalOp::create(b, loc, to, sums.beyond[isBehind],
                          math.value(math.select(isBehind ? isLast : isFirst, rows, 0)));
   }
-
-  Value before; ///< what is added to; null: nothing
 };
 
 } // namespace
@@ -477,7 +476,7 @@ void attn::writeArrayGrads(BackwardOp backward, ProgramBuilder &program, const T
   };
   SmallVector<ScoreOperand> arrays = backward.getDifferentiatedArrays();
   for (const ScoreOperand &array : arrays) {
-    std::string gradient = gradientOf(array), partial = partialGradientOf(array);
+    std::string gradient = gradientOf(array), partial = partialGradientOf(array), before = gradientBefore(array);
     auto make = [&](StringRef suffix, ArrayRef<TensorUse> tensors, int64_t ctas, ScheduleInterface schedule) {
       auto arguments = KernelArguments::ofBackward(backward, tensors, /*usesTma=*/false, [](StringRef) { return 0; });
       KernelGrid grid;
@@ -510,8 +509,8 @@ void attn::writeArrayGrads(BackwardOp backward, ProgramBuilder &program, const T
                                        {gradient, program::Effect::write},
                                        {partial}};
     if (backward.getAddArrayGrads())
-      ofTotals.push_back({gradientBefore(array)});
+      ofTotals.push_back({before});
     if (!isPerScore)
-      TotalsKernel(problem, make("", ofTotals, 1, schedule(16, 1)), array, tile).build();
+      TotalsKernel(problem, make("", ofTotals, 1, schedule(16, 1)), array, tile).build(backward.getAddArrayGrads());
   }
 }

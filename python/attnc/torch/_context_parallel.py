@@ -38,10 +38,10 @@ class ContextParallel(Shared):
         tensors, and runs of tokens in them, ascending by rows. Rows in no run are padding. For several names: a
         dictionary of such lists. The attribute `shards` may be set between calls.
 
-    All ranks make the same calls in the same order, with equal masks, options, lengths, arrays and seeds; those that
-    need a backward pass run it in the same order, too. Each combination of a problem and lengths is compiled and
-    compared among the ranks at its first call; this call and `unshard` wait for the other ranks. Results have equal
-    bits each time. `close` frees what ranks share.
+    All ranks make the same calls in the same order, with equal masks, options, lengths, arrays and seeds; on all of
+    them the same tensors and arrays require grad. Backward passes run in the same order, too. Each combination of a
+    problem and lengths is compiled and compared among the ranks at its first call; this call and `unshard` wait for the
+    other ranks. Results have equal bits each time. `close` frees what ranks share.
 
     Raises attnc.ProblemError, and attnc.Error for a process that is no rank of the group.
     """

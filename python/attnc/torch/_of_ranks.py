@@ -89,7 +89,10 @@ class _OfRanks(torch.autograd.Function):
             if number is not None and ctx.needs_input_grad[8 + number]:
                 of_arrays[number] = _gradient_of_sinks(arrays[number], o, lse, do, tensors.get("dlse"), ctx.tokens)
         if torch.is_grad_enabled():
-            grads = _Once.apply(torch.empty(0, requires_grad=True), *grads)
+            found = [gradient for gradient in of_arrays if gradient is not None]
+            grads = _Once.apply(torch.empty(0, requires_grad=True), *grads, *found)
+            found = iter(grads[3:])
+            grads, of_arrays = grads[:3], [gradient if gradient is None else next(found) for gradient in of_arrays]
         return None, None, None, None, None, *grads, *of_arrays
 
     @staticmethod

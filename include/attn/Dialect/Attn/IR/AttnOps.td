@@ -228,10 +228,10 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
 
     `do` has the shape and layout of o, `dq`, `dk` and `dv` those of q, k and v, each with strides of its own; `dlse`
     has the shape of lse. Sums are float32, and results are rounded once to the problem's dtype, unless they are
-    float32. Every row of dq, dk and dv is written; rows that see no key (lse = -inf), keys that no row sees, and
-    padding get zeros, or what `before_dq` has. (With the problem's `keep_padding` padding keeps what it has.) Padding
-    rows of the operands may have any values. A NaN or infinity in a row of a sequence may reach any gradient of that
-    sequence and kv head, and no other.
+    float32. Every row of dq, dk and dv is written; rows that see no key (lse = -inf) get zeros, or what `before_dq`
+    has; keys that no row sees, and padding get zeros. (With the problem's `keep_padding` padding keeps what it has.)
+    Padding rows of the operands may have any values. A NaN or infinity in a row of a sequence may reach any gradient of
+    that sequence and kv head, and no other.
 
     dk and dv of packed layouts with padding are written as well, so `padded_offsets_kv` has to ascend like
     `padded_offsets_q`, with room for each sequence.
