@@ -11,7 +11,7 @@
 """
 from .errors import CompileError, DriverError, Error, ProblemError, TensorError, TraceError, UnsupportedError
 from .masks import (Mask, ancestors, band, block_map, causal, chunk, columns, document, full, global_rows, heads, mask,
-                    parse, prefix, rows, sink, strided, tree, where, window)
+                    parse, pooled, prefix, rows, sink, strided, tree, where, window)
 from .scores import Score, alibi, bias, head_scale, relative_bias, score, softcap
 
 _LAZY = {"Problem": "problem", "Gradient": "problem", "Kernel": "problem", "Shape": "_tensors",

@@ -148,6 +148,21 @@ def chunk(length, align="start"):
     return Mask(attribute("chunk", str(length), diagonal(align, "chunk")))
 
 
+def pooled(length, stride, keys=None):
+    """Keys are means, or the like, of windows of `length` positions, one every `stride`: row q sees those whose windows
+    end at its own position or before (the compressed branch of native sparse attention).
+
+    keys: None: row q has position q. Else the last row is the last of so many positions: an int32 array [batch] (or its
+    name) with how many each sequence has.
+    """
+    length, stride = (integer(value, f"a window's {what}", 1, _BLOCK)
+                      for what, value in (("length", length), ("stride", stride)))
+    if keys is None:
+        return Mask(f"#attn.pooled<length = {length}, stride = {stride}>")
+    (name,), bound = arrays_of((keys, "pooled_positions", "keys"))
+    return Mask(f'#attn.pooled<length = {length}, stride = {stride}, keys = "{name}">', bound)
+
+
 def strided(stride, offset=0, align="start"):
     """Row q sees the keys k with (D - k) mod stride == offset, D its diagonal (dilated attention)."""
     stride = integer(stride, "a stride", 1, _LONGEST)

@@ -22,6 +22,8 @@ TEXTS = [
     (attnc.prefix("lengths"), '#attn.prefix<"lengths">'),
     (attnc.global_rows(2), "#attn.global_rows<2>"),
     (attnc.chunk(512), "#attn.chunk<512>"),
+    (attnc.pooled(32, 16), "#attn.pooled<length = 32, stride = 16>"),
+    (attnc.pooled(4, 4, "n"), '#attn.pooled<length = 4, stride = 4, keys = "n">'),
     (attnc.strided(4), "#attn.strided<stride = 4>"),
     (attnc.strided(4, 1, align="end"), "#attn.strided<stride = 4, offset = 1, bottom_right>"),
     (attnc.document(), "#attn.document"),

@@ -89,7 +89,7 @@ PREDICATES = [
 def random_mask(r, heads, depth=0):
     diagonal = r.choice(["top_left", "bottom_right"])
     leaves = ["full", "causal", "band", "band", "prefix", "array", "chunk", "strided", "document", "named", "rows",
-              "row_interval", "column_interval", "tree", "ancestors", "predicate", "predicate", "block_map"]
+              "row_interval", "column_interval", "tree", "ancestors", "predicate", "predicate", "block_map", "pooled"]
     groups = [n for n in (2, 3, 4) if heads % n == 0]
     connectives = ["and", "or", "not", "diff"] + ["heads"] * bool(groups)
     kind = r.choice(leaves + connectives * (2 if depth < 2 else 0))
@@ -117,6 +117,7 @@ def random_mask(r, heads, depth=0):
     return {"full": ["full"], "document": ["document"], "named": ["document", "own_q", "own_kv"],
             "causal": ["causal", diagonal], "chunk": ["chunk", r.randint(1, 6), diagonal],
             "prefix": ["prefix", r.randint(0, 9)], "array": ["prefix", "lengths"],
+            "pooled": ["pooled", r.randint(1, 5), r.randint(1, 4), r.choice([None, "lengths"])],
             "rows": ["global_rows", r.choice([r.randint(0, 9), "globals"])],
             "tree": ["tree", "node", "first", "end"], "ancestors": ["ancestors", "parent"]}[kind]
 

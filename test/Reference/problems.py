@@ -8,6 +8,7 @@ A case is plain data (JSON):
             ["diff", mask, mask] ["global_rows", R or name] ["document", ids of queries, ids of keys]
             ["row_interval", begin, end, H] ["column_interval", begin, end, H] (names; null: no bound)
             ["tree", node, first, end] ["ancestors", parent] (names) ["heads", mask...];
+            ["pooled", length, stride, name or null]
             ["block_map", offsets, columns, rows of a block, keys of a block, for each sequence (0 or 1), H]
             ["predicate", condition, the same for numpy, arrays as `operands` returns them]
             D is "top_left" or "bottom_right", H "shared", "per_kv_head" or "per_head"
@@ -57,6 +58,9 @@ def mask_text(m):
         return f"#attn.band<{', '.join(bounds + diagonal(m[3]))}>"
     if m[0] == "chunk":
         return f"#attn.chunk<{', '.join([str(m[1])] + diagonal(m[2]))}>"
+    if m[0] == "pooled":
+        keys = [] if m[3] is None else [f'keys = "{m[3]}"']
+        return f"#attn.pooled<{', '.join([f'length = {m[1]}', f'stride = {m[2]}'] + keys)}>"
     if m[0] == "strided":
         return f"#attn.strided<{', '.join([f'stride = {m[1]}', f'offset = {m[2]}'] + diagonal(m[3]))}>"
     if m[0] in ("prefix", "global_rows"):
@@ -137,6 +141,8 @@ def operands(m):
         return [x for part in m[1:] for x in operands(part)]
     if m[0] in ("prefix", "global_rows"):
         return [] if isinstance(m[1], int) else [(m[1], "b", "shared")]
+    if m[0] == "pooled":
+        return [] if m[3] is None else [(m[3], "b", "shared")]
     if m[0] == "document":
         q, kv = m[1:] or ("segment_ids_q", "segment_ids_kv")
         return [(q, "q", "shared"), (kv, "kv", "shared")]
@@ -178,6 +184,9 @@ def visible(m, lq, lk, arrays, head):
     if m[0] in ("prefix", "global_rows"):
         limit = m[1] if isinstance(m[1], int) else arrays[m[1]]
         return everything & ((k if m[0] == "prefix" else q) < limit)
+    if m[0] == "pooled":
+        position = q if m[3] is None else q + arrays[m[3]] - lq
+        return everything & (k * m[2] + m[1] - 1 <= position)
     if m[0] == "document":
         ids, others = [arrays[name] for name, _, _ in operands(m)]
         return (ids[:, None] == others[None, :]) & (ids[:, None] != 0)

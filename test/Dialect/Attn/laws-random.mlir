@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Random expressions over every leaf, each analysis of each against `keeps` on
-// all small shapes; so are canonical forms, and what is said of two masks' equality. The 28 masks
+// all small shapes; so are canonical forms, and what is said of two masks' equality. The 30 masks
 // themselves are checked first.
 //
 // RUN: attn-opt %s --test-mask-laws="random=%if long %{400%} %else %{100%} size=5" -o /dev/null | FileCheck %s -D#RANDOM=%if long %{400%} %else %{100%}
 // RUN: attn-opt %s --test-mask-laws="random=%if long %{100%} %else %{15%} size=6 seed=2" -o /dev/null | FileCheck %s -D#RANDOM=%if long %{100%} %else %{15%}
 // RUN: attn-opt %s --test-mask-laws="random=%if long %{10000%} %else %{1200%} size=3 seed=3" -o /dev/null | FileCheck %s -D#RANDOM=%if long %{10000%} %else %{1200%} --check-prefixes=CHECK,MANY
-// CHECK: mask laws hold for [[#RANDOM + 28]] masks
+// CHECK: mask laws hold for [[#RANDOM + 30]] masks
 // MANY-NEXT: {{[0-9]+}} pairs are equal, 0 are not decided
 attn.problem @full mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @causal mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
@@ -22,6 +22,8 @@ attn.problem @array mask(#attn.prefix<"lengths">) layout(bshd) heads(8) dims(64)
 attn.problem @document mask(#attn.document) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @chunk mask(#attn.chunk<2>) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @chunk_br mask(#attn.chunk<3, bottom_right>) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @pooled mask(#attn.pooled<length = 3, stride = 2>) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @pooled_last mask(#attn.pooled<length = 2, stride = 3, keys = "positions">) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @strided mask(#attn.strided<stride = 2, offset = 1>) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @strided_br mask(#attn.strided<stride = 3, bottom_right>) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @every mask(#attn.strided<stride = 1>) layout(bshd) heads(8) dims(64) dtype(bf16)

@@ -108,6 +108,34 @@ def Attn_ChunkMask
   let genVerifyDecl = 1;
 }
 
+def Attn_PooledMask
+    : Attn_Mask<"PooledMask",
+                "pooled", ["rowIntervals", "columnIntervals", "operands", "simplified", "intersected", "united"]> {
+  let summary = "a row sees the pooled keys whose windows end at its position or before";
+  let description = [{
+    Key i stands for a window of `length` positions, those from i * stride on: a mean of their keys, for instance (the
+    compressed branch of native sparse attention, arXiv:2502.11089, 3.3.1). With D = q, the pair (q, i) is visible iff
+    i * stride + length - 1 <= D: the whole window is in the past, the row's own position included. Rows before the end
+    of the first window see nothing.
+
+    With the name of an array, D = q + n - lenQ, where n is the number of positions that the windows are taken from: one
+    int32 for each sequence (length = number of sequences). The last row is then the last of these positions, as with
+    `bottom_right` in other masks, where n is lenK; here lenK is the number of windows, from which n cannot be had.
+
+    Constraints:
+    - C1: length and stride are within [1, 2^20].
+    - C2: the name is an identifier.
+
+    ```mlir
+    #attn.pooled<length = 32, stride = 16>
+    #attn.pooled<length = 32, stride = 16, keys = "positions">
+    ```
+  }];
+  let parameters = (ins "int64_t":$length, "int64_t":$stride, StringRefParameter<"array of positions">:$array);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 def Attn_StridedMask : Attn_Mask<"StridedMask", "strided",
                                  ["rowIntervals", "keyRanges", "queryRanges", "emitKeep", "tileTruth", "affine",
                                   "simplified", "intersected", "united", "complemented"]> {
