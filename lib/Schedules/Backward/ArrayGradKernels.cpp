@@ -10,11 +10,11 @@
 // - key axis: a CTA loops over the queries of a KV tile and stores the sum of each key;
 // - table of distances: a CTA loops over tiles along a diagonal and stores the sum of each distance.
 //
-// With pieces of sequences, of which packed layouts have neither query nor key axes, tiles of queries are those of a
-// piece. Along a diagonal the tiles of keys begin as far from these as the diagonal says, also before a piece's first
-// key: distances of all pieces are sums in one place.
+// Packed layouts, and so pieces, have neither query nor key axes. With pieces, tiles of queries are those of a piece,
+// and along a diagonal the tiles of keys begin as far from these as the diagonal says, also before a piece's first key:
+// distances of all pieces and sequences are summed in one place (`TableSums`).
 //
-// These partial sums are as long as the sequences, for each head. A second kernel, with a warp for each entry, adds
+// Other partial sums are as long as the sequences, for each head. A second kernel, with a warp for each entry, adds
 // those of an entry; for sinks it computes the sum from row statistics alone. One CTA or warp computes each sum, in a
 // fixed order.
 //

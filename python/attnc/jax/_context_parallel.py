@@ -9,7 +9,6 @@ import threading
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src import distributed
 from jax.custom_batching import custom_vmap
 
 from .. import _library, _plans
@@ -97,6 +96,7 @@ class ContextParallel(Shared):
         super().__init__(mesh.shape[axis], sharding, kv_sharding, strategy, head_group, mask, shards)
         self.mesh, self.axis, self.platform = mesh, axis, mesh.devices.flat[0].platform
         self._timeout, self._lock, self._made, self._world = float(timeout), threading.Lock(), {}, None
+        self._name = None
         self._ids = self._ids_of_processes()
 
     def __repr__(self):
@@ -196,19 +196,23 @@ class ContextParallel(Shared):
     def _ids_of_processes(self):
         """What reads the id for NCCL of each group, where these have devices of several processes; else None. The
         process of a group's first device makes its id."""
-        groups = self._groups()
-        foreign = [device for group in groups for device in group if not _is_own(device)]
+        foreign = [device for device in self.mesh.devices.flat if not _is_own(device)]
         if not foreign:
             return None
         if self.platform == "cpu":
             raise UnsupportedError("attnc has context parallelism of CPUs of one process in JAX, got: "
                                    f"{foreign[0]} of process {foreign[0].process_index}")
-        client = distributed.global_state.client
-        if client is None:
-            raise ProblemError("expected jax.distributed.initialize() before devices of several processes, got: none")
         mesh = hashlib.sha256(repr([(device.id, device.process_index) for device in self.mesh.devices.flat]
                                    + [self.mesh.devices.shape, self.axis]).encode()).hexdigest()
         number = _meshes[mesh] = _meshes.get(mesh, 0) + 1
+        self._name = f"{mesh} {number}"  # the same in all processes, whose programs have to be
+        groups = self._groups()
+        if all(_is_own(device) for group in groups for device in group):
+            return None
+        from jax._src import distributed  # JAX has no public way to it
+        client = distributed.global_state.client
+        if client is None:
+            raise ProblemError("expected jax.distributed.initialize() before devices of several processes, got: none")
         keys = [f"attnc/{mesh}/{number}/{group}" for group in range(len(groups))]
         for key, group in zip(keys, groups):
             if group and _is_own(group[0]):
@@ -219,12 +223,15 @@ class ContextParallel(Shared):
                 client.key_value_set(key, made)
 
         def read(key):
-            made = client.blocking_key_value_get(key, int(self._timeout * 1000))
+            try:
+                made = client.blocking_key_value_get(key, int(self._timeout * 1000))
+            except Exception as error:
+                raise Error("expected the process of rank 0 to make this ContextParallel within "
+                            f"{self._timeout:g} s, got: {error}") from None
             if made.startswith("error: "):
                 raise Error(f"expected an id for NCCL from rank 0, got: {made.removeprefix('error: ')}")
             return bytes.fromhex(made)
         unused = bytes(_plans.NCCL_ID_BYTES)
-        self._name = f"{mesh} {number}"
         return lambda: b"".join([read(key) if group else unused for key, group in zip(keys, groups)])
 
     def _plan_key(self, text, sides, name, dlse, learned=()):
@@ -249,8 +256,7 @@ class ContextParallel(Shared):
                                                       self._ids and self._ids())
             plan = self._plan(module, name, "cpu" if self.platform == "cpu" else None,
                               self._steps_of(module, name, sequences))
-            world = self._world if self._ids is None else self._name  # programs of all processes are the same
-            digest = hashlib.sha256(f"{world} {plan.text} {sequences}".encode()).hexdigest()
+            digest = hashlib.sha256(f"{self._name or self._world} {plan.text} {sequences}".encode()).hexdigest()
             rows = [self._shard(side, keys, rank).rows for keys, side in enumerate(sides)
                     for rank in range(self.ranks)]
             structure = sequences.structure()
