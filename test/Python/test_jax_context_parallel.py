@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """attnc.jax.attention of devices that share the tokens of sequences, against one device (float32, on CPU devices)."""
 import itertools
+import socket
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -323,3 +326,32 @@ def test_ranks_that_are_threads():
         _plans.run(bound[0], pack.array, address, None)
     for handle in bound:
         _plans.destroy_bound(handle)
+
+
+PROCESS = """
+import sys
+import jax
+jax.config.update("jax_platforms", "cpu")
+jax.distributed.initialize(sys.argv[1], 2, int(sys.argv[2]))
+import numpy as np
+import attnc.jax
+from jax.sharding import Mesh
+try:
+    attnc.jax.ContextParallel(Mesh(np.array(jax.devices()), ("cp",)), "cp")
+except attnc.UnsupportedError as error:
+    print(error)
+print(attnc.jax.ContextParallel(Mesh(np.array(jax.local_devices()), ("cp",)), "cp"))
+"""
+
+
+def test_processes_of_cpus():
+    """CPUs of two processes are refused in both, and those of each process are not."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    processes = [subprocess.Popen([sys.executable, "-c", PROCESS, address, str(number)], stdout=subprocess.PIPE,
+                                  text=True) for number in range(2)]
+    for number, process in enumerate(processes):
+        said, _ = process.communicate(timeout=120)
+        assert "context parallelism of CPUs of one process in JAX, got: " in said, (number, said)
+        assert f"of process {1 - number}" in said and "<attnc.jax.ContextParallel: " in said, (number, said)
