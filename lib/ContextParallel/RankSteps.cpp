@@ -205,7 +205,6 @@ RankSteps::Steps::~Steps() {
 }
 
 rt::Status RankSteps::Steps::clear(const TensorView &tensor, rt::Stream stream) const {
-  size_t bytes = rt::sizeOf(tensor.dtype);
   int64_t numbers = 1;
   for (int axis = tensor.rank(); axis-- > 0;) {
     if (tensor.shape[axis] != 1 && tensor.strideOf(axis) != numbers)
@@ -214,7 +213,7 @@ rt::Status RankSteps::Steps::clear(const TensorView &tensor, rt::Stream stream) 
           .as(rt::ErrorKind::Tensor);
     numbers *= tensor.shape[axis];
   }
-  bytes *= numbers;
+  const size_t bytes = numbers * rt::sizeOf(tensor.dtype);
   if (driver)
     return driver->fill(reinterpret_cast<rt::DevicePtr>(tensor.data), 0, bytes, stream);
   std::memset(tensor.data, 0, bytes);

@@ -129,7 +129,7 @@ void Backward::evaluate(const Row &row, int64_t k, Keys &keys, const QueryRow &o
   const std::vector<double> &key = keys.k[k];
   double score = scale * dot(of.query, key), derivative = 1;
   std::vector<double> byEntry(learned.size(), 0);
-  score = modified(point, score, derivative, learned, byEntry);
+  score = modified(point, score, &derivative, learned, byEntry);
   double p = std::exp(score - of.lse), kept = drops.factor(row, k);
   double dWeight = kept == 0 ? 0 : kept * dot(of.dOut, keys.v[k]);
   double dModified = p * (dWeight - of.delta);

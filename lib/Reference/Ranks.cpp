@@ -234,7 +234,7 @@ void Ranks::differentiate(plan::GradsOp op) {
             return;
           double score = scale * dot(row.take_front(dimQk), kv.take_front(dimQk)), derivative = 1;
           std::vector<double> byEntry(arrays.size());
-          score = modified(point, score, derivative, arrays, byEntry);
+          score = modified(point, score, &derivative, arrays, byEntry);
           double p = std::exp(score - lse);
           double kept = drops.factor({query.sequence, head, query.position}, key.position);
           double dWeight = kept == 0 ? 0 : kept * dot(dOut, kv.drop_front(dimQk));

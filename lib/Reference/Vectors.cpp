@@ -105,27 +105,19 @@ double Vectors::statistic(llvm::StringRef name, const Row &row) const {
   return tensor.load(lseOffsetOf(tensor, qLayout, row.sequence, row.head, sequences.queryRow(row.sequence, row.row)));
 }
 
-double Vectors::modified(const ScorePoint &point, double score, double *derivative) const {
-  for (ScoreModifierInterface modifier : modifiers) {
-    if (derivative)
-      *derivative *= modifier.derivative(point, score);
-    score = modifier.modify(point, score);
-  }
-  return modifiers.empty() ? score : double(float(score));
-}
-
-double Vectors::modified(const ScorePoint &point, double score, double &derivative, llvm::ArrayRef<ScoreOperand> arrays,
+double Vectors::modified(const ScorePoint &point, double score, double *derivative, llvm::ArrayRef<ScoreOperand> arrays,
                          llvm::MutableArrayRef<double> byEntry) const {
   llvm::fill(byEntry, 0);
   for (ScoreModifierInterface modifier : modifiers) {
-    double slope = modifier.derivative(point, score);
+    double slope = derivative || !arrays.empty() ? modifier.derivative(point, score) : 1;
     for (auto [array, own] : llvm::zip_equal(arrays, byEntry)) {
       own *= slope;
       for (auto [n, operand] : llvm::enumerate(modifier.operands()))
         if (operand == array)
           own += modifier.entryDerivative(point, score, n);
     }
-    derivative *= slope;
+    if (derivative)
+      *derivative *= slope;
     score = modifier.modify(point, score);
   }
   return modifiers.empty() ? score : double(float(score));

@@ -52,11 +52,10 @@ protected:
   const Tensor &input(llvm::StringRef name) const { return inputs.find(name)->second; }
   ScorePoint pointOf(const Row &row) const;
   /// A scaled product after all score modifiers, as float32 if there are some: beside a large bias it has no more of
-  /// it. `derivative` is multiplied by theirs, if it is not null.
-  double modified(const ScorePoint &point, double score, double *derivative = nullptr) const;
-  /// The same, and the derivatives by its entry of each array.
-  double modified(const ScorePoint &point, double score, double &derivative, llvm::ArrayRef<ScoreOperand> arrays,
-                  llvm::MutableArrayRef<double> byEntry) const;
+  /// it. `derivative` is multiplied by theirs, if it is not null; `byEntry` becomes, for each of `arrays`, the
+  /// derivative by the entry that belongs to the score.
+  double modified(const ScorePoint &point, double score, double *derivative = nullptr,
+                  llvm::ArrayRef<ScoreOperand> arrays = {}, llvm::MutableArrayRef<double> byEntry = {}) const;
   /// Adds to the entry of an array's gradient that belongs to a score.
   static void addToEntry(Tensor &gradient, const ScoreOperand &array, const Row &row, const ScorePoint &point,
                          double amount);

@@ -131,8 +131,8 @@ struct Rank {
 struct World {
   std::vector<std::unique_ptr<Group>> groups;
   std::vector<std::unique_ptr<Rank>> ranks; ///< by the ordinals of devices
-  /// Of groups with devices of several processes, which have no `groups`. GPUs of a program have calls in one order, as
-  /// they have those of XLA's own communication.
+  /// Ids of groups with devices of several processes; there are no `groups` then. GPUs of a program have calls in one
+  /// order, as they have those of XLA's own communication.
   std::vector<std::array<char, attnNcclIdBytes>> ncclIds;
   int32_t size = 0; ///< ranks of a group
   double timeout = 0;

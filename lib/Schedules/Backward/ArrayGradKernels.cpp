@@ -38,6 +38,7 @@ protected:
       : BackwardBody(problem, kernel), array(array), tile(tile) {}
 
   bool has(ScoreOperand::Axis axis) { return array.has(axis); }
+  bool isTableOfPieces() { return hasPieces() && has(ScoreOperand::Table); }
 
   /// Sets the current sequence and head.
   void enter(Index sequence, Index head) {
@@ -48,7 +49,7 @@ protected:
     if (!hasPieces())
       firstQuery = findFirstQuery();
     findArrays();
-    if (hasPieces() && has(ScoreOperand::Table)) // tiles of keys may begin before the sequence
+    if (isTableOfPieces()) // tiles of keys may begin before the sequence
       clampPositions();
   }
   /// Calls `body` for each piece that the sequence has, or once without pieces.
@@ -146,12 +147,10 @@ public:
     Index sequence = math.named(div(line, int64_t(problem.getHeads())), "b");
     onlyIf(math.lt(sequence, arg("batch")), [&] {
       enter(sequence, head);
-      if (!has(ScoreOperand::Table))
-        buildLines(worker);
-      else if (hasPieces())
+      if (isTableOfPieces())
         buildTable(sequence, worker);
       else
-        buildDistances(worker);
+        has(ScoreOperand::Table) ? buildDistances(worker) : buildLines(worker);
     });
   }
 
@@ -232,8 +231,8 @@ private:
     });
   }
 
-  /// Sums of a table's distances, of the tiles that begin at them, and of those before and behind the table. All CTAs
-  /// of a head share the former, for all sequences; the latter are of this sequence.
+  /// Stores the sums of a table's distances, and those of tiles before and behind the table. All CTAs of a head share
+  /// the former work, for all sequences; the latter is this sequence's.
   void buildTable(Index sequence, Index worker) {
     TableSums sums = sumsOfTable();
     Index own = math.named(math.add(math.mul(sequence, workers), worker), "own");
@@ -274,17 +273,17 @@ private:
 
   /// acc += the terms of one tile of score positions, from these rows of the sequence or of pieces on.
   void addTile(Index q0, Index k0) {
-    const bool mayBeginBefore = hasPieces() && has(ScoreOperand::Table);
+    const bool mayBeginBefore = isTableOfPieces();
     KeyWalk walk(problem.getMask(), scope);
     if (hasPieces())
       walk.restrictKeys(keyPiece.positions(math));
     if (mayBeginBefore)
       walk.testFirstKey();
-    auto positionsOf = [&](const Piece &piece, Index first, Index rows) {
+    auto intervalOf = [&](const Piece &piece, Index first, Index rows) {
       Index begin = mayBeginBefore ? math.max(first, 0) : first;
       return Interval{math.add(piece.position, begin), math.add(piece.position, math.min(math.add(first, tile), rows))};
     };
-    Interval queries = positionsOf(queryPiece, q0, rowsOf(false)), keys = positionsOf(keyPiece, k0, rowsOf(true));
+    Interval queries = intervalOf(queryPiece, q0, rowsOf(false)), keys = intervalOf(keyPiece, k0, rowsOf(true));
     Cond isSeen = problem.getMask().tileTruth(math, scope, queries, keys).some;
     if (mayBeginBefore)
       isSeen = math.logicalAnd(math.lt(keys.lo, keys.hi), isSeen);
@@ -369,7 +368,7 @@ public:
       else
         ClearOp::create(b, loc, to);
       auto addTerms = [&] {
-        if (hasPieces() && has(ScoreOperand::Table)) {
+        if (isTableOfPieces()) {
           h = places[ScoreOperand::Head];
           return addTable(to, places[ScoreOperand::Table]);
         }

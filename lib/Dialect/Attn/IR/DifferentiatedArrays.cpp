@@ -17,6 +17,8 @@ void attn::addGradients(BackwardOp backward, std::vector<ProblemTensor> &list) {
     T gradient = tensorOf(array); // contiguous, too
     gradient.name = gradientOf(array);
     gradient.role = T::Result;
+    if (backward.getProblemOp().getOfHeads()) // as the array
+      std::replace(gradient.axes.begin(), gradient.axes.end(), T::Heads, T::AllHeads);
     list.push_back(gradient);
     if (backward.getAddArrayGrads()) {
       gradient.name = gradientBefore(array), gradient.role = T::Operand;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace attn;
 using Axis = ProblemTensor::Axis;
@@ -314,16 +313,11 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
     list.emplace_back(dropout->seed, T::Array, T::Int32, T::Table);
     list.back().entries = Dropout::words;
   }
-  if (problem.getOfHeads()) {
-    llvm::StringSet<> gradients;
-    if (computation.backward)
-      for (const ScoreOperand &operand : computation.backward.getDifferentiatedArrays())
-        gradients.insert(gradientOf(operand)), gradients.insert(gradientBefore(operand));
+  if (problem.getOfHeads())
     for (T &tensor : list)
       for (Axis &axis : tensor.axes)
-        if (tensor.role == T::Array || gradients.contains(tensor.name))
+        if (tensor.role == T::Array)
           axis = axis == T::Heads ? T::AllHeads : axis == T::KvHeads ? T::AllKvHeads : axis;
-  }
   return list;
 }
 

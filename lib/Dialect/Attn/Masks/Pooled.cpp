@@ -41,7 +41,7 @@ MaskInterface PooledMaskAttr::simplified() const {
   return isCausal ? MaskInterface(CausalMaskAttr::get(getContext(), Diagonal::top_left)) : *this;
 }
 
-/// Of windows that begin at the same positions: the shorter or the longer ones.
+/// The mask with the shorter or the longer windows, if those of both begin at the same positions.
 static MaskInterface oneOf(PooledMaskAttr a, MaskInterface other, bool longer) {
   auto b = dyn_cast<PooledMaskAttr>(other);
   if (!b || a.getStride() != b.getStride() || a.getArray() != b.getArray())

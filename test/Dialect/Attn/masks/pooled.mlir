@@ -29,7 +29,7 @@ attn.problem @last_two mask(#attn.and<#attn.pooled<length = 2, stride = 1>, #att
 // CHECK: mask(#attn.pooled<length = 1, stride = 1>)
 // SIMPLE: attn.problem @keys mask(#attn.causal)
 attn.problem @keys mask(#attn.pooled<length = 1, stride = 1>) layout(bshd) heads(8) dims(64) dtype(bf16)
-// Of windows that begin alike, the longer ones end later.
+// Where windows begin alike, the longer ones end later.
 // SIMPLE: attn.problem @both mask(#attn.pooled<length = 5, stride = 2>)
 attn.problem @both mask(#attn.and<#attn.pooled<length = 3, stride = 2>, #attn.pooled<length = 5, stride = 2>>) layout(bshd) heads(8) dims(64) dtype(bf16)
 // SIMPLE: attn.problem @either mask(#attn.pooled<length = 3, stride = 2, keys = "n">)
