@@ -141,21 +141,21 @@ rt::Result<rt::Artifact> Compilation::print(tile::KernelOp kernel, const Target 
 SmallVector<Operation *> attn::programsOf(ModuleOp module) {
   SmallVector<Operation *> programs;
   for (Operation &op : *module.getBody())
-    if (isa<ProblemOp, BackwardOp, SegmentsOp, GatherRowsOp>(op) &&
+    if (isa<ProblemOp, BackwardOp, SegmentsOp, GatherRowsOp, ComputationInterface, attn::ProgramOp>(op) &&
         SymbolTable::getSymbolVisibility(&op) != SymbolTable::Visibility::Private)
       programs.push_back(&op);
   return programs;
 }
 
 rt::Result<Operation *> attn::findProgram(ModuleOp module, StringRef name) {
-  SmallVector<Operation *> kinds[3]; // backward passes, problems, segments
+  SmallVector<Operation *> kinds[4]; // programs of several computations, backward passes, problems, others
   std::string names;
   for (Operation *op : programsOf(module)) {
     StringRef own = SymbolTable::getSymbolName(op).getValue();
     if (own == name)
       return op;
     names += (names.empty() ? "@" : ", @") + own.str();
-    kinds[isa<BackwardOp>(op) ? 0 : isa<ProblemOp>(op) ? 1 : 2].push_back(op);
+    kinds[isa<attn::ProgramOp>(op) ? 0 : isa<BackwardOp>(op) ? 1 : isa<ProblemOp>(op) ? 2 : 3].push_back(op);
   }
   if (names.empty())
     return rt::Error{"expected an `attn.problem` in the module, got: none"}.as(rt::ErrorKind::Problem);
@@ -223,11 +223,24 @@ template <typename Use> static auto withPass(Operation *pass, Use use) {
     return use(Computation(backward));
   if (auto rows = dyn_cast<GatherRowsOp>(pass))
     return use(rows);
+  if (auto op = dyn_cast<ComputationInterface>(pass))
+    return use(op);
   return use(cast<SegmentsOp>(pass));
 }
 
-rt::Program attn::signatureOf(Operation *pass) {
-  return withPass(pass, [](auto op) { return signatureOf(op); });
+rt::Result<rt::Program> attn::signatureOf(Operation *pass) {
+  if (auto program = dyn_cast<attn::ProgramOp>(pass)) {
+    std::string fault;
+    ScopedDiagnosticHandler handler(pass->getContext(), [&](Diagnostic &diagnostic) {
+      fault = diagnostic.str();
+      return success();
+    });
+    FailureOr<rt::Program> signature = signatureOf(program);
+    if (failed(signature))
+      return rt::Error{fmt::format("@{}: {}", program.getSymName().str(), fault)}.as(rt::ErrorKind::Problem);
+    return std::move(*signature);
+  }
+  return rt::Program(withPass(pass, [](auto op) { return signatureOf(op); }));
 }
 
 void attn::withCompilation(llvm::function_ref<void(Compilation &)> use) {
@@ -248,6 +261,33 @@ void attn::withCompilation(llvm::function_ref<void(Compilation &)> use) {
   idle->push_back(std::move(own));
 }
 
+/// Leaves in the module a program, what it calls, and what these name, and returns those of them that are computed.
+static SmallVector<Operation *> keepComputed(ModuleOp module, Operation *found) {
+  SmallVector<Operation *> computed = {found};
+  if (auto program = dyn_cast<attn::ProgramOp>(found)) {
+    computed.clear();
+    for (auto call : program.getOps<attn::CallOp>())
+      if (Operation *callee = module.lookupSymbol(call.getCalleeAttr()); !llvm::is_contained(computed, callee))
+        computed.push_back(callee);
+  }
+  llvm::SmallPtrSet<Operation *, 8> kept(computed.begin(), computed.end());
+  kept.insert(found);
+  for (Operation *op : computed) { // a backward pass describes its gradients by its forward pass
+    auto forward = op->getAttrOfType<FlatSymbolRefAttr>(isa<BackwardOp>(op)           ? "problem"
+                                                        : isa<CompressBackwardOp>(op) ? "compress"
+                                                                                      : "combine");
+    if (forward)
+      kept.insert(module.lookupSymbol(forward));
+  }
+  for (Operation *op : programsOf(module)) {
+    if (!kept.contains(op))
+      op->erase();
+    else if (op != found)
+      SymbolTable::setSymbolVisibility(op, SymbolTable::Visibility::Private);
+  }
+  return computed;
+}
+
 rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const Target &target, int fallback,
                                          StringRef file, std::optional<rt::ExpectedLengths> expected) {
   rt::Result<OwningOpRef<ModuleOp>> module = parse(text, file);
@@ -256,46 +296,51 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   rt::Result<Operation *> found = findProgram(**module, name);
   if (!found)
     return found.error();
-  auto problem = dyn_cast<ProblemOp>(*found);
-  auto backward = dyn_cast<BackwardOp>(*found);
   std::string symbol = SymbolTable::getSymbolName(*found).str();
   Program program;
-  FixedSizes fixed = withPass(*found, [](auto op) { return FixedSizes::of(op); });
+  rt::Result<rt::Program> signature = signatureOf(*found);
+  if (!signature)
+    return signature.error();
   rt::SpecializationRule rule;
-  rt::Program signature = signatureOf(*found);
-  if (backward) // its problem is described for it, and no program itself
-    SymbolTable::setSymbolVisibility(backward.getProblemOp(), SymbolTable::Visibility::Private);
-  for (Operation *other : programsOf(**module))
-    if (other != *found)
-      other->erase();
-  if (ProblemOp computed = backward ? backward.getProblemOp() : problem) { // before there are kernels in its place
-    computed.setMaskAttr(canonicalMask(computed.getMask()));
-    rule = {specializationOf(computed, backward),
-            fixed.heads,
-            fixed.kvHeads,
-            fixed.dimQk,
-            fixed.dimV,
-            fixed.packedQ,
-            fixed.packedKv,
-            fixed.backward};
-    if (expected)
-      computed.setExpectedSeqlenQ(expected->queries), computed.setExpectedSeqlenKv(expected->keys);
+  SmallVector<Operation *> computed = keepComputed(**module, *found);
+  for (Operation *op : computed) {
+    auto problem = dyn_cast<ProblemOp>(op);
+    auto backward = dyn_cast<BackwardOp>(op);
+    if (!problem && !backward)
+      continue;
     Computation pass = backward ? Computation(backward) : Computation(problem);
-    if (!faultOfSchedule(pass)) { // or lowering refuses it
-      ChosenSchedule chosen = chooseSchedule(pass, target.info(), fallback);
-      program.mayNotFit = !target.isHost() && chosen.mayNotFit;
-      program.hasFallback = !target.isHost() && chosen.hasFallback;
-      program.hasShortKernel =
-          isa<tile::ByLengthAttr>(chosen.schedule) || mainKernelOf(chosen.schedule).isPerSequence();
-      program.schedule = describeSchedule(pass, chosen.schedule) + "; " + chosen.why;
-      setSchedule(pass, chosen); // so that lowering does not choose again
+    ProblemOp masked = pass.problem;
+    masked.setMaskAttr(canonicalMask(masked.getMask())); // before there are kernels in its place
+    if (computed.size() == 1) {
+      FixedSizes fixed = FixedSizes::of(pass);
+      rule = {specializationOf(masked, backward),
+              fixed.heads,
+              fixed.kvHeads,
+              fixed.dimQk,
+              fixed.dimV,
+              fixed.packedQ,
+              fixed.packedKv,
+              fixed.backward};
+      if (expected)
+        masked.setExpectedSeqlenQ(expected->queries), masked.setExpectedSeqlenKv(expected->keys);
     }
+    if (faultOfSchedule(pass)) // lowering refuses it
+      continue;
+    ChosenSchedule chosen = chooseSchedule(pass, target.info(), fallback);
+    program.mayNotFit |= !target.isHost() && chosen.mayNotFit;
+    program.hasFallback |= !target.isHost() && chosen.hasFallback;
+    program.hasShortKernel |= isa<tile::ByLengthAttr>(chosen.schedule) || mainKernelOf(chosen.schedule).isPerSequence();
+    std::string schedule = describeSchedule(pass, chosen.schedule) + "; " + chosen.why;
+    if (computed.size() > 1)
+      schedule = (program.schedule.empty() ? "@" : "\n@") + pass.getName().str() + ": " + schedule;
+    program.schedule += schedule;
+    setSchedule(pass, chosen); // so that lowering does not choose again
   }
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)
     return lowered.error();
   program::DefOp steps = *(*module)->getOps<program::DefOp>().begin();
   program.plan = toProgram(steps, symbol);
-  program.plan.setSignature(std::move(signature)); // a canonical mask may have fewer arrays, in another order
+  program.plan.setSignature(std::move(*signature)); // a canonical mask may have fewer arrays, in another order
   program.plan.specialization = rule;
   for (const std::string &name : program.plan.kernels) {
     auto kernel = SymbolTable::lookupNearestSymbolFrom<tile::KernelOp>(steps, StringAttr::get(&context, name));

@@ -26,8 +26,8 @@ static rt::Result<std::string> describeIn(Compilation &compilation, llvm::String
   Json json = {{"version", 2}, {"name", mlir::SymbolTable::getSymbolName(*found).str()}};
   if (llvm::isa<SegmentsOp>(*found)) {
     json["pass"] = "segments";
-  } else if (llvm::isa<GatherRowsOp>(*found)) {
-    json["pass"] = "gather_rows";
+  } else if (llvm::isa<GatherRowsOp, ComputationInterface, attn::ProgramOp>(*found)) {
+    json["pass"] = (*found)->getName().stripDialect().str();
   } else {
     Computation computation = *findComputation(**module, name);
     json["pass"] = computation.backward ? "backward" : "forward";
@@ -35,7 +35,10 @@ static rt::Result<std::string> describeIn(Compilation &compilation, llvm::String
     json["backward"] = backwardPassesOf(**module, computation.problem);
     json["dtype"] = rt::toString(dtypeOf(computation.problem.getDtype()));
   }
-  Json signature = Json::parse(signatureOf(*found).toJson());
+  rt::Result<rt::Program> made = signatureOf(*found);
+  if (!made)
+    return made.error();
+  Json signature = Json::parse(made->toJson());
   for (const char *field : {"sizes", "tensors"})
     json[field] = signature[field];
   return json.dump(2) + "\n";

@@ -48,7 +48,7 @@ rt::Result<std::shared_ptr<PlanKernels>> PlanKernels::create(ProblemOp problem, 
       return;
     for (mlir::Operation &op : *(*parsed)->getBody()) {
       rt::Program signature;
-      for (rt::Program::Tensor &tensor : signatureOf(&op).tensors) // a plan itself has the arrays of pieces
+      for (rt::Program::Tensor &tensor : signatureOf(&op)->tensors) // a plan itself has the arrays of pieces
         if (llvm::StringRef name = tensor.name; !name.starts_with("cu_seqlens_") && !name.contains("pieces_") &&
                                                 name != keyPositionsArray && !ofSteps.contains(name))
           signature.tensors.push_back(std::move(tensor));

@@ -99,16 +99,16 @@ static std::vector<Edit> editsOf(SegmentsOp segments) {
   return edits;
 }
 
-static std::vector<Edit> editsOf(GatherRowsOp rows) { return {renamed(rows)}; }
-
 std::vector<Edit> attn::editsOf(Operation *pass, ModuleOp file) {
   return llvm::TypeSwitch<Operation *, std::vector<Edit>>(pass)
       .Case([&](BackwardOp backward) { return ::editsOf(backward, file); })
-      .Case<ProblemOp, SegmentsOp, GatherRowsOp>([](auto op) { return ::editsOf(op); });
+      .Case<ProblemOp, SegmentsOp>([](auto op) { return ::editsOf(op); })
+      .Default([](Operation *other) { return std::vector<Edit>{renamed(other)}; });
 }
 
 bool attn::hasAttributes(Operation *pass) {
   ScopedDiagnosticHandler quiet(pass->getContext(), [](Diagnostic &) { return success(); });
-  return llvm::TypeSwitch<Operation *, bool>(pass).Case<ProblemOp, BackwardOp, SegmentsOp, GatherRowsOp>(
-      [](auto op) { return succeeded(op.verifyInvariantsImpl()); });
+  return llvm::TypeSwitch<Operation *, bool>(pass)
+      .Case<ProblemOp, BackwardOp, SegmentsOp>([](auto op) { return succeeded(op.verifyInvariantsImpl()); })
+      .Default([](Operation *other) { return succeeded(other->getName().verifyInvariants(other)); });
 }

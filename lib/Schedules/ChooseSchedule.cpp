@@ -140,8 +140,9 @@ struct AttnChooseSchedulePass : attn::impl::AttnChooseScheduleBase<AttnChooseSch
     bool failed = false;
     for (BackwardOp backward : module.getOps<BackwardOp>())
       failed |= !choose(backward, *info);
+    llvm::StringSet<> called = calleesOf(module);
     for (ProblemOp problem : module.getOps<ProblemOp>())
-      if (!problem.isPrivate()) // only described, for use by others
+      if (!problem.isPrivate() || called.contains(problem.getSymName())) // only described, for use by others
         failed |= !choose(problem, *info);
     if (failed)
       signalPassFailure();

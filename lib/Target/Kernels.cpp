@@ -87,16 +87,21 @@ void Printer::print(KernelOp kernel) {
   bool numbers = kernel.walk([](metadata::NumberTreeOp) { return WalkResult::interrupt(); }).wasInterrupted();
   bool sinks = kernel.walk([](StoreSinkLseOp) { return WalkResult::interrupt(); }).wasInterrupted();
   bool gathers = kernel.walk([](tile::GatherRowsOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  llvm::SetVector<StringRef> headers; // of called functions
+  kernel.walk([&](tile::CallOp call) { headers.insert(call.getHeader()); });
   os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << "\n#include \""
      << (kernel.hasRows()                                                ? "attn/metadata.h"
          : numbers                                                       ? "attn/trees.h"
          : sinks                                                         ? "attn/sink_lse.h"
          : gathers                                                       ? "attn/gather_rows.h"
+         : !headers.empty()                                              ? headers.front()
          : kernel.getSchedule().getUnit() == WorkUnit::warp_per_sequence ? "attn/simt.h"
          : kernel.isPerSequenceWithoutRoles()                            ? "attn/per_sequence.h"
          : hopper                                                        ? "attn/hopper.h"
                                                                          : "attn/tile.h")
      << "\"\n";
+  for (StringRef header : headers.getArrayRef().drop_front(headers.empty() ? 0 : 1))
+    os << "#include \"" << header << "\"\n";
   if (hopper)
     printProductWidths(kernel);
   os << "\n";

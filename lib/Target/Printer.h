@@ -93,6 +93,7 @@ private:
   void print(tile::ResumeOp op);
   void print(tile::AddRowsOp op);
   void print(tile::GatherRowsOp op);
+  void print(tile::CallOp op) { printCall(op.getFunction(), op->getOperands(), ");\n"); }
   void print(tile::CombineOp op);
   void print(tile::CombineSumsOp op);
   void print(tile::AddSinkOp op);

@@ -378,7 +378,7 @@ void Printer::print(StorePaddingOp op) {
          << (scarce ? ", attn::reread_thread_index()" : "") << ");\n";
 }
 
-void Printer::print(CombineOp op) {
+void Printer::print(tile::CombineOp op) {
   auto schedule = op->getParentOfType<KernelOp>().getSchedule();
   line() << "attn::combine<" << op.getDim() << ", " << schedule.getQTile() << ", " << schedule.getWarps() * 32 << ">("
          << expr(op.getO()) << ", " << expr(op.getStride()) << ", " << (op.getLse() ? expr(op.getLse()) : "nullptr")

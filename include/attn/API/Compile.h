@@ -104,7 +104,7 @@ llvm::SmallVector<mlir::Operation *> programsOf(mlir::ModuleOp module);
 /// is none the only problem, where there is none either the only op.
 rt::Result<mlir::Operation *> findProgram(mlir::ModuleOp module, llvm::StringRef name);
 /// What a caller gives such an op, a program without steps.
-rt::Program signatureOf(mlir::Operation *pass);
+rt::Result<rt::Program> signatureOf(mlir::Operation *pass);
 /// The same, and it is a problem or its backward pass.
 rt::Result<Computation> findComputation(mlir::ModuleOp module, llvm::StringRef name);
 /// The same, and it is a problem.

@@ -15,6 +15,9 @@ namespace attn {
 rt::Program signatureOf(Computation computation);
 rt::Program signatureOf(SegmentsOp segments);
 rt::Program signatureOf(GatherRowsOp rows);
+rt::Program signatureOf(ComputationInterface op);
+/// Emits an error where the program's calls disagree.
+mlir::FailureOr<rt::Program> signatureOf(ProgramOp program);
 
 } // namespace attn
 

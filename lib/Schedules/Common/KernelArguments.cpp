@@ -232,6 +232,30 @@ KernelArguments KernelArguments::ofGatherRows(GatherRowsOp rows) {
   return arguments;
 }
 
+KernelArguments KernelArguments::ofCalls(ComputationInterface op, ProgramBuilder &program, ArrayRef<StringRef> tensors,
+                                         ArrayRef<StringRef> written, ArrayRef<StringRef> sizes,
+                                         ArrayRef<StringRef> rowsOf) {
+  KernelArguments arguments(op.getContext());
+  for (StringRef tensor : tensors)
+    arguments.addPointer(tensor, program.elementOf(tensor),
+                         llvm::is_contained(written, tensor) ? Effect::write : Effect::read);
+  for (StringRef size : sizes)
+    arguments.addSize(size);
+  for (StringRef tensor : rowsOf)
+    arguments.addNumber((tensor + "_rows").str(), program.rowsOf(tensor));
+  for (const ProblemTensor &tensor : tensorsOf(op)) {
+    if (!llvm::is_contained(tensors, tensor.name))
+      continue;
+    if (tensor.batchAxis >= 0)
+      arguments.addStride(tensor.name, "batch", tensor.batchAxis);
+    if (tensor.hasRowStride())
+      arguments.addStride(tensor.name, "row", tensor.rowAxis);
+    if (tensor.headAxis >= 0)
+      arguments.addStride(tensor.name, "head", tensor.headAxis);
+  }
+  return arguments;
+}
+
 tile::KernelOp KernelArguments::makeKernel(ProgramBuilder &program, OpBuilder &b, Location loc, StringRef name,
                                            StringRef target, const KernelGrid &grid,
                                            tile::ScheduleInterface schedule) const {
@@ -297,6 +321,13 @@ void KernelArguments::addSize(StringRef name, StringRef size) {
   auto extent = program::ExtentAttr::get(context, rt::Extent::symbol(std::string_view(size)));
   list.push_back({name.str(), IntegerType::get(context, 32),
                   ArgumentAttr::get(context, ArgumentKind::size, Effect::none, 0, 1, false, {}, extent), ""});
+}
+
+void KernelArguments::addNumber(StringRef name, const rt::Extent &extent) {
+  list.push_back({name.str(), IntegerType::get(context, 32),
+                  ArgumentAttr::get(context, ArgumentKind::size, Effect::none, 0, 1, false, {},
+                                    program::ExtentAttr::get(context, extent)),
+                  ""});
 }
 
 void KernelArguments::addExtent(StringRef tensor, StringRef axisName, int axisFromEnd) {

@@ -53,7 +53,8 @@ struct KernelGrid {
   /// There are CTAs only in launches with several splits. Each of the two kernels, parts 0 and 1 of 2, then writes all
   /// rows or none.
   bool ifSplit = false;
-  int64_t residues = 1; ///< rows of a tile are so many positions apart, and `heads` counts residues as well
+  std::optional<rt::Extent> blocks; ///< CTAs, where neither tiles nor sequences decide
+  int64_t residues = 1;             ///< rows of a tile are so many positions apart, and `heads` counts residues as well
 };
 
 /// Names and types, in order. Tensors: `q`, `k`, `v`, `o` (pointers to the
@@ -109,6 +110,15 @@ struct KernelArguments {
 
   /// For the kernel of `attn.gather_rows`: the parts, the result and the index, `total_q`, strides of rows and heads.
   static KernelArguments ofGatherRows(GatherRowsOp rows);
+
+  /// For a kernel that calls functions: pointers to tensors, of which some are `written`, sizes, numbers of rows
+  /// `<tensor>_rows`, and strides `<tensor>_batch`, `<tensor>_row`, `<tensor>_head` of those axes that the tensors
+  /// have.
+  static KernelArguments ofCalls(ComputationInterface op, ProgramBuilder &program,
+                                 llvm::ArrayRef<llvm::StringRef> tensors, llvm::ArrayRef<llvm::StringRef> written,
+                                 llvm::ArrayRef<llvm::StringRef> sizes, llvm::ArrayRef<llvm::StringRef> rowsOf);
+  /// A number that follows from sizes, i32.
+  void addNumber(llvm::StringRef name, const rt::Extent &extent);
 
   /// Creates a kernel with these arguments and an empty body, and its launch in the program.
   tile::KernelOp makeKernel(ProgramBuilder &program, mlir::OpBuilder &b, mlir::Location loc, llvm::StringRef name,

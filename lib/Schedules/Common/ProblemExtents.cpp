@@ -69,6 +69,8 @@ Extent ProblemExtents::extentOf(Axis axis, const ProblemTensor &tensor) const {
     return sizeNamed("whole_kv");
   case ProblemTensor::Table:
     return tensor.entries;
+  case ProblemTensor::Derived:
+    return tensor.derived;
   case ProblemTensor::OwnRows:
     return sizeNamed(tensor.name + "_rows");
   case ProblemTensor::Entries:
@@ -188,6 +190,10 @@ rt::Program attn::signatureOf(GatherRowsOp rows) {
   rt::Program program = ::signatureOf(tensorsOf(rows), {FixedSizes::of(rows)}, dtypeOf(rows.getDtype()));
   program.sizes = {{"batch", 1}};
   return program;
+}
+
+rt::Program attn::signatureOf(ComputationInterface op) {
+  return ::signatureOf(tensorsOf(op), {FixedSizes::of(op)}, dtypeOf(op.getDataType()));
 }
 
 rt::Program attn::signatureOf(SegmentsOp segments) {

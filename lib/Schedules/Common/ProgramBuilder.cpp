@@ -36,6 +36,15 @@ ProgramBuilder::ProgramBuilder(GatherRowsOp rows, StringRef target) : ProgramBui
   addSignature(signatureOf(rows));
 }
 
+ProgramBuilder::ProgramBuilder(ComputationInterface op, StringRef target)
+    : ProgramBuilder(op, SymbolTable::getSymbolName(op).getValue(), target) {
+  extents.fixed = FixedSizes::of(op);
+  data = dtypeOf(op.getDataType());
+  for (const ProblemTensor &tensor : tensorsOf(op))
+    rowAxes[tensor.name] = std::max(tensor.rowAxis, 0);
+  addSignature(signatureOf(op));
+}
+
 void ProgramBuilder::addSize(StringRef name, const Extent &value) {
   SizeOp::create(b, loc, name, ExtentAttr::get(b.getContext(), value));
 }
@@ -66,8 +75,22 @@ void ProgramBuilder::addSignature(const rt::Program &signature) {
   for (const rt::Program::Tensor &tensor : signature.tensors)
     values[tensor.name] =
         TensorOp::create(b, loc, ValueType::get(context()), tensor.name, program::Role(tensor.role),
-                         elementOf(tensor.dtype, b), Lead(tensor.lead), arrayOf(context(), tensor.extents),
+                         ::elementOf(tensor.dtype, b), Lead(tensor.lead), arrayOf(context(), tensor.extents),
                          SmallVector<int64_t>(tensor.strided.begin(), tensor.strided.end()));
+}
+
+void ProgramBuilder::addBuffer(StringRef name, rt::Dtype dtype, llvm::ArrayRef<Extent> extents) {
+  values[name] = BufferOp::create(b, loc, ValueType::get(context()), name, ::elementOf(dtype, b),
+                                  arrayOf(context(), extents), IntegerAttr());
+}
+
+Type ProgramBuilder::elementOf(StringRef name) { return TensorInfo::of(tensor(name)).element; }
+
+std::vector<Extent> ProgramBuilder::extentsOf(StringRef name) {
+  std::vector<Extent> list;
+  for (auto extent : TensorInfo::of(tensor(name)).extents.getAsRange<ExtentAttr>())
+    list.push_back(extent.getExtent());
+  return list;
 }
 
 Value ProgramBuilder::tensor(StringRef name) {
@@ -77,7 +100,7 @@ Value ProgramBuilder::tensor(StringRef name) {
   auto found = llvm::find_if(workspace, [&](const WorkspaceBuffer &buffer) { return buffer.name == name; });
   assert(found != workspace.end() && "a kernel's tensor is the caller's or of the workspace");
   const rt::Dtype dtypes[] = {data, rt::Dtype::F32, rt::Dtype::I32}; // as ProblemTensor::Element
-  return value = BufferOp::create(b, loc, ValueType::get(context()), name, elementOf(dtypes[found->element], b),
+  return value = BufferOp::create(b, loc, ValueType::get(context()), name, ::elementOf(dtypes[found->element], b),
                                   arrayOf(context(), found->shape(extents)), IntegerAttr());
 }
 
@@ -87,6 +110,8 @@ Value ProgramBuilder::tensor(StringRef name) {
 
 /// The number of CTAs of work in a launch; `most`: CTAs if they loop over the work.
 Extent ProgramBuilder::ctasOf(tile::KernelOp kernel, const KernelGrid &grid, int64_t most) const {
+  if (grid.blocks)
+    return *grid.blocks;
   if (grid.cluster) // one cluster for each row of ids, or one for the whole batch
     return grid.ofIds ? sizeNamed("id_rows") : Extent(1);
   // The number of sequences, or, of work tiles, that of pieces.

@@ -26,9 +26,19 @@ public:
   ProgramBuilder(Computation computation, llvm::StringRef target);
   ProgramBuilder(SegmentsOp segments, llvm::StringRef target);
   ProgramBuilder(GatherRowsOp rows, llvm::StringRef target);
+  ProgramBuilder(ComputationInterface op, llvm::StringRef target);
 
+  program::DefOp getProgram() const { return def; }
   /// Sets the sizes of tiles that have KV-tile lists, before any list is used.
   void setListed(bool ofKeys, int64_t queries, int64_t keys) { extents.listed[ofKeys] = {queries, keys}; }
+  /// Adds a buffer of the workspace, for launches that follow.
+  void addBuffer(llvm::StringRef name, rt::Dtype dtype, llvm::ArrayRef<rt::Extent> extents);
+  /// Is there a tensor or buffer of this name?
+  bool hasTensor(llvm::StringRef name) const { return values.count(name); }
+  mlir::Type elementOf(llvm::StringRef tensor);
+  std::vector<rt::Extent> extentsOf(llvm::StringRef tensor);
+  /// The extent of a tensor's axis of rows.
+  rt::Extent rowsOf(llvm::StringRef tensor) { return extentsOf(tensor)[rowAxes.lookup(tensor)]; }
   /// Appends a launch of a kernel with these arguments.
   void launch(tile::KernelOp kernel, const KernelArguments &arguments, const KernelGrid &grid);
   /// Ends the program: marks results that a launch without CTAs leaves to be zeroed, and moves the program before
@@ -52,6 +62,7 @@ private:
   rt::Dtype data = rt::Dtype::F16;
   llvm::StringMap<mlir::Value> values;
   std::vector<WorkspaceBuffer> workspace;
+  llvm::StringMap<int> rowAxes; ///< of a computation's tensors
 };
 
 } // namespace attn

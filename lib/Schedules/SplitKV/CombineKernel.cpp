@@ -43,8 +43,8 @@ public:
     Value partialMax = partialPointer("partial_max", 1, 0, row, batch, head);
     Value partialSum = partialPointer("partial_sum", 1, 0, row, batch, head);
     Value pitch = mul(wide(rowsInAll()), wide(int64_t(problem.getHeads())));
-    CombineOp::create(b, loc, o, args["o_row"], lse, partialO, partialMax, partialSum, args["splits"], pitch,
-                      math.value(rows), problem.getDimV(), APFloat(scale));
+    tile::CombineOp::create(b, loc, o, args["o_row"], lse, partialO, partialMax, partialSum, args["splits"], pitch,
+                            math.value(rows), problem.getDimV(), APFloat(scale));
   }
 
 private:

@@ -66,10 +66,10 @@ public:
     auto partial = [&](const char *name, int64_t width) -> Value {
       return AdvanceOp::create(b, loc, args[name], mul(from, wide(width)));
     };
-    CombineOp::create(b, loc, rowPointer("o", row, batch, h), args["o_row"],
-                      problem.hasLse() ? lsePointer(row, batch, h) : Value(), partial("slots_o", dim),
-                      partial("slots_max", 1), partial("slots_sum", 1), math.value(split.parts), wide(qTile),
-                      math.value(math.min(math.sub(extentOf(/*keys=*/false), row), rowsAtOnce)), dim, APFloat(scale));
+    tile::CombineOp::create(
+        b, loc, rowPointer("o", row, batch, h), args["o_row"], problem.hasLse() ? lsePointer(row, batch, h) : Value(),
+        partial("slots_o", dim), partial("slots_max", 1), partial("slots_sum", 1), math.value(split.parts), wide(qTile),
+        math.value(math.min(math.sub(extentOf(/*keys=*/false), row), rowsAtOnce)), dim, APFloat(scale));
   }
 
 private:

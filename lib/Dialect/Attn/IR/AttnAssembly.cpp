@@ -85,6 +85,12 @@ using P = ProblemOp::Properties;
 using B = BackwardOp::Properties;
 using S = SegmentsOp::Properties;
 using R = GatherRowsOp::Properties;
+using Compress = CompressOp::Properties;
+using CompressBackward = CompressBackwardOp::Properties;
+using Select = SelectOp::Properties;
+using Combine = CombineOp::Properties;
+using CombineBackward = CombineBackwardOp::Properties;
+using Add = AddOp::Properties;
 
 // `layout(thd padded)` stands for all four tensors, `layout(a, b, c, d)` for q, k, v, o.
 ParseResult parseLayouts(OpAsmParser &parser, P &of) {
@@ -130,6 +136,19 @@ template <typename Of, auto member> Clause<Of> type(StringRef keyword, ClauseKin
           [](const Of &of) { return bool(of.*member); },
           [](OpAsmParser &parser, Of &of) { return parseType(parser, of.*member); },
           [](OpAsmPrinter &printer, const Of &of) { printer << of.*member; }};
+}
+
+/// `layout(L)`, the same for all tensors.
+template <typename Of, auto member> Clause<Of> layout() {
+  return {{"layout", ClauseKind::Required},
+          [](const Of &of) { return bool(of.*member); },
+          [](OpAsmParser &parser, Of &of) -> ParseResult {
+            FailureOr<LayoutAttr> parsed = LayoutAttr::parseKeywords(parser);
+            if (succeeded(parsed))
+              of.*member = *parsed;
+            return success(succeeded(parsed));
+          },
+          [](OpAsmPrinter &printer, const Of &of) { printer << (of.*member).getKeywords(); }};
 }
 
 // `score([a, b])`; the brackets may be left out.
@@ -288,7 +307,74 @@ const Clause<R> gatherRowsClauses[] = {
     type<R, &R::from>("from", ClauseKind::Optional),
 };
 
+const auto required = ClauseKind::Required;
+
+const Clause<Compress> compressClauses[] = {
+    flag<Compress, &Compress::mean>("mean"),
+    one<Compress, &Compress::length>("length", required),
+    one<Compress, &Compress::stride>("stride", required),
+    layout<Compress, &Compress::layout>(),
+    one<Compress, &Compress::kv_heads>("heads", required),
+    pair<Compress, &Compress::dim_qk, &Compress::dim_v>("dims", required),
+    type<Compress, &Compress::dtype>("dtype", required),
+};
+
+const Clause<CompressBackward> compressBackwardClauses[] = {
+    one<CompressBackward, &CompressBackward::compress>("of", required),
+    one<CompressBackward, &CompressBackward::add>("add"),
+};
+
+const Clause<Select> selectClauses[] = {
+    flag<Select, &Select::prob>("prob"),
+    one<Select, &Select::length>("length", required),
+    one<Select, &Select::stride>("stride", required),
+    one<Select, &Select::block>("block", required),
+    one<Select, &Select::count>("count", required),
+    one<Select, &Select::first>("first", required),
+    one<Select, &Select::local>("local", required),
+    one<Select, &Select::rows>("rows", required),
+    layout<Select, &Select::layout>(),
+    pair<Select, &Select::heads, &Select::kv_heads>("heads", required),
+    one<Select, &Select::dim>("dim", required),
+    type<Select, &Select::dtype>("dtype", required),
+    one<Select, &Select::scale>("scale"),
+};
+
+const Clause<Combine> combineClauses[] = {
+    flag<Combine, &Combine::sigmoid>("sigmoid"),
+    flag<Combine, &Combine::uniform>("uniform"),
+    one<Combine, &Combine::branches>("branches", required),
+    layout<Combine, &Combine::layout>(),
+    one<Combine, &Combine::heads>("heads", required),
+    one<Combine, &Combine::dim>("dim", required),
+    type<Combine, &Combine::dtype>("dtype", required),
+    type<Combine, &Combine::gates>("gates", ClauseKind::Optional),
+};
+
+const Clause<CombineBackward> combineBackwardClauses[] = {
+    one<CombineBackward, &CombineBackward::combine>("of", required),
+};
+
+const Clause<Add> addClauses[] = {
+    one<Add, &Add::parts>("parts", required),  layout<Add, &Add::layout>(),
+    one<Add, &Add::heads>("heads", required),  one<Add, &Add::dim>("dim", required),
+    type<Add, &Add::dtype>("dtype", required), type<Add, &Add::from>("from", ClauseKind::Optional),
+};
+
 } // namespace
+
+#define ATTN_CLAUSES(op, clauses)                                                                                      \
+  ParseResult op::parse(OpAsmParser &parser, OperationState &result) {                                                 \
+    return parseOpOf<op>(clauses, parser, result);                                                                     \
+  }                                                                                                                    \
+  void op::print(OpAsmPrinter &printer) { printOpOf<op>(clauses, printer, *this); }
+
+ATTN_CLAUSES(CompressOp, compressClauses)
+ATTN_CLAUSES(CompressBackwardOp, compressBackwardClauses)
+ATTN_CLAUSES(SelectOp, selectClauses)
+ATTN_CLAUSES(CombineOp, combineClauses)
+ATTN_CLAUSES(CombineBackwardOp, combineBackwardClauses)
+ATTN_CLAUSES(AddOp, addClauses)
 
 ParseResult GatherRowsOp::parse(OpAsmParser &parser, OperationState &result) {
   return parseOpOf<GatherRowsOp>(gatherRowsClauses, parser, result);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Clauses.h"
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -9,8 +10,11 @@ using namespace attn;
 #include "attn/Dialect/Attn/IR/AttnDialect.cpp.inc"
 #include "attn/Dialect/Attn/IR/AttnEnums.cpp.inc"
 #include "attn/Dialect/Attn/IR/AttnInterfaces.cpp.inc"
+#include "attn/Dialect/Attn/IR/AttnOpInterfaces.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "attn/Dialect/Attn/IR/AttnAttrs.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "attn/Dialect/Attn/IR/AttnTypes.cpp.inc"
 
 template <typename... Attrs> static SmallVector<StringRef, 32> mnemonicsOf() { return {Attrs::getMnemonic()...}; }
 
@@ -38,6 +42,10 @@ void AttnDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "attn/Dialect/Attn/IR/AttnAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "attn/Dialect/Attn/IR/AttnTypes.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST

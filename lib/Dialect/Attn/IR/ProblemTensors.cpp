@@ -49,7 +49,7 @@ ProblemTensor::ProblemTensor(std::string name, Role role, Element element, llvm:
   for (auto [i, axis] : llvm::enumerate(axes)) {
     if (axis == Batch)
       batchAxis = i;
-    else if (axis == RowsQ || axis == RowsKv || axis == OwnRows)
+    else if (axis == RowsQ || axis == RowsKv || axis == OwnRows || (axis == Derived && element != Int32))
       rowAxis = i;
     else if (axis == Heads || axis == KvHeads)
       headAxis = i;
@@ -176,7 +176,7 @@ void ProblemTensor::inferSizes(llvm::ArrayRef<int64_t> shape, const FixedSizes &
 // The tensors of a problem
 //===--------------------------------------------------------------------===//
 
-static llvm::SmallVector<Axis, 4> axesOf(LayoutAttr layout, Axis rows, Axis heads, Axis dim) {
+llvm::SmallVector<Axis, 4> attn::axesOf(LayoutAttr layout, Axis rows, Axis heads, Axis dim) {
   switch (layout.getKind()) {
   case LayoutKind::bshd:
     return {Axis::Batch, rows, heads, dim};

@@ -187,7 +187,7 @@ LogicalResult attn::tile::GatherRowsOp::verify() {
   return success();
 }
 
-LogicalResult CombineOp::verify() {
+LogicalResult attn::tile::CombineOp::verify() {
   if (!(getScale().convertToDouble() > 0)) // C2
     return emitOpError("expected a positive scale, got: ") << getScale().convertToDouble();
   return verifyRows(*this, getDim(), getO().getType().getElement(), "results");

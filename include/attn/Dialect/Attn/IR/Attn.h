@@ -68,7 +68,13 @@ struct SegmentRule {
   /// Does the rule depend on positions?
   bool hasPositions() const { return family != Padding || left || right; }
 };
+struct ProblemTensor;
+struct FixedSizes;
 } // namespace attn
+
+#include "attn/Dialect/Attn/IR/AttnOpInterfaces.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "attn/Dialect/Attn/IR/AttnTypes.h.inc"
 
 #define GET_OP_CLASSES
 #include "attn/Dialect/Attn/IR/AttnOps.h.inc"

@@ -21,6 +21,7 @@ def Attn_Dialect : Dialect {
       layout(bshd) heads(16, 4) dims(128) dtype(bf16)
     ```
   }];
+  let useDefaultTypePrinterParser = 1;
   let extraClassDeclaration = [{
     /// An unknown attribute is refused with the name that is near.
     ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser, ::mlir::Type type) const override;

@@ -4,7 +4,9 @@
 
 include "attn/Dialect/Attn/IR/AttnLayouts.td"
 include "attn/Dialect/Attn/IR/AttnMasks.td"
+include "attn/Dialect/Attn/IR/AttnProgramOps.td"
 include "attn/Dialect/Attn/IR/AttnScores.td"
+include "attn/Dialect/Attn/IR/AttnSparseOps.td"
 include "mlir/IR/SymbolInterfaces.td"
 
 class Attn_Op<string mnemonic, list<Trait> traits = []> : Op<Attn_Dialect, mnemonic, traits>;

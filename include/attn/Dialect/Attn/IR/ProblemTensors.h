@@ -6,6 +6,7 @@
 #ifndef ATTN_DIALECT_ATTN_IR_PROBLEMTENSORS_H
 #define ATTN_DIALECT_ATTN_IR_PROBLEMTENSORS_H
 
+#include "attn-rt/Extent.h"
 #include "attn-rt/Specialization.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "llvm/Support/MathExtras.h"
@@ -67,6 +68,11 @@ struct FixedSizes {
   static FixedSizes of(Computation computation);
   static FixedSizes of(SegmentsOp segments);
   static FixedSizes of(GatherRowsOp rows);
+  static FixedSizes of(ComputationInterface op) {
+    FixedSizes fixed;
+    op.fillFixedSizes(fixed);
+    return fixed;
+  }
 };
 
 struct ProblemTensor {
@@ -98,8 +104,9 @@ struct ProblemTensor {
     OwnRows,
     AllHeads, ///< of a problem of which the tensors have some heads
     AllKvHeads,
-    Entries,       ///< as many as the array has
-    EntriesPlusOne ///< likewise, one or more
+    Entries,        ///< as many as the array has
+    EntriesPlusOne, ///< likewise, one or more
+    Derived         ///< `derived`, which follows from other sizes
   };
 
   ProblemTensor(std::string name, Role role, Element element, llvm::ArrayRef<Axis> axes);
@@ -109,6 +116,7 @@ struct ProblemTensor {
   Element element;
   llvm::SmallVector<Axis, 4> axes;
   int64_t entries = 0; ///< of an axis Table
+  rt::Extent derived;  ///< of an axis Derived
   /// The mask operand (`OperandShape::BlockRows`), for an array with lists of blocks.
   std::optional<MaskOperand> lists;
   bool hasParents = false; ///< a preceding kernel numbers the tree of these parents
@@ -155,6 +163,14 @@ std::vector<ProblemTensor> tensorsOf(Computation computation);
 std::vector<ProblemTensor> tensorsOf(SegmentsOp segments);
 /// The parts, the result and the index.
 std::vector<ProblemTensor> tensorsOf(GatherRowsOp rows);
+inline std::vector<ProblemTensor> tensorsOf(ComputationInterface op) {
+  std::vector<ProblemTensor> list;
+  op.appendTensors(list);
+  return list;
+}
+/// The axes of a tensor of this layout.
+llvm::SmallVector<ProblemTensor::Axis, 4> axesOf(LayoutAttr layout, ProblemTensor::Axis rows, ProblemTensor::Axis heads,
+                                                 ProblemTensor::Axis dim);
 /// For a problem with ids: the results of `attn.segments` for its kernels. The status is the caller's tensor.
 std::vector<ProblemTensor> tensorsOfSegments(ProblemOp problem);
 

@@ -253,4 +253,24 @@ def Tile_StoreSinkLseOp : Tile_ComputeOp<"store_sink_lse", [AttrSizedOperandSegm
   }];
 }
 
+def Tile_CallOp : Tile_ComputeOp<"call", [AttrSizedOperandSegments]> {
+  let summary = "a call of a function of the device library";
+  let description = [{
+    All threads of the CTA call `attn::function(written..., others...)`, which `header` has, for the target `cpu` the
+    host's header of that name. What `written` point to is written, pointers among the others are read. The function
+    has barriers of its own where it needs them. It is for kernels around attention that are one function: what they
+    compute is said by the op that they come from (`attn.compress`, for example).
+
+    ```mlir
+    tile.call "compressed_offsets<32, 16, 256>" of "attn/compress.h" (%cu_c) from (%cu, %batch)
+        : (!tile.ptr<i32>), (!tile.ptr<i32>, i32)
+    ```
+  }];
+  let arguments = (ins StrAttr:$function, StrAttr:$header, Out<Variadic<Tile_Ptr>>:$written, Variadic<AnyType>:$others);
+  let assemblyFormat = [{
+    $function `of` $header `(` $written `)` `from` `(` $others `)` attr-dict `:` `(` type($written) `)` `,`
+    `(` type($others) `)`
+  }];
+}
+
 #endif // TILE_RESULT_OPS
