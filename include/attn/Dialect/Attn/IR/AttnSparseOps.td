@@ -102,7 +102,7 @@ def Attn_SelectOp : Attn_ComputationOp<"select"> {
     `#attn.and<#attn.block_list<"blocks", rows = rows, keys = block>, #attn.causal>` is causal. With rows = 1 each query
     has its own list, as in the paper.
 
-    Tensors: operands `q` in the `layout`, `compressed_k` in the same (results of `attn.compress`), `lse` float32
+    Tensors: operands `q` in the `layout`, `compressed_k` in the same (of of `attn.compress`), `lse` float32
     [batch, heads, seqlen_q] or packed [heads, tokens], that of the compressed branch; the result `blocks`, int32, as
     `#attn.block_list` takes it: [batch, kv_heads, ceil(seqlen_q / rows), entries], or packed
     [kv_heads, floor(total_q / rows) + batch, entries], where tile i of sequence b has the line
