@@ -63,11 +63,20 @@ std::optional<std::string> attn::faultOfSchedule(Computation of) {
                       given);
 }
 
+/// Do pieces, or gradients that are not rounded, exclude kernels for short sequences and for residues?
+static bool needsGridOfTiles(Computation of) {
+  bool isWide = of.backward && (of.backward.getFloat32Dq() || of.backward.getFloat32Dkv());
+  return isWide || of.problem.getQLayout().hasPieces();
+}
+
 std::optional<std::string> attn::refusalOfSchedule(Computation of, const TargetInfo &target) {
   mlir::Attribute schedule = givenTo(of);
   const Schedule &owner = *scheduleOf(of, schedule);
-  if (of.problem.getQLayout().hasPieces() && !owner.takesPieces())
-    return withSchedule("expected tiles of a grid with layout(thd pieces), got: ", schedule);
+  if (needsGridOfTiles(of) && !owner.takesPieces())
+    return withSchedule(llvm::Twine("expected tiles of a grid with ") +
+                            (of.problem.getQLayout().hasPieces() ? "layout(thd pieces)" : "float32 gradients") +
+                            ", got: ",
+                        schedule);
   return owner.refusal(of, target, schedule);
 }
 
@@ -95,9 +104,8 @@ ChosenSchedule attn::chooseSchedule(Computation of, const TargetInfo &target, in
     return {scheduleOf(of, given)->complete(of, target, given), reason ? reason.str() : "the schedule is given"};
   }
   std::string why;
-  bool hasPieces = of.problem.getQLayout().hasPieces();
   for (const Schedule *schedule : schedulesOf(of)) {
-    if (hasPieces && !schedule->takesPieces())
+    if (needsGridOfTiles(of) && !schedule->takesPieces())
       continue;
     if (std::vector<ChosenSchedule> all = schedule->alternatives(of, target, why); !all.empty()) {
       int64_t last = int64_t(all.size()) - 1, at = std::min(fallback, last);

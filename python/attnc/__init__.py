@@ -10,11 +10,12 @@
 `attnc.torch` and `attnc.jax` call kernels with tensors of PyTorch and JAX; this module imports neither.
 """
 from .errors import CompileError, DriverError, Error, ProblemError, TensorError, TraceError, UnsupportedError
-from .masks import (Mask, ancestors, band, block_list, block_map, causal, chunk, columns, document, full, global_rows, heads, mask,
-                    parse, pooled, prefix, rows, sink, strided, tree, where, window)
+from .masks import (Mask, ancestors, band, block_list, block_map, causal, chunk, columns, document, full, global_rows,
+                    heads, mask, parse, pooled, prefix, rows, sink, strided, tree, where, window)
 from .scores import Score, alibi, bias, head_scale, relative_bias, score, softcap
 
-_LAZY = {"Problem": "problem", "Gradient": "problem", "Kernel": "problem", "Shape": "_tensors",
+_LAZY = {"Problem": "problem", "Gradient": "problem", "Kernel": "problem", "Program": "problem",
+         "NativeSparseAttention": "sparse", "Shape": "_tensors",
          "Explanation": "explain", "Support": "explain", "Equivalence": "explain", "equiv": "explain", "pack": "cache",
          "cache": None, "array": "trace", "select": "trace", "Hoisted": "trace"}
 

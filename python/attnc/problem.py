@@ -216,6 +216,23 @@ class Gradient(_Pass):
         return Explanation.ask(self._text, self.problem.name, target, options)
 
 
+class Program(_Pass):
+    """Several computations as one program, or any other computation of a module, by the module's text in the `attn`
+    dialect and the name of its op (`attn.program`, `attn.compress`, ...; docs/generated/Attn.md)."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, text, name):
+        super().__init__(text, {})
+        object.__setattr__(self, "name", identifier(name, "a name"))
+
+    def __repr__(self):
+        return f"attnc.Program({self._text!r}, {self.name!r})"
+
+    def __reduce__(self):
+        return Program, (self._text, self.name)
+
+
 def _unpickle(kind, options):
     return kind(**options)
 

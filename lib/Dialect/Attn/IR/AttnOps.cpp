@@ -224,13 +224,14 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return refuse("head dims up to 256 with partial_kv", dim);
   if (getRequiresGrad() && dim > widestOfTiles) // C7
     return refuse("head dims up to 256 with requires_grad", "dim " + llvm::Twine(dim));
+  if ((getFloat32Dq() || getFloat32Dkv()) && dim > widestOfTiles) // C7
+    return refuse("head dims up to 256 with float32 gradients", dim);
   if (problem.getSegments() || problem.getTiles()) // C4
     return refuse("a problem without segments and tiles",
                   problem.getSegments() ? "one with segments" : "one with tiles");
   if (bool pieces = problem.getQLayout().hasPieces(); !pieces) // C8
     for (auto [isGiven, expected] : {std::pair(getAddDq(), "layout(thd pieces) with add_dq"),
-                                     {getAddArrayGrads(), "layout(thd pieces) with add_array_grads"},
-                                     {getFloat32Dq() || getFloat32Dkv(), "layout(thd pieces) with float32 gradients"}})
+                                     {getAddArrayGrads(), "layout(thd pieces) with add_array_grads"}})
       if (isGiven)
         return refuse(expected, problem.getQLayout());
   if (!isIdentifier(getSymName())) // C3
@@ -278,7 +279,10 @@ static LogicalResult verifyPieces(ProblemOp problem) { // C17
     return problem.emitOpError("expected ") << expected << " with layout(thd pieces), got: " << got;
   };
   for (const MaskOperand &array : problem.getMask().operands())
-    if (!array.madeOf.empty())
+    if (array.lists && array.lists->fixedWidth)
+      return refuse("a mask without block lists (a block map takes pieces)",
+                    "one that reads `" + llvm::Twine(array.lists->columns) + "`");
+    else if (!array.madeOf.empty())
       return refuse("a mask without trees", "one that reads `" + llvm::Twine(array.madeOf) + "`");
   if (problem.getSegments() || problem.getTiles())
     return refuse("neither segments nor tiles", problem.getSegments() ? "segments" : "tiles");

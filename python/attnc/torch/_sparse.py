@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Native sparse attention on tensors of PyTorch, with gradients."""
+import functools
+import typing
+
+import torch
+
+from ..errors import TensorError, UnsupportedError
+from ..sparse import NAMES, NativeSparseAttention
+from . import _ops
+from ._segments import int32
+
+_DTYPES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32"}
+
+
+class _Plan(typing.NamedTuple):
+    """What a call compiles to, by everything but sizes; plain values, which torch.compile takes as constants."""
+    text: str  # without what the backward pass reads
+    training: str
+    backward: str
+    results: tuple  # of the training program
+    inputs: tuple  # of the backward program
+    gradients: tuple
+
+
+@torch._dynamo.assume_constant_result
+def _plan_of(*options):
+    return _cached_plan(*options)
+
+
+@functools.lru_cache(maxsize=1024)
+def _cached_plan(options, deterministic):
+    program = NativeSparseAttention(**dict(options))
+    training = program.replace(saves=True)
+    backward = training.gradient(deterministic=deterministic)
+    own = _ops.signature(backward.text, backward.name)
+    return _Plan(program.text, training.text, backward.text,
+                 tuple(t["name"] for t in _ops.signature(training.text, "nsa").results),
+                 tuple(t["name"] for t in own.inputs), tuple(t["name"] for t in own.results))
+
+
+class _Nsa(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, plan, names, *tensors):
+        results = dict(zip(plan.results, _ops.run(list(tensors), plan.training, "nsa")))
+        given = {**dict(zip(names, tensors)), **results}
+        ctx.save_for_backward(*[given[name] for name in plan.inputs if name != "do"])
+        ctx.plan, ctx.names = plan, names
+        return results["o"]
+
+    @staticmethod
+    def backward(ctx, do):
+        plan, names = ctx.plan, ctx.names
+        if torch.is_grad_enabled():
+            raise UnsupportedError("attnc has no second derivatives: gradients of attention cannot be differentiated")
+        if do.stride(-1) != 1 or any(s % 8 for s in do.stride()[:-1]) or do.data_ptr() % 16:
+            do = do.contiguous()
+        saved = iter(ctx.saved_tensors)
+        found = _ops.run([do if name == "do" else next(saved) for name in plan.inputs], plan.backward, "nsa_backward")
+        grads = dict(zip(plan.gradients, found))
+        return (None, None, *[grads.get("d" + name) for name in names])
+
+
+def native_sparse_attention(q, k, v, gates=None, *, layout="bshd", length=32, stride=16, block=64, count=16, first=1,
+                            local=2, window=512, rows=64, scale=None, cu_seqlens=None, deterministic=None,
+                            expected_seqlen=None):
+    """Native sparse attention (Yuan et al. 2025): the gated sum of attention to compressed keys, to selected blocks of
+    keys, and to a window, with gradients of q, k, v and gates.
+
+    q, k, v: bfloat16 or float16 tensors (on the CPU also float32), [batch, seqlen, heads, dim] in the layout "bshd", or
+        "sbhd", "bhsd", "thd" (packed: [tokens, heads, dim], with cu_seqlens). k and v may be three tensors each, for
+        the compressed branch, the selected one and the window; heads of k and v divide those of q.
+    gates: logits of the gates, float32 or the dtype of q, [batch, seqlen, heads, 3] or packed [tokens, heads, 3], in
+        the order of the branches; None: each branch counts 1/3.
+    length, stride: window i of compressed keys is the mean of the tokens from i * stride to i * stride + length - 1;
+        a query sees those that end at or before it.
+    block, count: each tile of `rows` queries and kv head selects `count` blocks of `block` keys, among them the `first`
+        ones of the sequence and the `local` last ones up to that of the tile's first query, and those whose compressed
+        keys have the largest probabilities for that query, over the heads of the group.
+    window: keys of the window, the query's own included.
+    rows: 1 selects for each query, as the paper does; with more, tiles share lists, which is faster. No query's result
+        depends on a later token in either case.
+    cu_seqlens: packed: int32 or int64 [sequences + 1] on the device.
+    deterministic: equal bits each time; None is torch.are_deterministic_algorithms_enabled().
+    expected_seqlen: a hint, which chooses kernels and changes no result.
+
+    Returns o, as q. Raises attnc.ProblemError, TensorError, UnsupportedError, CompileError.
+    """
+    ks, vs = (tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in (k, v))
+    if len(ks) not in (1, 3) or len(vs) != len(ks):
+        raise TensorError(f"expected one tensor for each of k and v or three, got: {len(ks)} and {len(vs)}")
+    if q.dtype not in _DTYPES:
+        raise TensorError(f"expected bfloat16, float16 or float32 for `q`, got: {q.dtype}")
+    axis = {"bshd": 2, "sbhd": 2, "bhsd": 1, "thd": 1}.get(layout, 0)
+    for name, tensor in (("q", q), *(("k", t) for t in ks), *(("v", t) for t in vs)):
+        if tensor.ndim != (3 if layout == "thd" else 4):
+            raise TensorError(f"expected {3 if layout == 'thd' else 4} axes for `{name}` in the layout {layout!r}, "
+                              f"got: {list(tensor.shape)}")
+    if (cu_seqlens is None) == (layout == "thd"):
+        raise TensorError("expected cu_seqlens with the layout 'thd', and only with it, got: "
+                          f"{'none' if cu_seqlens is None else 'cu_seqlens'} with {layout!r}")
+    if deterministic is None:
+        deterministic = torch.are_deterministic_algorithms_enabled()
+    options = dict(
+        heads=(q.shape[axis], ks[0].shape[axis]), dims=q.shape[-1], layout=layout, dtype=_DTYPES[q.dtype],
+        length=length, stride=stride, block=block, count=count, first=first, local=local, window=window, rows=rows,
+        gates="uniform" if gates is None else "sigmoid", shared_kv=len(ks) == 1, scale=scale,
+        gates_dtype="f32" if gates is None else _DTYPES.get(gates.dtype, "f32"),
+        expected_seqlen=None if expected_seqlen is None else
+        tuple(expected_seqlen) if isinstance(expected_seqlen, (tuple, list)) else (expected_seqlen, expected_seqlen))
+    plan = _plan_of(tuple(options.items()), bool(deterministic))
+    names, tensors = ["q"], [q]
+    for side, given in (("k", ks), ("v", vs)):
+        names += [side] if len(given) == 1 else [f"{side}_{name}" for name in NAMES]
+        tensors += given
+    if gates is not None:
+        names.append("gates")
+        tensors.append(gates.contiguous())
+    if cu_seqlens is not None:
+        names.append("cu_seqlens")
+        tensors.append(int32("cu_seqlens", cu_seqlens))
+    if len(ks) == 3:  # in the program's order: k and v of each branch
+        order = ["q"] + [f"{side}_{name}" for name in NAMES for side in "kv"] + names[7:]
+        tensors = [tensors[names.index(name)] for name in order]
+        names = order
+    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        return _Nsa.apply(plan, tuple(names), *tensors)
+    return _ops.run(tensors, plan.text, "nsa")[0]
