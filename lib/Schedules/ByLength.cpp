@@ -130,7 +130,7 @@ public:
     auto kernels = llvm::cast<BackwardKernelsAttr>(both.getLongSequences());
     writeDerivedArrays(of, lowering);
     lowering.limit = shortLimit(of.backward, both.getShortSequences());
-    lowering.classesOfDq = storesDqDirectly(of.problem, kernels) ? 3 : 2;
+    lowering.classesOfDq = storesDqDirectly(of.backward, kernels) ? 3 : 2;
     scheduleOf(of, both.getShortSequences())->lower(of, both.getShortSequences(), lowering);
     scheduleOf(of, kernels)->lower(of, kernels, lowering);
   }

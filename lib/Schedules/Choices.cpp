@@ -62,7 +62,7 @@ static bool fillsTilesOfGridBackward(BackwardOp backward, const TargetInfo &targ
   if (!packed || !plain || !problem.getMaxSeqlenQ() ||
       int64_t(std::min(*problem.getMaxSeqlenQ(), *problem.getMaxSeqlenKv())) <= least)
     return false;
-  return storesDqDirectly(problem, chooseBackwardKernels(backward, target, /*index=*/0).kernels);
+  return storesDqDirectly(backward, chooseBackwardKernels(backward, target, /*index=*/0).kernels);
 }
 
 static ScheduleInterface chooseShortBackward(BackwardOp backward, const TargetInfo &target, std::string &why) {

@@ -37,7 +37,7 @@ void attn::writeBackward(BackwardOp backward, BackwardKernelsAttr kernels, Lower
     writeTileLists(backward, program, generic, inPositions(dkdv, rowStride), /*ofKeys=*/true);
   if (listsTiles && !accumulates)
     writeTileLists(backward, program, generic, inPositions(kernels.getDq(), rowStride), /*ofKeys=*/false);
-  bool hasSoleWriters = storesDqDirectly(problem, kernels), splitsQ = kernels.getSplitQ() > 0;
+  bool hasSoleWriters = storesDqDirectly(backward, kernels), splitsQ = kernels.getSplitQ() > 0;
   if (splitsQ)
     writeQuerySplits(backward, program, generic, kernels);
   using program::Effect;

@@ -62,12 +62,13 @@ static HopperSizes valuesOnly(ProblemOp problem, bool hasDropout) {
 
 // The test of every tile makes a dQ MMA warpgroup of 32 columns (four blocks a step or more) 2 to 3 % slower, but short
 // documents gain more. With grouped-query heads registers do not suffice for the test with every mask.
-bool attn::storesDqDirectly(ProblemOp problem, BackwardKernelsAttr kernels) {
+bool attn::storesDqDirectly(BackwardOp backward, BackwardKernelsAttr kernels) {
+  ProblemOp problem = backward.getProblemOp();
   bool packed = problem.getKLayout().isPacked();
   WarpSpecializedInterface roles = warpSpecializationOf(kernels.getDkdv());
   int64_t dqColumns = roles ? roles.getDqColumns() : 0;
   DqAccumulation order = kernels.getAccumulation();
-  if (!kernels.accumulates() || kernels.getDv() || problem.getQLayout().hasPieces() ||
+  if (!kernels.accumulates() || kernels.getDv() || problem.getQLayout().hasPieces() || backward.getFloat32Dq() ||
       order == DqAccumulation::unordered || !(dqColumns >= 64 || (dqColumns && packed)))
     return false;
   return someEndInFirstTile(problem.getMask(), /*someAreShort=*/packed && problem.getHeads() == problem.getKvHeads());

@@ -51,7 +51,7 @@ struct PostprocessParameters {
 /// 2^-26. (0 with modifiers, whose slopes may be large.)
 int64_t exponentOfProbabilities(ProblemOp problem, llvm::StringRef target);
 /// Does the CTA of a KV tile store dQ rows that only its tile sees, bypassing the accumulator?
-bool storesDqDirectly(ProblemOp problem, tile::BackwardKernelsAttr kernels);
+bool storesDqDirectly(BackwardOp backward, tile::BackwardKernelsAttr kernels);
 void writePreprocess(ProblemOp problem, tile::KernelOp kernel, int64_t exponent);
 void writePostprocess(ProblemOp problem, tile::KernelOp kernel, PostprocessParameters parameters);
 
