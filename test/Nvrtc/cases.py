@@ -139,6 +139,20 @@ FIRST_OF_BOUNDS = {f"first_of_{most}": f" max_seqlen({most})" for most in (96, 1
 LOOKED_AT = ("full", "causal", "window", "sink_window", "dropped", "dropped_full")
 PASSED = ((144, 128), (192, 64), (192, 128), (256, 64), (256, 128))
 
+COMPRESSED = {
+    "pool64": "mean length(64) stride(64) layout(thd) heads(8) dims(128)",
+    "pool32": "mean length(32) stride(16) layout(bshd) heads(4) dims(192, 128)",
+}
+SELECTED = {
+    "tiles": "prob length(64) stride(64) block(64) count(16) first(1) local(2) rows(64) layout(thd) heads(32, 8) dim(128)",
+    "tokens": "prob length(32) stride(16) block(64) count(16) first(1) local(2) rows(1) layout(thd) heads(64, 4) dim(128)",
+    "group3": "prob length(16) stride(8) block(24) count(32) first(0) local(1) rows(8) layout(bshd) heads(6, 2) dim(72)",
+    "group20": "prob length(32) stride(16) block(32) count(64) first(1) local(2) rows(1) layout(bhsd) heads(40, 2) dim(64)",
+    "group128": "prob length(32) stride(16) block(64) count(1024) first(0) local(1) rows(128) layout(thd) heads(128, 1) "
+                "dim(256)",
+    "group1": "prob length(128) stride(1) block(64) count(8) first(1) local(2) rows(64) layout(sbhd) heads(8) dim(256)",
+}
+
 
 def cases():
     """(chip, mask, layout, d_qk, d_v, dtype), each once, those that take longest first."""
@@ -271,6 +285,8 @@ def cases():
     chosen = sorted(chosen, key=lambda case: -(case[3] + case[4]) * (1 + (case[1] == "sink_window")))
     rows = [(chip, "rows", "rows", d, parts, dtype) for chip in CHIPS[:2]
             for d, parts, dtype in ((128, 1, "bf16"), (64, 3, "f16"), (1, 1, "f32"))]
+    rows += [(chip, shape, kind, 0, 0, "bf16") for kind, shapes in (("compress", COMPRESSED), ("select", SELECTED))
+             for shape in shapes for chip in CHIPS[:2]]
     return chosen + rows + [(chip, mask, "segments", 0, 0, "i32") for chip in CHIPS for mask in SEGMENTS]
 
 
@@ -284,6 +300,8 @@ def text_of(case):
     chip, mask, layout, d, e, dtype = case
     if layout == "segments":
         return "attn.segments @{} mask({}) {}\n".format(name_of(case), *SEGMENTS[mask])
+    if layout in ("compress", "select"):
+        return f"attn.{layout} @{name_of(case)} {(COMPRESSED | SELECTED)[mask]} dtype({dtype})\n"
     if layout == "rows":
         return (f"attn.gather_rows @{name_of(case)} parts({e}) heads(8) dim({d}) dtype({dtype})" +
                 (" from(f32)" if e > 1 else "") + "\n")

@@ -76,6 +76,8 @@ void CallKernel::build(StringRef header) {
   StringRef name = SymbolTable::getSymbolName(op).getValue();
   KernelOp kernel =
       arguments.makeKernel(program, b, op.getLoc(), (name + suffix).str(), target.generic(), grid, schedule);
+  if (sharedBytes && !target.isHost())
+    kernel.setSharedBytes(sharedBytes);
   Body body(kernel);
   if (rows)
     body.setRows(rows->first);

@@ -26,6 +26,8 @@ public:
 
   /// As many warps of a CTA on a GPU, and CTAs at a time on a multiprocessor at least.
   int64_t warps = 8, ctasPerSm = 4;
+  /// Bytes of dynamic shared memory that the functions use, from its start on.
+  int64_t sharedBytes = 0;
   int64_t threads() const { return (target.isHost() ? 1 : warps) * 32; }
 
   /// Rows of the result that a CTA has, and how many there are, by a name as calls have it.

@@ -12,5 +12,6 @@ LogicalResult attn::writeComputation(ComputationInterface op, ProgramBuilder &pr
                                               << "` (`cpu`: " << tile::textOfDataTypes("cpu") << "), got: " << dtype;
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](CompressOp compress) { return writeCompress(compress, program, target); })
+      .Case([&](SelectOp select) { return writeSelect(select, program, target); })
       .Default([&](Operation *other) { return other->emitOpError("has no kernels yet"); });
 }

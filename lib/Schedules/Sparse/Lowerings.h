@@ -14,6 +14,7 @@ namespace attn {
 mlir::LogicalResult writeComputation(ComputationInterface op, ProgramBuilder &program, const TargetInfo &target);
 
 mlir::LogicalResult writeCompress(CompressOp op, ProgramBuilder &program, const TargetInfo &target);
+mlir::LogicalResult writeSelect(SelectOp op, ProgramBuilder &program, const TargetInfo &target);
 
 } // namespace attn
 

@@ -51,7 +51,9 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
 
   void runOnOperation() final {
     KernelOp kernel = getOperation();
-    int64_t bytes = 0;
+    // Functions that are called use the bytes that the kernel has already.
+    bool calls = kernel.walk([](CallOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    int64_t bytes = calls ? int64_t(kernel.getSharedBytes().value_or(0)) : 0;
     // Alignment for TMA, vector loads and address swizzles.
     auto allocate = [&](AllocOp place) {
       auto type = cast<PlaceTypeInterface>(place.getType());

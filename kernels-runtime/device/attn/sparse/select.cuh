@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Lists of the most important blocks (attn.select).
+//
+// A CTA ranks blocks for several tiles of queries of one kv head. Compressed keys are streamed through shared memory in
+// chunks of 32; each warp multiplies them by the queries of its own tiles, which stay in registers: keys are rows of
+// the product, and its columns are pairs of a tile and a head, dealt so that one lane (or two or four) has all heads of
+// a tile. Sums over heads then need no exchange. They go to a ring of windows in shared memory, from which importances
+// of blocks follow, and these to a buffer of candidates of the tile. A full buffer is cut to the blocks that may still
+// be taken; their least importance is the threshold of later candidates. Candidates come in ascending order and stay
+// so: the lowest index wins among equal ones, and lists need no sorting.
+#pragma once
+#include "attn/ptx/mma.cuh"
+#include "attn/sparse/windows.cuh"
+
+namespace attn {
+
+ATTN_INLINE void copy_unit(unsigned to, const void *from, bool live) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(live ? 16 : 0)
+               : "memory");
+}
+ATTN_INLINE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int Pending> ATTN_INLINE void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+}
+
+// Rows of a sequence that one kv head sees.
+template <class T> struct SelectRows {
+  const T *q, *k;
+  const float *lse;
+  long long q_row, q_head, k_row, lse_head;
+  int windows;
+};
+
+// Warps warps, each with Tiles tiles; Capacity candidates and Ring windows of a tile are kept.
+template <int Heads, int KvHeads, int Dim, int Length, int Stride, int Block, int Count, int First, int Local, int Rows,
+          unsigned Scale, int Warps, int Tiles, int Capacity, int Ring, class T>
+struct Selector {
+  static constexpr int Threads = Warps * 32, AllTiles = Warps * Tiles;
+  static constexpr int Entries = Count + max(Rows / Block - 1, 0), Kept = Count - First - Local;
+  static constexpr int InBlock = Block / Stride, InWindow = Length / Stride;
+
+  // Columns: of 16 (8) slots of a lane, those of one tile are its heads. With more heads, Side lanes share a tile, and
+  // with still more, Passes passes.
+  static constexpr int Group = Heads / KvHeads, Depth = (Dim + 15) / 16, Slots = Depth <= 8 ? 16 : 8;
+  static constexpr int Side = Group <= Slots ? 1 : Group <= 2 * Slots ? 2 : 4;
+  static constexpr int Passes = (Group + Side * Slots - 1) / (Side * Slots);
+  static constexpr int InSlots = (Group + Side * Passes - 1) / (Side * Passes); // heads of a tile in a lane
+  static constexpr int Own = (Tiles * Side + 3) / 4;                            // tiles of a lane
+  static constexpr int Pieces = (Own * InSlots + 1) / 2;
+  static_assert(Own * InSlots <= Slots && (Own == 1 || Side == 1));
+
+  // Blocks that a chunk of 32 windows may complete, as a power of two of lanes.
+  static constexpr int Completed = 32 % InBlock ? 32 / InBlock + 1 : 32 / InBlock;
+  static constexpr int Width = Completed > 16  ? 32
+                               : Completed > 8 ? 16
+                               : Completed > 4 ? 8
+                               : Completed > 2 ? 4
+                                               : Completed;
+  static constexpr int TilesInStep = 32 / Width;
+
+  // Shared memory.
+  static constexpr int Pitch = Depth * 16 + 8, Stages = Depth <= 8 ? 4 : 3, StageBytes = 32 * Pitch * 2;
+  static constexpr int RingPitch = Ring + max(8 / Own, 1); // the lanes of a quad write to different banks
+  static constexpr int InfoAt = Stages * StageBytes, StateAt = InfoAt + AllTiles * 16, KeysAt = StateAt + AllTiles * 16,
+                       NumbersAt = KeysAt + AllTiles * Capacity * 4, RingsAt = NumbersAt + AllTiles * Capacity * 4;
+
+  // Of a tile: its sequence (-1: none), first query, last block, and whether blocks are ranked.
+  struct Info {
+    int sequence, query, last, ranked;
+  };
+  // Least key that is not taken any more, candidates in the buffer, last block that is ranked, windows of the query.
+  struct State {
+    unsigned threshold;
+    int size, last, windows;
+  };
+  static ATTN_INLINE Info &info(int tile) { return ((Info *)(shared_memory + InfoAt))[tile]; }
+  static ATTN_INLINE State &state(int tile) { return ((State *)(shared_memory + StateAt))[tile]; }
+  static ATTN_INLINE unsigned *keys(int tile) { return (unsigned *)(shared_memory + KeysAt) + tile * Capacity; }
+  static ATTN_INLINE int *numbers(int tile) { return (int *)(shared_memory + NumbersAt) + tile * Capacity; }
+  static ATTN_INLINE float *ring(int tile) { return (float *)(shared_memory + RingsAt) + tile * RingPitch; }
+
+  static ATTN_INLINE Info info_of(int sequence, int tile, int tokens) {
+    if (sequence < 0 || tile * (long long)Rows >= tokens)
+      return {-1, 0, -1, 0};
+    const int query = tile * Rows;
+    return {sequence, query, (query + min(tokens - query, Rows) - 1) / Block, Kept > 0 && query / Block >= Count};
+  }
+
+  // Entry e of a list; `found` are the blocks taken by importance.
+  static ATTN_INLINE int entry_of(int e, const Info &of, const int *found) {
+    const int current = of.query / Block;
+    if (of.sequence < 0)
+      return -1;
+    if (current < Count) // no choice
+      return e <= of.last ? e : -1;
+    if (e < First)
+      return e;
+    if (e < First + Kept)
+      return found[e - First];
+    const int block = current + 1 + e - Count; // the local ones, then those that begin behind the first query
+    return block <= of.last ? block : -1;
+  }
+
+  // What of a lane's columns belongs to which tile and head.
+  struct Column {
+    int tile, head;
+    bool live;
+  };
+  static ATTN_INLINE Column column(int quad_lane, int slot, int pass, int sequence) {
+    const int own = Side == 1 ? quad_lane * Own + slot / InSlots : quad_lane / Side;
+    const int head = Side == 1 ? slot % InSlots : (pass * Side + quad_lane % Side) * InSlots + slot;
+    const int tile = warp_index() * Tiles + own;
+    const bool has = own < Tiles && head < Group && slot < Own * InSlots;
+    return {tile, head, has && info(has ? tile : 0).sequence == sequence && info(has ? tile : 0).ranked};
+  }
+
+  struct Queries {
+    unsigned b[Depth][Pieces][2];
+    float shift[Pieces * 2]; // -lse
+    unsigned dead;           // slots without a row, or with LSE -inf
+  };
+  static ATTN_INLINE void load_queries(Queries &to, const SelectRows<T> &rows, int sequence, int pass) {
+    const int g = lane_index() / 4, t = lane_index() % 4;
+#pragma unroll
+    for (int n = 0; n < Pieces; ++n) {
+      const Column from = column(g / 2, n * 2 + g % 2, pass, sequence);
+      const T *row = from.live ? rows.q + info(from.tile).query * rows.q_row + from.head * rows.q_head : rows.q;
+#pragma unroll
+      for (int k = 0; k < Depth; ++k)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int at = k * 16 + half * 8 + t * 2;
+          to.b[k][n][half] = from.live && (k * 16 + half * 8 < Dim) ? *(const unsigned *)(row + at) : 0;
+        }
+    }
+    to.dead = 0;
+#pragma unroll
+    for (int s = 0; s < Pieces * 2; ++s) {
+      const Column at = column(t, s, pass, sequence);
+      const float lse = at.live ? rows.lse[at.head * rows.lse_head + info(at.tile).query] : -infinity();
+      to.shift[s] = -lse * 1.44269504f;
+      if (lse == -infinity()) {
+        to.shift[s] = -infinity();
+        // Columns of no tile are never read; others would add NaN keys.
+        if (s < Own * InSlots)
+          to.dead |= 1u << s;
+      }
+    }
+  }
+
+  // Sums over a group's heads of p, of 32 windows from `first` on, to the rings of the warp's tiles.
+  static ATTN_INLINE void scores(unsigned stage, Queries &queries, const SelectRows<T> &rows, int sequence, int first) {
+    const float factor = float_of(Scale);
+    const int g = lane_index() / 4, t = lane_index() % 4;
+#pragma unroll 1
+    for (int m = 0; m < 2; ++m) {
+      float p[Own][2] = {};
+#pragma unroll 1
+      for (int pass = 0; pass < Passes; ++pass) {
+        if constexpr (Passes > 1)
+          load_queries(queries, rows, sequence, pass);
+        float s[Pieces][4] = {};
+#pragma unroll
+        for (int k = 0; k < Depth; ++k) {
+          unsigned a[4];
+          load_matrices(a, stage + ((m * 16 + lane_index() % 16) * Pitch + k * 16 + lane_index() / 16 * 8) * 2);
+#pragma unroll
+          for (int n = 0; n < Pieces; ++n)
+            mma<T>(s[n], a, queries.b[k][n][0], queries.b[k][n][1]);
+        }
+        // A score times 0 may be NaN, so that these need a test of their own.
+        if (__any_sync(~0u, queries.dead))
+#pragma unroll
+          for (int i = 0; i < Pieces * 4; ++i)
+            if (queries.dead >> (i / 4 * 2 + i % 2) & 1)
+              s[i / 4][i % 4] = 0;
+#pragma unroll
+        for (int i = 0; i < Own * InSlots; ++i)
+#pragma unroll
+          for (int half = 0; half < 2; ++half)
+            p[i / InSlots][half] += exp2(fmaf(s[i / 2][half * 2 + i % 2], factor, queries.shift[i]));
+      }
+#pragma unroll
+      for (int own = 0; own < Own; ++own)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          float x = p[own][half];
+          if (Side > 1)
+            x += __shfl_xor_sync(~0u, x, 1);
+          if (Side > 2)
+            x += __shfl_xor_sync(~0u, x, 2);
+          const int tile = Side == 1 ? t * Own + own : t / Side;
+          if ((Tiles * Side == Own * 4 || tile < Tiles) && t % Side == 0)
+            ring(warp_index() * Tiles + tile)[(first + m * 16 + half * 8 + g) & (Ring - 1)] = x;
+        }
+    }
+  }
+
+  // How many of block j's parts window j * InBlock + d has.
+  static ATTN_INLINE constexpr int cover(int d) { return min(InBlock, InWindow + d) - max(0, d); }
+
+  static ATTN_INLINE float importance(const float *windows, int block, int visible) {
+    float sum = 0;
+#pragma unroll(InBlock + InWindow <= 17 ? InBlock + InWindow - 1 : 1)
+    for (int d = 1 - InWindow; d < InBlock; ++d) {
+      const int i = block * InBlock + d;
+      const float p = windows[i & (Ring - 1)];
+      if (unsigned(i) < unsigned(visible))
+        sum = fmaf(p, float(cover(d)), sum);
+    }
+    return sum;
+  }
+
+  // Candidates among the blocks that the windows from `first` to first + 31 complete.
+  static ATTN_INLINE void append(int first) {
+    const int group = lane_index() / Width, at = lane_index() % Width;
+    const int before = first / InBlock, block = before + at;
+    const bool complete = at < (first + 32) / InBlock - before && block >= First;
+#pragma unroll 1
+    for (int step = 0; step < Tiles; step += TilesInStep) {
+      const int tile = warp_index() * Tiles + min(step + group, Tiles - 1);
+      const State now = state(tile);
+      unsigned key = 0;
+      if (complete && block <= now.last && (Tiles % TilesInStep == 0 || step + group < Tiles)) {
+        const float x = importance(ring(tile), block, now.windows);
+        key = x >= 0 ? __float_as_uint(x) + 2 : 1; // 1: NaN
+      }
+      const unsigned taken = __ballot_sync(~0u, key > now.threshold);
+      if (!taken)
+        continue;
+      const unsigned own = Width == 32 ? taken : taken >> group * (Width % 32) & ((1u << Width % 32) - 1);
+      if (key > now.threshold) {
+        const int to = now.size + __popc(own & ((1u << at) - 1));
+        keys(tile)[to] = key;
+        numbers(tile)[to] = block;
+      }
+      const int size = now.size + __popc(own);
+      if (at == 0 && own)
+        state(tile).size = size;
+      const unsigned full = __ballot_sync(~0u, at == 0 && own && size > Capacity - Width);
+      __syncwarp();
+#pragma unroll 1
+      for (unsigned left = full; left; left &= left - 1)
+        cut(warp_index() * Tiles + step + (__ffs(left) - 1) / Width);
+    }
+  }
+
+  // The key of number Kept of a buffer of more than Kept.
+  static ATTN_INLINE unsigned least_kept(unsigned *keys, int size) {
+    if constexpr (Capacity == 64) {
+#pragma unroll
+      for (int i = 0; i < 64; i += 32)
+        if (i + lane_index() >= size)
+          keys[i + lane_index()] = 0;
+      __syncwarp();
+      const unsigned a = keys[lane_index()], b = keys[lane_index() + 32];
+      int above_a = 0, above_b = 0;
+#pragma unroll 4
+      for (int i = 0; i < 16; ++i) {
+        const uint4 x = ((const uint4 *)keys)[i];
+        above_a += (x.x > a) + (x.y > a) + (x.z > a) + (x.w > a);
+        above_b += (x.x > b) + (x.y > b) + (x.z > b) + (x.w > b);
+      }
+      return __reduce_min_sync(~0u, min(above_a < Kept ? a : ~0u, above_b < Kept ? b : ~0u));
+    }
+    unsigned key = 0;
+#pragma unroll 1
+    for (unsigned bit = 1u << 30; bit; bit >>= 1) {
+      int above = 0;
+#pragma unroll 4
+      for (int i = lane_index(); i < size; i += 32)
+        above += keys[i] >= (key | bit);
+      if (int(__reduce_add_sync(~0u, above)) >= Kept)
+        key |= bit;
+    }
+    return key;
+  }
+
+  // Cuts a tile's buffer to the Kept best, of equal ones the first.
+  static __noinline__ __device__ void cut(int tile) {
+    const int size = state(tile).size;
+    if (size <= Kept)
+      return;
+    unsigned *const keys = Selector::keys(tile);
+    int *const numbers = Selector::numbers(tile);
+    const unsigned least = least_kept(keys, size), lower = (1u << lane_index()) - 1;
+    int above = 0;
+#pragma unroll 2
+    for (int i = lane_index(); i < size; i += 32)
+      above += keys[i] > least;
+    int equal = Kept - int(__reduce_add_sync(~0u, above)), to = 0; // how many equal ones are kept
+#pragma unroll 1
+    for (int i = lane_index(); i - lane_index() < size; i += 32) {
+      const unsigned key = i < size ? keys[i] : 0;
+      const int number = i < size ? numbers[i] : 0;
+      const unsigned same = __ballot_sync(~0u, i < size && key == least);
+      const bool kept = i < size && (key > least || (key == least && __popc(same & lower) < equal));
+      const unsigned all = __ballot_sync(~0u, kept);
+      equal -= __popc(same);
+      if (kept) {
+        keys[to + __popc(all & lower)] = key;
+        numbers[to + __popc(all & lower)] = number;
+      }
+      to += __popc(all);
+      __syncwarp();
+    }
+    if (lane_index() == 0) {
+      state(tile).threshold = least;
+      state(tile).size = Kept;
+    }
+    __syncwarp();
+  }
+
+  static ATTN_INLINE void copy_chunk(const SelectRows<T> &rows, int chunk) {
+    constexpr int units = Depth * 2;
+    const unsigned to = unsigned(__cvta_generic_to_shared(shared_memory)) + chunk % Stages * StageBytes;
+#pragma unroll 4
+    for (int i = threadIdx.x; i < 32 * units; i += Threads) {
+      const int r = i / units, unit = i % units, window = chunk * 32 + r;
+      const bool live = window < rows.windows && unit < Dim / 8;
+      copy_unit(to + (r * Pitch + unit * 8) * 2, live ? rows.k + window * rows.k_row + unit * 8 : rows.k, live);
+    }
+  }
+
+  // Chunks until the last block that tile `last` ranks is complete.
+  static ATTN_INLINE int chunks_of(int last) { return last < 0 ? 0 : ((state(last).last + 1) * InBlock + 31) / 32; }
+
+  // Ranks the blocks of the tiles from `first` to `last`, all of one sequence.
+  static ATTN_INLINE void rank(const SelectRows<T> &rows, int sequence, int first, int last) {
+    for (int tile = first + threadIdx.x; tile <= last; tile += Threads) {
+      const int query = info(tile).query;
+      state(tile) = {0, 0, query / Block - Local, min(rows.windows, windows_of<Length, Stride>(query + 1))};
+    }
+    __syncthreads();
+    const int own_first = max(first, warp_index() * Tiles), own_last = min(last, warp_index() * Tiles + Tiles - 1);
+    const int chunks = chunks_of(last), own_chunks = chunks_of(own_last >= own_first ? own_last : -1);
+    Queries queries;
+    if (Passes == 1 && own_chunks)
+      load_queries(queries, rows, sequence, 0);
+#pragma unroll
+    for (int i = 0; i < Stages - 1; ++i) {
+      if (i < chunks)
+        copy_chunk(rows, i);
+      commit_copies();
+    }
+#pragma unroll 1
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      wait_copies<Stages - 2>();
+      __syncthreads();
+      if (chunk + Stages - 1 < chunks)
+        copy_chunk(rows, chunk + Stages - 1);
+      commit_copies();
+      if (chunk < own_chunks) {
+        scores(unsigned(__cvta_generic_to_shared(shared_memory)) + chunk % Stages * StageBytes, queries, rows, sequence,
+               chunk * 32);
+        __syncwarp();
+        append(chunk * 32);
+        __syncwarp();
+      }
+    }
+#pragma unroll 1
+    for (int tile = own_first; tile <= own_last; ++tile)
+      cut(tile);
+    __syncthreads();
+    for (int tile = first + threadIdx.x; tile <= last; tile += Threads)
+      state(tile).last = -1; // nothing more for it
+  }
+
+  static ATTN_INLINE void prepare(int tile, Info of) {
+    info(tile) = of;
+    state(tile) = {0, 0, -1, 0};
+  }
+
+  // Lines from `first_line` on, of `lines`. All tiles have been prepared, and ranked where they are.
+  static ATTN_INLINE void store(int *lists, int first_line, int lines) {
+    const int here = min(lines - first_line, AllTiles);
+    for (int i = threadIdx.x; i < here * Entries; i += Threads) {
+      const int tile = i / Entries;
+      lists[(long long)first_line * Entries + i] = entry_of(i % Entries, info(tile), numbers(tile));
+    }
+  }
+};
+
+#define ATTN_SELECT_NUMBERS                                                                                            \
+  int Heads, int KvHeads, int Dim, int Length, int Stride, int Block, int Count, int First, int Local, int Rows,       \
+      unsigned Scale, int Warps, int Tiles, int Capacity, int Ring
+#define ATTN_SELECTOR                                                                                                  \
+  Selector<Heads, KvHeads, Dim, Length, Stride, Block, Count, First, Local, Rows, Scale, Warps, Tiles, Capacity, Ring, \
+           T>
+
+// The first line of a packed sequence.
+template <int Rows> ATTN_INLINE int line_of(const int *cu, int sequence) { return cu[sequence] / Rows + sequence; }
+
+// A CTA's lines of packed sequences; the last ones, which see most, come first.
+template <ATTN_SELECT_NUMBERS, class T>
+ATTN_INLINE void select_blocks(int *blocks, const T *q, const T *k, const float *lse, const int *cu, const int *cu_c,
+                               long long q_row, long long q_head, long long k_row, long long k_head, long long lse_head,
+                               int batch, int total_q, int block) {
+  using S = ATTN_SELECTOR;
+  const int lines = total_q / Rows + batch, parts = (lines + S::AllTiles - 1) / S::AllTiles;
+  const int head = block % KvHeads, line0 = (parts - 1 - block / KvHeads) * S::AllTiles;
+  for (int tile = threadIdx.x; tile < S::AllTiles; tile += S::Threads) {
+    const int line = line0 + tile;
+    int low = 0, high = batch; // line_of(low) <= line < line_of(high), which may not be a sequence
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (line_of<Rows>(cu, middle) <= line ? low : high) = middle;
+    }
+    const bool has = line < lines && batch > 0 && line_of<Rows>(cu, low) <= line;
+    S::prepare(tile,
+               S::info_of(has ? low : -1, has ? line - line_of<Rows>(cu, low) : 0, has ? cu[low + 1] - cu[low] : 0));
+  }
+  __syncthreads();
+  if constexpr (S::Kept > 0)
+    for (int first = 0; first < S::AllTiles; ++first) {
+      if (!S::info(first).ranked)
+        continue;
+      const int sequence = S::info(first).sequence;
+      int last = first;
+      while (last + 1 < S::AllTiles && S::info(last + 1).ranked && S::info(last + 1).sequence == sequence)
+        ++last;
+      const int begin = cu_c[sequence];
+      const SelectRows<T> rows = {q + cu[sequence] * q_row + head * S::Group * q_head,
+                                  k + begin * k_row + head * k_head,
+                                  lse + head * S::Group * lse_head + cu[sequence],
+                                  q_row,
+                                  q_head,
+                                  k_row,
+                                  lse_head,
+                                  cu_c[sequence + 1] - begin};
+      S::rank(rows, sequence, first, last);
+      first = last;
+    }
+  S::store(blocks + (long long)head * lines * S::Entries, line0, lines);
+}
+
+// The same of dense sequences.
+template <ATTN_SELECT_NUMBERS, class T>
+ATTN_INLINE void select_dense_blocks(int *blocks, const T *q, const T *k, const float *lse, long long q_batch,
+                                     long long q_row, long long q_head, long long k_batch, long long k_row,
+                                     long long k_head, long long lse_batch, long long lse_head, int batch, int seqlen_q,
+                                     int windows, int block) {
+  using S = ATTN_SELECTOR;
+  const int lines = (seqlen_q + Rows - 1) / Rows, parts = (lines + S::AllTiles - 1) / S::AllTiles;
+  const int head = block % KvHeads, sequence = block / KvHeads % batch,
+            line0 = (parts - 1 - block / KvHeads / batch) * S::AllTiles;
+  for (int tile = threadIdx.x; tile < S::AllTiles; tile += S::Threads)
+    S::prepare(tile, S::info_of(sequence, line0 + tile, seqlen_q));
+  __syncthreads();
+  if constexpr (S::Kept > 0) {
+    int first = 0, last = min(lines - line0, S::AllTiles) - 1;
+    while (first <= last && !S::info(first).ranked)
+      ++first;
+    const SelectRows<T> rows = {q + sequence * q_batch + head * S::Group * q_head,
+                                k + sequence * k_batch + head * k_head,
+                                lse + sequence * lse_batch + head * S::Group * lse_head,
+                                q_row,
+                                q_head,
+                                k_row,
+                                lse_head,
+                                windows};
+    if (first <= last)
+      S::rank(rows, sequence, first, last);
+  }
+  S::store(blocks + ((long long)sequence * KvHeads + head) * lines * S::Entries, line0, lines);
+}
+
+} // namespace attn

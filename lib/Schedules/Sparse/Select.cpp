@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// attn.select: one kernel, which ranks blocks as compressed keys are streamed.
+//
+#include "CallKernel.h"
+#include "Lowerings.h"
+#include "llvm/ADT/bit.h"
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+/// How many tiles a CTA has, and what it keeps of each in shared memory (Selector in sparse/select.cuh).
+struct Shape {
+  int64_t warps = 1, tiles = 1; ///< tiles of a warp
+  int64_t capacity = 64;        ///< candidates of a tile
+  int64_t ring = 32;            ///< windows of a tile, a power of two
+  int64_t sharedBytes = 0;
+};
+} // namespace
+
+/// nullopt: there is no room for the windows of a block.
+static std::optional<Shape> shapeOnGpu(SelectOp op) {
+  const int64_t kept = int64_t(op.getCount()) - int64_t(op.getFirst()) - int64_t(op.getLocal());
+  const int64_t inBlock = op.getBlock() / op.getStride(), inWindow = op.getLength() / op.getStride();
+  const int64_t group = op.getHeads() / op.getKvHeads(), depth = llvm::divideCeil(int64_t(op.getDim()), 16);
+  Shape shape;
+  // A full buffer is cut; the larger it is, the fewer cuts there are.
+  shape.capacity = kept <= 32 ? 64 : llvm::alignTo(kept + std::max<int64_t>(64, kept / 4), 32);
+  // Those of a chunk of 32, and those before it that blocks have which end in the chunk.
+  shape.ring = llvm::PowerOf2Ceil(32 + (32 % inBlock ? inBlock - 1 : 0) + inWindow - 1);
+  // All chips have 99 KB for a CTA, Hopper and A100 room for two CTAs of so many bytes.
+  const int64_t stages = (depth <= 8 ? 4 : 3) * 32 * (depth * 16 + 8) * 2, room = 80 * 1024 - stages,
+                most = 97 * 1024 - stages;
+  const int64_t ofTile = 32 + 8 * shape.capacity + 4 * (shape.ring + 8);
+  if (ofTile > most)
+    return std::nullopt;
+  const int64_t slots = depth <= 8 ? 16 : 8; // of a lane, for heads
+  const int64_t fitting = group <= slots ? 4 * (slots / group) : group <= 2 * slots ? 2 : 1;
+  for (shape.warps = 4; shape.warps > 1 && shape.warps * ofTile > room; shape.warps /= 2)
+    ;
+  shape.tiles = std::clamp<int64_t>(room / (shape.warps * ofTile), 1, fitting);
+  if (shape.tiles > 4) // as many for each lane of a quad
+    shape.tiles = shape.tiles / 4 * 4;
+  shape.sharedBytes = stages + shape.warps * shape.tiles * ofTile;
+  return shape;
+}
+
+LogicalResult attn::writeSelect(SelectOp op, ProgramBuilder &program, const TargetInfo &target) {
+  std::optional<Shape> shape = target.isHost() ? Shape() : shapeOnGpu(op);
+  if (!shape)
+    return op->emitOpError("has kernels for target `")
+           << target.name << "` for blocks and windows of up to 8192 strides, got: length(" << int64_t(op.getLength())
+           << ") stride(" << int64_t(op.getStride()) << ") block(" << int64_t(op.getBlock()) << ")";
+  const bool packed = op.getLayout().isPacked();
+  const int64_t rows = op.getRows(), kvHeads = op.getKvHeads(), tiles = shape->warps * shape->tiles;
+  using rt::Extent;
+  const Extent batch = Extent::symbol("batch");
+  CallKernel kernel(op, program, target);
+  kernel.warps = shape->warps, kernel.ctasPerSm = 2, kernel.sharedBytes = shape->sharedBytes;
+  kernel.setBlocks(packed ? ceilDiv(floorDiv(Extent::symbol("total_q"), rows) + batch, tiles) * kvHeads
+                          : ceilDiv(ceilDiv(Extent::symbol("seqlen_q"), rows), tiles) * batch * kvHeads);
+  const float scale = op.scaleOrDefault() * 1.4426950408889634; // p is a power of 2
+  const std::string function =
+      functionOf(packed ? "select_blocks" : "select_dense_blocks", op.getHeads(), kvHeads, op.getDim(), op.getLength(),
+                 op.getStride(), op.getBlock(), op.getCount(), op.getFirst(), op.getLocal(), rows,
+                 llvm::bit_cast<uint32_t>(scale), shape->warps, shape->tiles, shape->capacity, shape->ring);
+  if (packed)
+    kernel.call(function, {"blocks"},
+                {"q", "compressed_k", "lse", "cu_seqlens", "cu_seqlens_compressed", "q.row", "q.head",
+                 "compressed_k.row", "compressed_k.head", "lse.head", "batch", "total_q", "block"});
+  else
+    kernel.call(function, {"blocks"},
+                {"q", "compressed_k", "lse", "q.batch", "q.row", "q.head", "compressed_k.batch", "compressed_k.row",
+                 "compressed_k.head", "lse.batch", "lse.head", "batch", "seqlen_q", "compressed_k.rows", "block"});
+  kernel.build("attn/select.h");
+  return success();
+}
