@@ -71,12 +71,25 @@ private:
       linking.sizes[size.name] = size.value;
     if (failed(matchNames(call, signature, linking.tensors)))
       return failure();
-    // Operands that are known decide sizes before those that are not.
-    for (bool known : {true, false})
-      for (auto [tensor, value] : llvm::zip_equal(signature.tensors, linking.tensors))
-        if (!tensor.isResult() && (linked.tensors.count(value) != 0) == known)
-          if (failed(known ? read(call, linking, tensor, value) : define(call, linking, tensor, value)))
-            return failure();
+    // Tensors that are known decide sizes before those that are not; then all have to agree.
+    llvm::SmallVector<std::pair<const Tensor *, Value>> known, fresh;
+    for (auto [tensor, value] : llvm::zip_equal(signature.tensors, linking.tensors))
+      if (!tensor.isResult())
+        (linked.tensors.count(value) ? known : fresh).push_back({&tensor, value});
+    for (auto [tensor, value] : known)
+      if (failed(bindSizes(call, linking, *tensor, value)))
+        return failure();
+    for (auto [tensor, value] : fresh)
+      for (const Extent &extent : tensor->extents)
+        if (std::string size = extent.definedSize(); !size.empty() && !linking.sizes.count(size))
+          linking.sizes[size] = Extent::symbol(freshSize(size, nameOf(value)));
+    for (auto [tensor, value] : fresh)
+      if (failed(define(call, linking, *tensor, value)))
+        return failure();
+    for (auto &list : {known, fresh})
+      for (auto [tensor, value] : list)
+        if (failed(agree(call, linking, *tensor, value)))
+          return failure();
     size_t number = 0;
     for (auto [tensor, value] : llvm::zip_equal(signature.tensors, linking.tensors)) {
       size_t own = number++;
@@ -125,8 +138,8 @@ private:
     return success();
   }
 
-  /// A tensor that an earlier call has defined.
-  LogicalResult read(CallOp call, LinkedProgram::Call &linking, const Tensor &expected, Value value) {
+  /// Takes sizes of the callee from a tensor that an earlier call has defined.
+  LogicalResult bindSizes(CallOp call, LinkedProgram::Call &linking, const Tensor &expected, Value value) {
     Tensor &actual = linked.tensors[value];
     if (actual.dtype != expected.dtype)
       return call.emitOpError("expected ")
@@ -139,34 +152,36 @@ private:
     llvm::erase_if(actual.strided, [&](int axis) { return !llvm::is_contained(expected.strided, axis); });
     if (expected.role == Tensor::Role::Operand && actual.role == Tensor::Role::Array)
       actual.role = Tensor::Role::Operand;
-    for (auto [own, given] : llvm::zip_equal(expected.extents, actual.extents)) {
-      std::string size = own.definedSize();
-      if (!size.empty() && !linking.sizes.count(size)) {
+    for (auto [own, given] : llvm::zip_equal(expected.extents, actual.extents))
+      if (std::string size = own.definedSize(); !size.empty() && !linking.sizes.count(size))
         linking.sizes[size] = sizeIn(own, given);
-        continue;
-      }
+    return success();
+  }
+
+  /// Holds the extents of a tensor against those that the callee expects.
+  LogicalResult agree(CallOp call, LinkedProgram::Call &linking, const Tensor &expected, Value value) {
+    Tensor &actual = linked.tensors[value];
+    for (auto [own, given] : llvm::zip_equal(expected.extents, actual.extents))
       if (!unify(inProgram(linking, own), given))
         return call.emitOpError("expected the extent ")
                << inProgram(linking, own).str() << " for `" << expected.name << "` of " << call.getCalleeAttr()
                << ", got: " << resolved(given).str() << ", as `" << actual.name << "` has";
-    }
     return success();
   }
 
-  /// A tensor of the caller, at its first use.
+  /// A tensor of the caller, at its first use, once all sizes of the callee have names.
   LogicalResult define(CallOp call, LinkedProgram::Call &linking, const Tensor &expected, Value value) {
     if (linked.tensors.count(value)) // given twice in this call
-      return read(call, linking, expected, value);
+      return bindSizes(call, linking, expected, value);
     Tensor tensor = expected;
-    tensor.name = cast<OperandOp>(value.getDefiningOp()).getName().str();
-    for (const Extent &extent : expected.extents)
-      if (std::string size = extent.definedSize(); !size.empty() && !linking.sizes.count(size))
-        linking.sizes[size] = Extent::symbol(freshSize(size, tensor.name));
+    tensor.name = nameOf(value);
     for (Extent &extent : tensor.extents)
       extent = inProgram(linking, extent);
     linked.tensors[value] = std::move(tensor);
     return success();
   }
+
+  static std::string nameOf(Value operand) { return cast<OperandOp>(operand.getDefiningOp()).getName().str(); }
 
   /// A callee's extent in the program's sizes.
   Extent inProgram(const LinkedProgram::Call &linking, const Extent &extent) const {

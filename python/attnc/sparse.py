@@ -164,7 +164,7 @@ def _forward(shared, sigmoid, packed, saved):
 
 def _backward(shared, sigmoid, packed):
     """The text of the program `nsa_backward`."""
-    names = ["q"] + _kv_names(shared)[2 * (not shared):] + ["compressed_k", "compressed_v"]
+    names = ["q", *(["k", "v"] if shared else ["k_compressed", *_kv_names(shared)[2:]]), "compressed_k", "compressed_v"]
     names += [f"{what}_{name}" for name in NAMES for what in ("o", "lse")]
     names += ["lists"] + ["gates"] * sigmoid + ["do"] + ["cu_seqlens", "cu_seqlens_compressed"] * packed
     lines = ["attn.program @nsa_backward {", *_operands(names)]
@@ -183,8 +183,8 @@ def _backward(shared, sigmoid, packed):
     before = [(f"before_d{side}_{i}", f"d{side}_{name}") for i, name in enumerate(NAMES[1:]) for side in "kv"]
     own = [("dk", "dk"), ("dv", "dv")] if shared else [("dk", "dk_of_compressed"), ("dv", "dv_of_compressed")]
     lines.append(_call(own, "compress_backward",
-                       [("dcompressed_k", "dk_compressed"), ("dcompressed_v", "dv_compressed")] + before * shared,
-                       _both(packed)))
+                       [("dcompressed_k", "dk_compressed"), ("dcompressed_v", "dv_compressed")] +
+                       (before if shared else [("k", "k_compressed")]), _both(packed)))
     results = [("dq", "dq")]
     if shared:
         results += [("dk", "dk"), ("dv", "dv")]

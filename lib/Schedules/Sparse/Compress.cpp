@@ -39,3 +39,37 @@ LogicalResult attn::writeCompress(CompressOp op, ProgramBuilder &program, const 
   means.build(header);
   return success();
 }
+
+LogicalResult attn::writeCompressBackward(CompressBackwardOp op, ProgramBuilder &program, const TargetInfo &target) {
+  CompressOp compress = op.getCompressOp();
+  const int64_t heads = compress.getKvHeads(), added = op.getAdd().value_or(0);
+  const bool packed = compress.getLayout().isPacked();
+  using rt::Extent;
+  CallKernel kernel(op, program, target);
+  const int64_t units = heads * std::max(compress.getDimQk(), compress.getDimV()) / 8;
+  kernel.setRows(std::clamp<int64_t>(2 * kernel.threads() / units, 1, 64),
+                 packed ? Extent::symbol("total_kv") : Extent::symbol("batch") * Extent::symbol("seqlen_kv"));
+  for (auto [side, dim] : {std::pair<std::string, int64_t>("k", compress.getDimQk()), {"v", compress.getDimV()}}) {
+    SmallVector<std::string> others;
+    auto addTensor = [&](const std::string &name, bool pointer) {
+      if (pointer)
+        others.push_back(name);
+      for (const char *axis : {".batch", ".row", ".head"})
+        others.push_back(name + axis);
+    };
+    addTensor("dcompressed_" + side, /*pointer=*/true);
+    addTensor("d" + side, /*pointer=*/false);
+    for (int64_t i = 0; i < added; ++i)
+      addTensor("before_d" + side + "_" + std::to_string(i), /*pointer=*/true);
+    if (packed)
+      others.append({"cu_seqlens", "cu_seqlens_compressed", "batch"});
+    else
+      others.push_back("seqlen_kv");
+    others.append({"first", "rows"});
+    kernel.call(functionOf(packed ? "compress_grads" : "compress_dense_grads", heads, dim, compress.getLength(),
+                           compress.getStride(), added, kernel.threads()),
+                {"d" + side}, others);
+  }
+  kernel.build("attn/compress.h");
+  return success();
+}

@@ -13,5 +13,9 @@ LogicalResult attn::writeComputation(ComputationInterface op, ProgramBuilder &pr
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](CompressOp compress) { return writeCompress(compress, program, target); })
       .Case([&](SelectOp select) { return writeSelect(select, program, target); })
+      .Case([&](CompressBackwardOp grads) { return writeCompressBackward(grads, program, target); })
+      .Case([&](CombineOp combine) { return writeCombine(combine, program, target); })
+      .Case([&](CombineBackwardOp grads) { return writeCombineBackward(grads, program, target); })
+      .Case([&](AddOp add) { return writeAdd(add, program, target); })
       .Default([&](Operation *other) { return other->emitOpError("has no kernels yet"); });
 }

@@ -14,6 +14,10 @@ namespace attn {
 mlir::LogicalResult writeComputation(ComputationInterface op, ProgramBuilder &program, const TargetInfo &target);
 
 mlir::LogicalResult writeCompress(CompressOp op, ProgramBuilder &program, const TargetInfo &target);
+mlir::LogicalResult writeCompressBackward(CompressBackwardOp op, ProgramBuilder &program, const TargetInfo &target);
+mlir::LogicalResult writeCombine(CombineOp op, ProgramBuilder &program, const TargetInfo &target);
+mlir::LogicalResult writeCombineBackward(CombineBackwardOp op, ProgramBuilder &program, const TargetInfo &target);
+mlir::LogicalResult writeAdd(AddOp op, ProgramBuilder &program, const TargetInfo &target);
 mlir::LogicalResult writeSelect(SelectOp op, ProgramBuilder &program, const TargetInfo &target);
 
 } // namespace attn

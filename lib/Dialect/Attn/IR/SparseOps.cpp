@@ -151,6 +151,8 @@ void CompressBackwardOp::appendTensors(Tensors &list) {
   for (auto [name, dim] : {std::pair("dcompressed_k", T::DimQk), {"dcompressed_v", T::DimV}})
     list.push_back(derived(name, T::Operand, T::Data, axesOf(layout, T::Derived, T::KvHeads, dim),
                            windowsOf(layout, compress.getLength(), compress.getStride())));
+  if (!getAdd().value_or(0)) // says how many tokens there are
+    list.emplace_back("k", T::Operand, T::Data, k);
   for (int64_t i = 0; i < int64_t(getAdd().value_or(0)); ++i) {
     list.emplace_back(numbered("before_dk_", i), T::Operand, T::Float32, k);
     list.emplace_back(numbered("before_dv_", i), T::Operand, T::Float32, v);

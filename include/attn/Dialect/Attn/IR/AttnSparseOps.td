@@ -64,7 +64,8 @@ def Attn_CompressBackwardOp
     in no window, of packed tensors also those in no sequence, have the second sum alone.
 
     Tensors: operands `dcompressed_k`, `dcompressed_v`, `before_dk_0`, `before_dv_0`, ...; results `dk`, `dv`; packed
-    ones have the arrays `cu_seqlens` and `cu_seqlens_compressed`.
+    ones have the arrays `cu_seqlens` and `cu_seqlens_compressed`. Without `add`, `k` is an operand, too: its shape says
+    how many tokens there are, and its values are not read.
 
     Clauses are printed in this order: `of`, `add`.
 

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The sum of branches, each times a gate (attn.combine), its gradients, and plain sums (attn.add).
+#pragma once
+#include "attn/rows.h"
+
+namespace attn {
+
+// exp(x) to 1e-7, without libm: 2^n times a polynomial.
+ATTN_HELPER float exp_of(float x) {
+  if (!(x > -103.0f)) // a NaN stays
+    return x <= -103.0f ? 0.0f : x;
+  if (x > 88.7f)
+    return infinity;
+  const double y = (double)x * 1.4426950408889634;
+  const int n = (int)(y + (y < 0 ? -0.5 : 0.5));
+  const double r = (y - n) * 0.6931471805599453;
+  double sum = 1, term = 1;
+  for (int i = 1; i < 12; ++i)
+    sum += term *= r / i;
+  double power = 1;
+  const double step = n < 0 ? 0.5 : 2;
+  for (int i = 0; i < (n < 0 ? -n : n); ++i)
+    power *= step;
+  return (float)(sum * power);
+}
+ATTN_HELPER float sigmoid(float x) { return 1.0f / (1.0f + exp_of(-x)); }
+
+// Of rest: the strides of o; pointers of branches; their strides; the gates, contiguous, if there are any; the length
+// of a sequence, the CTA's first row and how many it has.
+template <int Branches, int Heads, int Dim, bool Sigmoid, bool WideGates, int Threads, class T, class... Rest>
+ATTN_TILE_OP void combine_branches(T *o, Rest... rest) {
+  constexpr int gates_at = 3 + 4 * Branches, sizes = gates_at + Sigmoid;
+  const auto a = arguments_of(rest...);
+  const int seqlen = a.value[sizes], first = a.value[sizes + 1], rows = a.value[sizes + 2];
+  for (int number = first; number < first + rows; ++number)
+    for (int h = 0; h < Heads; ++h) {
+      const DenseRow row(number, seqlen);
+      const long long gate = ((long long)number * Heads + h) * Branches;
+      float sums[Dim] = {};
+      for (int branch = 0; branch < Branches; ++branch) {
+        float g = 1.0f / Branches;
+        if constexpr (Sigmoid && WideGates)
+          g = sigmoid(a.template pointer<const float>(gates_at)[gate + branch]);
+        else if constexpr (Sigmoid)
+          g = sigmoid(to_float(a.template pointer<const T>(gates_at)[gate + branch]));
+        add_row<Dim>(sums, a.template pointer<const T>(3 + branch) + offset_of(a, 3 + Branches + 3 * branch, row, h),
+                     g);
+      }
+      store_row<Dim>(o + offset_of(a, 0, row, h), sums);
+    }
+}
+
+// Gradients of branches and of gates. Of rest: pointers of further gradients of branches, and of dgates with Sigmoid;
+// with Sigmoid, pointers of branches and of gates; that of do; strides of gradients of branches, of branches (Sigmoid)
+// and of do; the length of a sequence, the first row, rows.
+template <int Branches, int Heads, int Dim, bool Sigmoid, bool WideGates, int Threads, class T, class... Rest>
+ATTN_TILE_OP void combine_branches_backward(T *first_grad, Rest... rest) {
+  constexpr int read = Sigmoid ? Branches + 1 : 0, dgates_at = Branches - 1, o_at = dgates_at + Sigmoid,
+                gates_at = o_at + Branches, do_at = o_at + read, grad_strides = do_at + 1,
+                o_strides = grad_strides + 3 * Branches, do_strides = o_strides + (Sigmoid ? 3 * Branches : 0),
+                sizes = do_strides + 3;
+  const auto a = arguments_of(rest...);
+  const int seqlen = a.value[sizes], first = a.value[sizes + 1], rows = a.value[sizes + 2];
+  for (int number = first; number < first + rows; ++number)
+    for (int h = 0; h < Heads; ++h) {
+      const DenseRow row(number, seqlen);
+      const long long gate = ((long long)number * Heads + h) * Branches;
+      const T *gradient = a.template pointer<const T>(do_at) + offset_of(a, do_strides, row, h);
+      for (int branch = 0; branch < Branches; ++branch) {
+        float g = 1.0f / Branches, scaled[Dim] = {}, dot = 0;
+        if constexpr (Sigmoid && WideGates)
+          g = sigmoid(a.template pointer<const float>(gates_at)[gate + branch]);
+        else if constexpr (Sigmoid)
+          g = sigmoid(to_float(a.template pointer<const T>(gates_at)[gate + branch]));
+        add_row<Dim>(scaled, gradient, g);
+        store_row<Dim>((branch ? a.template pointer<T>(branch - 1) : first_grad) +
+                           offset_of(a, grad_strides + 3 * branch, row, h),
+                       scaled);
+        if constexpr (Sigmoid) {
+          const T *values = a.template pointer<const T>(o_at + branch) + offset_of(a, o_strides + 3 * branch, row, h);
+          for (int c = 0; c < Dim; ++c)
+            dot += to_float(gradient[c]) * to_float(values[c]);
+          const float of_gate = g * (1 - g) * dot;
+          if constexpr (WideGates)
+            a.template pointer<float>(dgates_at)[gate + branch] = of_gate;
+          else
+            round_to(a.template pointer<T>(dgates_at)[gate + branch], of_gate);
+        }
+      }
+    }
+}
+
+// Of rest: the strides of the result, pointers of parts, their strides, the length of a sequence, the first row, rows.
+template <int Parts, int Heads, int Dim, bool Wide, int Threads, class T, class... Rest>
+ATTN_TILE_OP void add_parts_of_rows(T *result, Rest... rest) {
+  constexpr int sizes = 3 + 4 * Parts;
+  const auto a = arguments_of(rest...);
+  const int seqlen = a.value[sizes], first = a.value[sizes + 1], rows = a.value[sizes + 2];
+  for (int number = first; number < first + rows; ++number)
+    for (int h = 0; h < Heads; ++h) {
+      const DenseRow row(number, seqlen);
+      float sums[Dim] = {};
+      for (int part = 0; part < Parts; ++part) {
+        const long long at = offset_of(a, 3 + Parts + 3 * part, row, h);
+        if constexpr (Wide)
+          add_row<Dim>(sums, a.template pointer<const float>(3 + part) + at);
+        else
+          add_row<Dim>(sums, a.template pointer<const T>(3 + part) + at);
+      }
+      store_row<Dim>(result + offset_of(a, 0, row, h), sums);
+    }
+}
+
+} // namespace attn

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rows of several tensors of one shape.
+#pragma once
+#include "attn/numbers.h"
+
+namespace attn {
+
+// Arguments of a call by their number, pointers too: how many tensors a function has depends on its template arguments.
+template <int Count> struct Arguments {
+  long long value[Count];
+  template <class T> T *pointer(int i) const { return (T *)value[i]; }
+};
+template <class... Values> ATTN_HELPER Arguments<sizeof...(Values)> arguments_of(Values... values) {
+  return {{(long long)values...}};
+}
+
+// A row of dense sequences of one length; packed tensors have one sequence, and a batch stride of 0.
+struct DenseRow {
+  int batch, row;
+  DenseRow(int number, int seqlen) : batch(number / seqlen), row(number % seqlen) {}
+};
+// Strides of batch, rows and heads are arguments `at` and behind it.
+template <int Count>
+ATTN_HELPER long long offset_of(const Arguments<Count> &arguments, int at, const DenseRow &row, int head) {
+  return row.batch * arguments.value[at] + row.row * arguments.value[at + 1] + head * arguments.value[at + 2];
+}
+
+// sums += factor * a row of Dim elements.
+template <int Dim, class T> ATTN_HELPER void add_row(float *sums, const T *from, float factor = 1) {
+  ATTN_VECTORIZE
+  for (int c = 0; c < Dim; ++c)
+    sums[c] += factor * to_float(from[c]);
+}
+template <int Dim, class T> ATTN_HELPER void store_row(T *to, const float *sums) {
+  for (int c = 0; c < Dim; ++c)
+    round_to(to[c], sums[c]);
+}
+
+} // namespace attn

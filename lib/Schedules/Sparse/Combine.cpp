@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// attn.combine, attn.combine_backward and attn.add: one kernel over rows each.
+//
+#include "CallKernel.h"
+#include "Lowerings.h"
+
+using namespace mlir;
+using namespace attn;
+using Names = llvm::SmallVector<std::string>;
+
+static constexpr const char *header = "attn/combine_branches.h";
+
+static std::string numbered(const char *name, int64_t number) { return name + std::to_string(number); }
+
+static void appendStrides(Names &list, const std::string &tensor) {
+  for (const char *axis : {".batch", ".row", ".head"})
+    list.push_back(tensor + axis);
+}
+
+/// The rows of all sequences, and the length of one, by a name; packed tensors are one sequence.
+static std::pair<rt::Extent, std::string> rowsOf(LayoutAttr layout) {
+  if (layout.isPacked())
+    return {rt::Extent::symbol("total_q"), "total_q"};
+  return {rt::Extent::symbol("batch") * rt::Extent::symbol("seqlen_q"), "seqlen_q"};
+}
+
+/// A thread has about two units of 16 bytes.
+static int64_t rowsInCta(const CallKernel &kernel, int64_t heads, int64_t dim) {
+  return std::clamp<int64_t>(2 * kernel.threads() * 8 / (heads * dim), 1, 64);
+}
+
+static void finish(CallKernel &kernel, LayoutAttr layout, int64_t heads, int64_t dim, Names &others) {
+  auto [rows, length] = rowsOf(layout);
+  kernel.setRows(rowsInCta(kernel, heads, dim), rows);
+  others.append({length, "first", "rows"});
+}
+
+LogicalResult attn::writeCombine(CombineOp op, ProgramBuilder &program, const TargetInfo &target) {
+  CallKernel kernel(op, program, target);
+  const int64_t branches = op.getBranches();
+  Names others;
+  appendStrides(others, "o");
+  for (int64_t i = 0; i < branches; ++i)
+    others.push_back(numbered("o_", i));
+  for (int64_t i = 0; i < branches; ++i)
+    appendStrides(others, numbered("o_", i));
+  if (op.getSigmoid())
+    others.push_back("gates");
+  finish(kernel, op.getLayout(), op.getHeads(), op.getDim(), others);
+  kernel.call(functionOf("combine_branches", branches, op.getHeads(), op.getDim(), op.getSigmoid(),
+                         op.getGatesType().isF32(), kernel.threads()),
+              {"o"}, others);
+  kernel.build(header);
+  return success();
+}
+
+LogicalResult attn::writeCombineBackward(CombineBackwardOp op, ProgramBuilder &program, const TargetInfo &target) {
+  CombineOp combine = op.getCombineOp();
+  CallKernel kernel(op, program, target);
+  const int64_t branches = combine.getBranches();
+  Names written, others;
+  for (int64_t i = 0; i < branches; ++i)
+    written.push_back(numbered("do_", i));
+  if (combine.getSigmoid()) {
+    written.push_back("dgates");
+    for (int64_t i = 0; i < branches; ++i)
+      others.push_back(numbered("o_", i));
+    others.push_back("gates");
+  }
+  others.push_back("do");
+  for (int64_t i = 0; i < branches; ++i)
+    appendStrides(others, numbered("do_", i));
+  for (int64_t i = 0; i < branches && combine.getSigmoid(); ++i)
+    appendStrides(others, numbered("o_", i));
+  appendStrides(others, "do");
+  finish(kernel, combine.getLayout(), combine.getHeads(), combine.getDim(), others);
+  kernel.call(functionOf("combine_branches_backward", branches, combine.getHeads(), combine.getDim(),
+                         combine.getSigmoid(), combine.getGatesType().isF32(), kernel.threads()),
+              written, others);
+  kernel.build(header);
+  return success();
+}
+
+LogicalResult attn::writeAdd(AddOp op, ProgramBuilder &program, const TargetInfo &target) {
+  CallKernel kernel(op, program, target);
+  const int64_t parts = op.getParts();
+  Names others;
+  appendStrides(others, "result");
+  for (int64_t i = 0; i < parts; ++i)
+    others.push_back(numbered("part_", i));
+  for (int64_t i = 0; i < parts; ++i)
+    appendStrides(others, numbered("part_", i));
+  finish(kernel, op.getLayout(), op.getHeads(), op.getDim(), others);
+  kernel.call(
+      functionOf("add_parts_of_rows", parts, op.getHeads(), op.getDim(), op.getPartType().isF32(), kernel.threads()),
+      {"result"}, others);
+  kernel.build(header);
+  return success();
+}
