@@ -40,9 +40,9 @@ struct Selector {
   static constexpr int Entries = Count + max(Rows / Block - 1, 0), Kept = Count - First - Local;
   static constexpr int InBlock = Block / Stride, InWindow = Length / Stride;
 
-  // Columns: of 16 (8) slots of a lane, those of one tile are its heads. With more heads, Side lanes share a tile, and
-  // with still more, Passes passes.
-  static constexpr int Group = Heads / KvHeads, Depth = (Dim + 15) / 16, Slots = Depth <= 8 ? 16 : 8;
+  // Columns: of 8 slots of a lane (16 for large groups), those of one tile are its heads. With more heads, Side lanes
+  // share a tile, and with still more there are Passes passes, which read the queries again each time.
+  static constexpr int Group = Heads / KvHeads, Depth = (Dim + 15) / 16, Slots = Depth <= 8 && Group > 32 ? 16 : 8;
   static constexpr int Side = Group <= Slots ? 1 : Group <= 2 * Slots ? 2 : 4;
   static constexpr int Passes = (Group + Side * Slots - 1) / (Side * Slots);
   static constexpr int InSlots = (Group + Side * Passes - 1) / (Side * Passes); // heads of a tile in a lane
@@ -439,8 +439,8 @@ template <int Rows> ATTN_INLINE int line_of(const int *cu, int sequence) { retur
 // A CTA's lines of packed sequences; the last ones, which see most, come first.
 template <ATTN_SELECT_NUMBERS, class T>
 ATTN_INLINE void select_blocks(int *blocks, const T *q, const T *k, const float *lse, const int *cu, const int *cu_c,
-                               long long q_row, long long q_head, long long k_row, long long k_head, long long lse_head,
-                               int batch, int total_q, int block) {
+                               long long blocks_head, long long q_row, long long q_head, long long k_row,
+                               long long k_head, long long lse_head, int batch, int total_q, int block) {
   using S = ATTN_SELECTOR;
   const int lines = total_q / Rows + batch, parts = (lines + S::AllTiles - 1) / S::AllTiles;
   const int head = block % KvHeads, line0 = (parts - 1 - block / KvHeads) * S::AllTiles;
@@ -476,15 +476,15 @@ ATTN_INLINE void select_blocks(int *blocks, const T *q, const T *k, const float 
       S::rank(rows, sequence, first, last);
       first = last;
     }
-  S::store(blocks + (long long)head * lines * S::Entries, line0, lines);
+  S::store(blocks + head * blocks_head, line0, lines);
 }
 
 // The same of dense sequences.
 template <ATTN_SELECT_NUMBERS, class T>
-ATTN_INLINE void select_dense_blocks(int *blocks, const T *q, const T *k, const float *lse, long long q_batch,
-                                     long long q_row, long long q_head, long long k_batch, long long k_row,
-                                     long long k_head, long long lse_batch, long long lse_head, int batch, int seqlen_q,
-                                     int windows, int block) {
+ATTN_INLINE void select_dense_blocks(int *blocks, const T *q, const T *k, const float *lse, long long blocks_batch,
+                                     long long blocks_head, long long q_batch, long long q_row, long long q_head,
+                                     long long k_batch, long long k_row, long long k_head, long long lse_batch,
+                                     long long lse_head, int batch, int seqlen_q, int windows, int block) {
   using S = ATTN_SELECTOR;
   const int lines = (seqlen_q + Rows - 1) / Rows, parts = (lines + S::AllTiles - 1) / S::AllTiles;
   const int head = block % KvHeads, sequence = block / KvHeads % batch,
@@ -507,7 +507,7 @@ ATTN_INLINE void select_dense_blocks(int *blocks, const T *q, const T *k, const 
     if (first <= last)
       S::rank(rows, sequence, first, last);
   }
-  S::store(blocks + ((long long)sequence * KvHeads + head) * lines * S::Entries, line0, lines);
+  S::store(blocks + sequence * blocks_batch + head * blocks_head, line0, lines);
 }
 
 } // namespace attn
