@@ -144,13 +144,15 @@ COMPRESSED = {
     "pool32": "mean length(32) stride(16) layout(bshd) heads(4) dims(192, 128)",
 }
 SELECTED = {
-    "tiles": "prob length(64) stride(64) block(64) count(16) first(1) local(2) rows(64) layout(thd) heads(32, 8) dim(128)",
-    "tokens": "prob length(32) stride(16) block(64) count(16) first(1) local(2) rows(1) layout(thd) heads(64, 4) dim(128)",
-    "group3": "prob length(16) stride(8) block(24) count(32) first(0) local(1) rows(8) layout(bshd) heads(6, 2) dim(72)",
-    "group20": "prob length(32) stride(16) block(32) count(64) first(1) local(2) rows(1) layout(bhsd) heads(40, 2) dim(64)",
-    "group128": "prob length(32) stride(16) block(64) count(1024) first(0) local(1) rows(128) layout(thd) heads(128, 1) "
+    "tiles": "length(64) stride(64) block(64) count(16) first(1) local(2) rows(64) layout(thd) heads(32, 8) dim(128)",
+    "tokens": "length(32) stride(16) block(64) count(16) first(1) local(2) rows(1) layout(thd) heads(64, 4) dim(128)",
+    "group3": "length(16) stride(8) block(24) count(32) first(0) local(1) rows(8) layout(bshd) heads(6, 2) dim(72)",
+    "group20": "length(32) stride(16) block(32) count(64) first(1) local(2) rows(1) layout(bhsd) heads(40, 2) dim(64)",
+    "group64": "length(64) stride(64) block(64) count(16) first(1) local(2) rows(64) layout(thd) heads(64, 1) dim(128)",
+    "group128": "length(32) stride(16) block(64) count(1024) first(0) local(1) rows(128) layout(thd) heads(128, 1) "
                 "dim(256)",
-    "group1": "prob length(128) stride(1) block(64) count(8) first(1) local(2) rows(64) layout(sbhd) heads(8) dim(256)",
+    "group1": "length(128) stride(1) block(64) count(8) first(1) local(2) rows(64) layout(sbhd) heads(8) dim(256)",
+    "mha": "length(64) stride(64) block(64) count(16) first(1) local(2) rows(64) layout(thd) heads(16) dim(128)",
 }
 
 
@@ -301,7 +303,8 @@ def text_of(case):
     if layout == "segments":
         return "attn.segments @{} mask({}) {}\n".format(name_of(case), *SEGMENTS[mask])
     if layout in ("compress", "select"):
-        return f"attn.{layout} @{name_of(case)} {(COMPRESSED | SELECTED)[mask]} dtype({dtype})\n"
+        prob = "prob " if layout == "select" else ""
+        return f"attn.{layout} @{name_of(case)} {prob}{(COMPRESSED | SELECTED)[mask]} dtype({dtype})\n"
     if layout == "rows":
         return (f"attn.gather_rows @{name_of(case)} parts({e}) heads(8) dim({d}) dtype({dtype})" +
                 (" from(f32)" if e > 1 else "") + "\n")

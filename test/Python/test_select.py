@@ -116,7 +116,8 @@ def run_packed(case, sequences, unused=3, lse=None, dtype="f32"):
     cu = np.cumsum([0] + [len(q) for q, _ in sequences]).astype(np.int32)
     cu_c = np.cumsum([0] + [len(k) for _, k in sequences]).astype(np.int32)
     total, windows = cu[-1] + unused, max(cu_c[-1], 1) + unused
-    q, k = np.full((total, case.heads, case.dim), 3, np.float32), np.full((windows, case.kv_heads, case.dim), 3, np.float32)
+    q = np.full((total, case.heads, case.dim), 3, np.float32)
+    k = np.full((windows, case.kv_heads, case.dim), 3, np.float32)
     all_lse = np.zeros((case.heads, total), np.float32)
     lse = lse or [case.lse(*sequence) for sequence in sequences]
     for b, (own_q, own_k) in enumerate(sequences):
@@ -174,10 +175,12 @@ def test_dense(name, layout):
     axes = {"bshd": (0, 1, 2, 3), "bhsd": (0, 2, 1, 3), "sbhd": (1, 0, 2, 3)}[layout]
     q, k = (np.ascontiguousarray(np.stack(part).transpose(axes)) for part in zip(*sequences))
     lse = np.stack([case.lse(*sequence) for sequence in sequences])
-    blocks = np.full((2, case.kv_heads, -(-tokens // case.rows), case.width), 77, np.int32)
+    room = np.full((2, case.kv_heads + 1, -(-tokens // case.rows) + 1, case.width), 77, np.int32)
+    blocks = room[:, 1:, 1:]  # batch rows and heads may be further apart
     case.kernel(layout).launch(dict(q=q, compressed_k=k, lse=lse, blocks=blocks))
     for b, sequence in enumerate(sequences):
         assert case.check(blocks[b], *sequence, lse[b]) > 0
+    assert (room[:, 0] == 77).all() and (room[:, :, 0] == 77).all()
     packed, _ = run_packed(case, sequences, lse=list(lse))
     assert all(map(np.array_equal, packed, blocks))
 

@@ -142,8 +142,8 @@ ATTN_TILE_OP void select_list(int *list, const SelectRows<T> &rows, int tile, in
 // A line of packed sequences. (A CTA has one; Warps, Tiles, Capacity and Ring have a meaning on GPUs only.)
 template <ATTN_SELECT_NUMBERS, class T>
 ATTN_TILE_OP void select_blocks(int *blocks, const T *q, const T *k, const float *lse, const int *cu, const int *cu_c,
-                                long long q_row, long long q_head, long long k_row, long long k_head,
-                                long long lse_head, int batch, int total_q, int block) {
+                                long long blocks_head, long long q_row, long long q_head, long long k_row,
+                                long long k_head, long long lse_head, int batch, int total_q, int block) {
   constexpr int group = Heads / KvHeads, entries = Count + max(Rows / Block - 1, 0);
   const auto line_of = [&](int sequence) { return cu[sequence] / Rows + sequence; };
   const int lines = total_q / Rows + batch, head = block % KvHeads, line = lines - 1 - block / KvHeads;
@@ -167,15 +167,15 @@ ATTN_TILE_OP void select_blocks(int *blocks, const T *q, const T *k, const float
             cu_c[low + 1] - cu_c[low]};
   }
   select_list<group, Dim, Length, Stride, Block, Count, First, Local, Rows, Scale>(
-      blocks + ((long long)head * lines + line) * entries, rows, tile, tokens);
+      blocks + head * blocks_head + (long long)line * entries, rows, tile, tokens);
 }
 
 // The same of dense sequences.
 template <ATTN_SELECT_NUMBERS, class T>
-ATTN_TILE_OP void select_dense_blocks(int *blocks, const T *q, const T *k, const float *lse, long long q_batch,
-                                      long long q_row, long long q_head, long long k_batch, long long k_row,
-                                      long long k_head, long long lse_batch, long long lse_head, int batch,
-                                      int seqlen_q, int windows, int block) {
+ATTN_TILE_OP void select_dense_blocks(int *blocks, const T *q, const T *k, const float *lse, long long blocks_batch,
+                                      long long blocks_head, long long q_batch, long long q_row, long long q_head,
+                                      long long k_batch, long long k_row, long long k_head, long long lse_batch,
+                                      long long lse_head, int batch, int seqlen_q, int windows, int block) {
   constexpr int group = Heads / KvHeads, entries = Count + max(Rows / Block - 1, 0);
   const int lines = (seqlen_q + Rows - 1) / Rows, head = block % KvHeads, sequence = block / KvHeads % batch,
             tile = lines - 1 - block / KvHeads / batch;
@@ -188,7 +188,7 @@ ATTN_TILE_OP void select_dense_blocks(int *blocks, const T *q, const T *k, const
                               lse_head,
                               windows};
   select_list<group, Dim, Length, Stride, Block, Count, First, Local, Rows, Scale>(
-      blocks + (((long long)sequence * KvHeads + head) * lines + tile) * entries, rows, tile, seqlen_q);
+      blocks + sequence * blocks_batch + head * blocks_head + (long long)tile * entries, rows, tile, seqlen_q);
 }
 
 } // namespace attn

@@ -35,11 +35,18 @@ static std::optional<Shape> shapeOnGpu(SelectOp op) {
   const int64_t ofTile = 32 + 8 * shape.capacity + 4 * (shape.ring + 8);
   if (ofTile > most)
     return std::nullopt;
-  const int64_t slots = depth <= 8 ? 16 : 8; // of a lane, for heads
+  const bool wide = depth <= 8 && group > 32;
+  const int64_t slots = wide ? 16 : 8; // of a lane, for heads
   const int64_t fitting = group <= slots ? 4 * (slots / group) : group <= 2 * slots ? 2 : 1;
-  for (shape.warps = 4; shape.warps > 1 && shape.warps * ofTile > room; shape.warps /= 2)
-    ;
-  shape.tiles = std::clamp<int64_t>(room / (shape.warps * ofTile), 1, fitting);
+  // As many warps as queries in registers allow, but each with 16 columns where shared memory bounds its tiles: all of
+  // them read each key.
+  auto tiles = [&](int64_t warps) { return std::min(room / (warps * ofTile), fitting); };
+  for (shape.warps = wide || depth > 8 ? 4 : 8; shape.warps > 1; shape.warps /= 2)
+    if (tiles(shape.warps) == fitting || tiles(shape.warps) * group >= 16)
+      break;
+  while (shape.warps < 4 && tiles(2 * shape.warps) >= 1 && tiles(shape.warps) * group < 16)
+    shape.warps *= 2;
+  shape.tiles = std::max<int64_t>(tiles(shape.warps), 1);
   if (shape.tiles > 4) // as many for each lane of a quad
     shape.tiles = shape.tiles / 4 * 4;
   shape.sharedBytes = stages + shape.warps * shape.tiles * ofTile;
@@ -67,12 +74,13 @@ LogicalResult attn::writeSelect(SelectOp op, ProgramBuilder &program, const Targ
                  llvm::bit_cast<uint32_t>(scale), shape->warps, shape->tiles, shape->capacity, shape->ring);
   if (packed)
     kernel.call(function, {"blocks"},
-                {"q", "compressed_k", "lse", "cu_seqlens", "cu_seqlens_compressed", "q.row", "q.head",
+                {"q", "compressed_k", "lse", "cu_seqlens", "cu_seqlens_compressed", "blocks.head", "q.row", "q.head",
                  "compressed_k.row", "compressed_k.head", "lse.head", "batch", "total_q", "block"});
   else
     kernel.call(function, {"blocks"},
-                {"q", "compressed_k", "lse", "q.batch", "q.row", "q.head", "compressed_k.batch", "compressed_k.row",
-                 "compressed_k.head", "lse.batch", "lse.head", "batch", "seqlen_q", "compressed_k.rows", "block"});
+                {"q", "compressed_k", "lse", "blocks.batch", "blocks.head", "q.batch", "q.row", "q.head",
+                 "compressed_k.batch", "compressed_k.row", "compressed_k.head", "lse.batch", "lse.head", "batch",
+                 "seqlen_q", "compressed_k.rows", "block"});
   kernel.build("attn/select.h");
   return success();
 }

@@ -40,9 +40,9 @@ struct Selector {
   static constexpr int Entries = Count + max(Rows / Block - 1, 0), Kept = Count - First - Local;
   static constexpr int InBlock = Block / Stride, InWindow = Length / Stride;
 
-  // Columns: of 16 (8) slots of a lane, those of one tile are its heads. With more heads, Side lanes share a tile, and
-  // with still more, Passes passes.
-  static constexpr int Group = Heads / KvHeads, Depth = (Dim + 15) / 16, Slots = Depth <= 8 ? 16 : 8;
+  // Columns: of 8 slots of a lane (16 for large groups), those of one tile are its heads. With more heads, Side lanes
+  // share a tile, and with still more there are Passes passes, which read the queries again each time.
+  static constexpr int Group = Heads / KvHeads, Depth = (Dim + 15) / 16, Slots = Depth <= 8 && Group > 32 ? 16 : 8;
   static constexpr int Side = Group <= Slots ? 1 : Group <= 2 * Slots ? 2 : 4;
   static constexpr int Passes = (Group + Side * Slots - 1) / (Side * Slots);
   static constexpr int InSlots = (Group + Side * Passes - 1) / (Side * Passes); // heads of a tile in a lane
@@ -105,20 +105,23 @@ struct Selector {
   // What of a lane's columns belongs to which tile and head.
   struct Column {
     int tile, head;
-    bool live;
+    bool ranked, live; // is the tile ranked, and has it such a head?
   };
   static ATTN_INLINE Column column(int quad_lane, int slot, int pass, int sequence) {
     const int own = Side == 1 ? quad_lane * Own + slot / InSlots : quad_lane / Side;
     const int head = Side == 1 ? slot % InSlots : (pass * Side + quad_lane % Side) * InSlots + slot;
     const int tile = warp_index() * Tiles + own;
-    const bool has = own < Tiles && head < Group && slot < Own * InSlots;
-    return {tile, head, has && info(has ? tile : 0).sequence == sequence && info(has ? tile : 0).ranked};
+    const bool has = own < Tiles && slot < Own * InSlots;
+    const Info of = info(has ? tile : 0);
+    const bool ranked = has && of.sequence == sequence && of.ranked;
+    return {tile, head, ranked, ranked && head < Group};
   }
 
   struct Queries {
     unsigned b[Depth][Pieces][2];
     float shift[Pieces * 2]; // -lse
     unsigned dead;           // slots without a row, or with LSE -inf
+    bool any_dead;           // in any lane of the warp
   };
   static ATTN_INLINE void load_queries(Queries &to, const SelectRows<T> &rows, int sequence, int pass) {
     const int g = lane_index() / 4, t = lane_index() % 4;
@@ -142,11 +145,11 @@ struct Selector {
       to.shift[s] = -lse * 1.44269504f;
       if (lse == -infinity()) {
         to.shift[s] = -infinity();
-        // Columns of no tile are never read; others would add NaN keys.
-        if (s < Own * InSlots)
+        if (at.ranked) // what other tiles have is never read
           to.dead |= 1u << s;
       }
     }
+    to.any_dead = __any_sync(~0u, to.dead);
   }
 
   // Sums over a group's heads of p, of 32 windows from `first` on, to the rings of the warp's tiles.
@@ -170,7 +173,7 @@ struct Selector {
             mma<T>(s[n], a, queries.b[k][n][0], queries.b[k][n][1]);
         }
         // A score times 0 may be NaN, so that these need a test of their own.
-        if (__any_sync(~0u, queries.dead))
+        if (queries.any_dead)
 #pragma unroll
           for (int i = 0; i < Pieces * 4; ++i)
             if (queries.dead >> (i / 4 * 2 + i % 2) & 1)
@@ -214,36 +217,53 @@ struct Selector {
 
   // Candidates among the blocks that the windows from `first` to first + 31 complete.
   static ATTN_INLINE void append(int first) {
+    constexpr int steps = (Tiles + TilesInStep - 1) / TilesInStep, batch = min(steps, 4);
     const int group = lane_index() / Width, at = lane_index() % Width;
     const int before = first / InBlock, block = before + at;
     const bool complete = at < (first + 32) / InBlock - before && block >= First;
+    const auto tile_of = [&](int step) { return min(step * TilesInStep + group, Tiles - 1) + warp_index() * Tiles; };
+    // Most have no candidate, so that several steps take one test, and their loads do not wait for one another.
 #pragma unroll 1
-    for (int step = 0; step < Tiles; step += TilesInStep) {
-      const int tile = warp_index() * Tiles + min(step + group, Tiles - 1);
-      const State now = state(tile);
-      unsigned key = 0;
-      if (complete && block <= now.last && (Tiles % TilesInStep == 0 || step + group < Tiles)) {
-        const float x = importance(ring(tile), block, now.windows);
-        key = x >= 0 ? __float_as_uint(x) + 2 : 1; // 1: NaN
+    for (int step = 0; step < steps; step += batch) {
+      unsigned key[batch];
+      bool any = false;
+#pragma unroll
+      for (int i = 0; i < batch; ++i) {
+        const State now = state(tile_of(step + i));
+        const float x = importance(ring(tile_of(step + i)), block, now.windows);
+        key[i] = x >= 0 ? __float_as_uint(x) + 2 : 1; // 1: NaN
+        if (!complete || block > now.last || (step + i) * TilesInStep + group >= Tiles || key[i] <= now.threshold)
+          key[i] = 0;
+        any |= key[i] != 0;
       }
-      const unsigned taken = __ballot_sync(~0u, key > now.threshold);
-      if (!taken)
+      if (!__any_sync(~0u, any))
         continue;
-      const unsigned own = Width == 32 ? taken : taken >> group * (Width % 32) & ((1u << Width % 32) - 1);
-      if (key > now.threshold) {
-        const int to = now.size + __popc(own & ((1u << at) - 1));
-        keys(tile)[to] = key;
-        numbers(tile)[to] = block;
-      }
-      const int size = now.size + __popc(own);
-      if (at == 0 && own)
-        state(tile).size = size;
-      const unsigned full = __ballot_sync(~0u, at == 0 && own && size > Capacity - Width);
-      __syncwarp();
-#pragma unroll 1
-      for (unsigned left = full; left; left &= left - 1)
-        cut(warp_index() * Tiles + step + (__ffs(left) - 1) / Width);
+#pragma unroll
+      for (int i = 0; i < batch; ++i)
+        push(tile_of(step + i), warp_index() * Tiles + (step + i) * TilesInStep, block, key[i]);
     }
+  }
+  // Appends the blocks that have keys, of the warp's tiles from `first_tile` on, Width lanes each.
+  static ATTN_INLINE void push(int tile, int first_tile, int block, unsigned key) {
+    const int group = lane_index() / Width, at = lane_index() % Width;
+    const unsigned all = __ballot_sync(~0u, key != 0);
+    if (!all)
+      return;
+    const unsigned own = Width == 32 ? all : all >> group * (Width % 32) & ((1u << Width % 32) - 1);
+    const int size = state(tile).size, added = __popc(own);
+    if (key) {
+      const int to = size + __popc(own & ((1u << at) - 1));
+      keys(tile)[to] = key;
+      numbers(tile)[to] = block;
+    }
+    __syncwarp();
+    if (at == 0 && own)
+      state(tile).size = size + added;
+    const unsigned full = __ballot_sync(~0u, at == 0 && own && size + added > Capacity - Width);
+    __syncwarp();
+#pragma unroll 1
+    for (unsigned left = full; left; left &= left - 1)
+      cut(first_tile + (__ffs(left) - 1) / Width);
   }
 
   // The key of number Kept of a buffer of more than Kept.
@@ -312,16 +332,39 @@ struct Selector {
     __syncwarp();
   }
 
-  static ATTN_INLINE void copy_chunk(const SelectRows<T> &rows, int chunk) {
-    constexpr int units = Depth * 2;
-    const unsigned to = unsigned(__cvta_generic_to_shared(shared_memory)) + chunk % Stages * StageBytes;
-#pragma unroll 4
-    for (int i = threadIdx.x; i < 32 * units; i += Threads) {
-      const int r = i / units, unit = i % units, window = chunk * 32 + r;
-      const bool live = window < rows.windows && unit < Dim / 8;
-      copy_unit(to + (r * Pitch + unit * 8) * 2, live ? rows.k + window * rows.k_row + unit * 8 : rows.k, live);
+  // Copies of chunks, in ascending order. Where they divide evenly, a thread has the same column of each.
+  struct Copies {
+    static constexpr int units = Depth * 2, step = Threads / units;
+    static constexpr bool even = Threads % units == 0 && 32 % step == 0;
+    const T *from;
+    int left, chunk = 0;
+    ATTN_INLINE explicit Copies(const SelectRows<T> &rows) {
+      const int row = even ? threadIdx.x / units : 0, unit = even ? threadIdx.x % units : 0;
+      from = rows.k + row * rows.k_row + unit * 8;
+      left = unit < Dim / 8 ? rows.windows - row : 0;
     }
-  }
+    ATTN_INLINE void next(const SelectRows<T> &rows) {
+      const unsigned to = unsigned(__cvta_generic_to_shared(shared_memory)) + chunk % Stages * StageBytes;
+      if constexpr (even) {
+        const unsigned own = to + (threadIdx.x / units * Pitch + threadIdx.x % units * 8) * 2;
+#pragma unroll
+        for (int r = 0; r < 32; r += step) {
+          copy_unit(own + r * Pitch * 2, r < left ? from : rows.k, r < left);
+          from += step * rows.k_row;
+        }
+      } else {
+#pragma unroll 4
+        for (int i = threadIdx.x; i < 32 * units; i += Threads) {
+          const int r = i / units, unit = i % units;
+          const bool live = r < left && unit < Dim / 8;
+          copy_unit(to + (r * Pitch + unit * 8) * 2, live ? from + r * rows.k_row + unit * 8 : rows.k, live);
+        }
+        from += 32 * rows.k_row;
+      }
+      left -= 32;
+      ++chunk;
+    }
+  };
 
   // Chunks until the last block that tile `last` ranks is complete.
   static ATTN_INLINE int chunks_of(int last) { return last < 0 ? 0 : ((state(last).last + 1) * InBlock + 31) / 32; }
@@ -335,21 +378,22 @@ struct Selector {
     __syncthreads();
     const int own_first = max(first, warp_index() * Tiles), own_last = min(last, warp_index() * Tiles + Tiles - 1);
     const int chunks = chunks_of(last), own_chunks = chunks_of(own_last >= own_first ? own_last : -1);
-    Queries queries;
-    if (Passes == 1 && own_chunks)
-      load_queries(queries, rows, sequence, 0);
+    Copies copies(rows);
 #pragma unroll
     for (int i = 0; i < Stages - 1; ++i) {
       if (i < chunks)
-        copy_chunk(rows, i);
+        copies.next(rows);
       commit_copies();
     }
+    Queries queries;
+    if (Passes == 1 && own_chunks)
+      load_queries(queries, rows, sequence, 0);
 #pragma unroll 1
     for (int chunk = 0; chunk < chunks; ++chunk) {
       wait_copies<Stages - 2>();
       __syncthreads();
       if (chunk + Stages - 1 < chunks)
-        copy_chunk(rows, chunk + Stages - 1);
+        copies.next(rows);
       commit_copies();
       if (chunk < own_chunks) {
         scores(unsigned(__cvta_generic_to_shared(shared_memory)) + chunk % Stages * StageBytes, queries, rows, sequence,
@@ -395,8 +439,8 @@ template <int Rows> ATTN_INLINE int line_of(const int *cu, int sequence) { retur
 // A CTA's lines of packed sequences; the last ones, which see most, come first.
 template <ATTN_SELECT_NUMBERS, class T>
 ATTN_INLINE void select_blocks(int *blocks, const T *q, const T *k, const float *lse, const int *cu, const int *cu_c,
-                               long long q_row, long long q_head, long long k_row, long long k_head, long long lse_head,
-                               int batch, int total_q, int block) {
+                               long long blocks_head, long long q_row, long long q_head, long long k_row,
+                               long long k_head, long long lse_head, int batch, int total_q, int block) {
   using S = ATTN_SELECTOR;
   const int lines = total_q / Rows + batch, parts = (lines + S::AllTiles - 1) / S::AllTiles;
   const int head = block % KvHeads, line0 = (parts - 1 - block / KvHeads) * S::AllTiles;
@@ -432,15 +476,15 @@ ATTN_INLINE void select_blocks(int *blocks, const T *q, const T *k, const float 
       S::rank(rows, sequence, first, last);
       first = last;
     }
-  S::store(blocks + (long long)head * lines * S::Entries, line0, lines);
+  S::store(blocks + head * blocks_head, line0, lines);
 }
 
 // The same of dense sequences.
 template <ATTN_SELECT_NUMBERS, class T>
-ATTN_INLINE void select_dense_blocks(int *blocks, const T *q, const T *k, const float *lse, long long q_batch,
-                                     long long q_row, long long q_head, long long k_batch, long long k_row,
-                                     long long k_head, long long lse_batch, long long lse_head, int batch, int seqlen_q,
-                                     int windows, int block) {
+ATTN_INLINE void select_dense_blocks(int *blocks, const T *q, const T *k, const float *lse, long long blocks_batch,
+                                     long long blocks_head, long long q_batch, long long q_row, long long q_head,
+                                     long long k_batch, long long k_row, long long k_head, long long lse_batch,
+                                     long long lse_head, int batch, int seqlen_q, int windows, int block) {
   using S = ATTN_SELECTOR;
   const int lines = (seqlen_q + Rows - 1) / Rows, parts = (lines + S::AllTiles - 1) / S::AllTiles;
   const int head = block % KvHeads, sequence = block / KvHeads % batch,
@@ -463,7 +507,7 @@ ATTN_INLINE void select_dense_blocks(int *blocks, const T *q, const T *k, const 
     if (first <= last)
       S::rank(rows, sequence, first, last);
   }
-  S::store(blocks + ((long long)sequence * KvHeads + head) * lines * S::Entries, line0, lines);
+  S::store(blocks + sequence * blocks_batch + head * blocks_head, line0, lines);
 }
 
 } // namespace attn

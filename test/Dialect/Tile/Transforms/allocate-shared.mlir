@@ -72,3 +72,12 @@ tile.kernel @flight(%from: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80
   tile.wait %k : !tile.token<copy>
   tile.wait %v : !tile.token<copy>
 }
+
+// Functions that are called have the first bytes, which the kernel says.
+// CHECK: tile.kernel @calls({{.*}} shared 1536 {
+tile.kernel @calls(%p: !tile.ptr<i32>, %n: i32) target("sm_80") grid(dense heads 1)
+    schedule(#tile.tiled<q_tile = 128, kv_tile = 64, warps = 4, ctas_per_sm = 2>) shared 1000 {
+  // CHECK-NEXT: tile.alloc "c" at 1024
+  %c = tile.alloc "c" : !tile.shared<16x16xf16, 16>
+  tile.call "f" of "attn/f.h" (%p) from (%n) : (!tile.ptr<i32>), (i32)
+}
