@@ -64,8 +64,8 @@ class NativeSparseAttention(Program):
             problem("compressed", f"#attn.pooled<length = {length_}, stride = {stride_}>", all_keys // stride_),
             f"attn.select @select prob length({length_}) stride({stride_}) "
             f"block({_text.integer(block, 'block', 1)}) count({_text.integer(count, 'count', 1)}) "
-            f"first({_text.integer(first, 'first', 0)}) local({_text.integer(local, 'local', 0)}) rows({tile}) {common} "
-            f"heads({q_heads}, {kv_heads}) dim({dim}) {dtype_text}{scaled}",
+            f"first({_text.integer(first, 'first', 0)}) local({_text.integer(local, 'local', 0)}) rows({tile}) "
+            f"{common} heads({q_heads}, {kv_heads}) dim({dim}) {dtype_text}{scaled}",
             problem("selected", f"#attn.and<#attn.block_list<\"lists\", rows = {tile}, keys = {block}>, #attn.causal>",
                     all_keys),
             problem("window", f"#attn.band<left = {window - 1}, right = 0>", all_keys),

@@ -82,8 +82,7 @@ struct BackwardTraits {
         hasDropout(problem.dropoutInForce().has_value()),
         hasManyModifierGradients(backward.getRequiresGrad() && problem.getModifiers().size() > 2),
         maskReadsArrays(!distinctOperands(problem.getMask()).empty()),
-        splitQ(target.isHost() || backward.getFloat32Dkv() ? 0 : chooseSplitQ(problem)),
-        walk(problem.getMask(), MaskScope()) {
+        splitQ(target.isHost() ? 0 : chooseSplitQ(problem)), walk(problem.getMask(), MaskScope()) {
     if (mayListTiles(problem) && dim <= 128) // wider heads were not timed
       blocks = boundingLists(problem.getMask());
   }
@@ -375,8 +374,6 @@ public:
       return withSchedule("expected ordered or separate dQ accumulation in a deterministic pass, got: ", schedule);
     if (const char *why = kernels.getSplitQ() ? whyNotSplitQ(of.problem) : nullptr)
       return withSchedule(llvm::formatv("expected no split_q with {0}, got: ", why), schedule);
-    if (kernels.getSplitQ() && of.backward.getFloat32Dkv()) // the kernel that adds up partial sums rounds them
-      return withSchedule("expected no split_q with float32_dkv, got: ", schedule);
     for (ScheduleInterface keys : {kernels.getDkdv(), kernels.getDv()})
       if (kernels.getSplitQ() && keys && keys.getKvTile() > splitRows)
         return withSchedule(llvm::formatv("expected a kv_tile to {0} with split_q, got: ", splitRows), schedule);

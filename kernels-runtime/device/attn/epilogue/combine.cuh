@@ -83,9 +83,13 @@ ATTN_INLINE void combine_sums(T *dst, long long stride, const float *partial, in
     }
 #pragma unroll
     for (int i = 0; i < Own; ++i)
-      if (lane + i * 32 < Dim / 4)
-        *(uint2 *)(dst + r * stride + (lane + i * 32) * 4) = {pack<T>(out[i][0], out[i][1]),
-                                                              pack<T>(out[i][2], out[i][3])};
+      if (lane + i * 32 < Dim / 4) {
+        T *to = dst + r * stride + (lane + i * 32) * 4;
+        if constexpr (sizeof(T) == 4)
+          *(float4 *)to = {out[i][0], out[i][1], out[i][2], out[i][3]};
+        else
+          *(uint2 *)to = {pack<T>(out[i][0], out[i][1]), pack<T>(out[i][2], out[i][3])};
+      }
   }
 }
 

@@ -194,6 +194,8 @@ LogicalResult attn::tile::CombineOp::verify() {
 }
 
 LogicalResult CombineSumsOp::verify() {
+  if (Type element = getDst().getType().getElement(); element.isF32()) // of gradients that are not rounded
+    return verifyRows(*this, getDim(), BFloat16Type::get(getContext()), "results");
   return verifyRows(*this, getDim(), getDst().getType().getElement(), "results");
 }
 

@@ -270,7 +270,8 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     - C6: `requires_grad` names arrays of the problem's score modifiers or its sinks, each once, and no other tensor has
       the name of such a gradient.
     - C7: head dims beyond 256 have neither `partial_kv` nor `requires_grad` nor float32 gradients.
-    - C8: only a problem with pieces (`layout(thd pieces)`) has `add_dq` and `add_array_grads`. `requires_grad` does not name its sinks: their gradient needs no keys, so each launch of some
+    - C8: only a problem with pieces (`layout(thd pieces)`) has `add_dq` and `add_array_grads`. `requires_grad` does not
+      name its sinks: their gradient needs no keys, so each launch of some
       queries would add it once more (the formula above, over a rank's rows, gives it).
 
     ```mlir

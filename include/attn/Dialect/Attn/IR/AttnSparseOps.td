@@ -89,7 +89,7 @@ def Attn_SelectOp : Attn_ComputationOp<"select"> {
     Ranks the blocks of `block` keys of each sequence for each kv head g and each tile of `rows` queries, by what the
     tile's first query t sees (Native Sparse Attention, Yuan et al. 2025, section 3.3.2):
 
-        p[h, i] = exp(scale * dot(q[t, h], compressed_k[i, g]) - lse[t, h]) for windows i that end at or before t, else 0
+        p[h, i] = exp(scale * dot(q[t, h], compressed_k[i, g]) - lse[t, h]) for windows i that end at t or before; or 0
         importance[j] = sum over the heads h of g, and over windows i, of p[h, i] * cover(i, j)
 
     in float32, where cover(i, j) is how many of block j's parts of `stride` tokens window i has: the number of pairs

@@ -213,7 +213,7 @@ def Tile_CombineSumsOp : Tile_ComputeOp<"combine_sums"> {
     equal bits, is rounded and written.
 
     Constraints:
-    - C1: dim is a multiple of 8 from 8 to 256, results are of bf16 or f16 (of the target `cpu` also f32).
+    - C1: dim is a multiple of 8 from 8 to 256, results are of bf16, f16 or f32.
 
     ```mlir
     tile.combine_sums %dk stride(%dk_row) from(%partial_dk) splits(%splits, %pitch) rows(%rows) dim 128
