@@ -154,7 +154,8 @@ static llvm::Error checkCompressedOffsets(const CallTensors &tensors, int64_t le
   for (int64_t b = 0; b < expected.numElements(); ++b)
     if (expected.load(b) != given.load(b))
       return computationError("expected " + Twine(int64_t(expected.load(b))) + " for `cu_seqlens_compressed`[" +
-                              Twine(b) + "], as windows of `cu_seqlens` have it, got: " + Twine(int64_t(given.load(b))));
+                              Twine(b) +
+                              "], as windows of `cu_seqlens` have it, got: " + Twine(int64_t(given.load(b))));
   return llvm::Error::success();
 }
 
@@ -231,8 +232,8 @@ static llvm::Error evaluate(CompressBackwardOp op, CallTensors &tensors) {
         for (int64_t g = 0; g < int64_t(compress.getKvHeads()); ++g) {
           std::vector<double> gradient = vectorAt(from, offsetOf(from, layout, b, g, first + i));
           for (int64_t n = 0; n < length; ++n)
-            addScaled(to.data<double>() + offsetOf(to, layout, b, g, tokens.start + i * stride + n),
-                      1 / double(length), gradient);
+            addScaled(to.data<double>() + offsetOf(to, layout, b, g, tokens.start + i * stride + n), 1 / double(length),
+                      gradient);
         }
     }
     for (int64_t j = 0; j < int64_t(op.getAdd().value_or(0)); ++j) {
@@ -257,8 +258,8 @@ public:
   Selection(SelectOp op, CallTensors &tensors)
       : tensors(tensors), layout(op.getLayout()), length(op.getLength()), stride(op.getStride()), block(op.getBlock()),
         count(op.getCount()), first(op.getFirst()), local(op.getLocal()), rows(op.getRows()),
-        group(int64_t(op.getHeads()) / int64_t(op.getKvHeads())), kvHeads(op.getKvHeads()),
-        scale(op.scaleOrDefault()) {}
+        group(int64_t(op.getHeads()) / int64_t(op.getKvHeads())), kvHeads(op.getKvHeads()), scale(op.scaleOrDefault()) {
+  }
 
   void run() {
     tensors.result("blocks").fill(-1);
@@ -335,8 +336,7 @@ static llvm::Error evaluate(SelectOp op, CallTensors &tensors) {
   if (op.getLayout().isPacked()) {
     if (llvm::Error failure = tensors.checkOffsets("cu_seqlens", tensors.sizes.rowsQ))
       return failure;
-    if (llvm::Error failure =
-            checkCompressedOffsets(tensors, op.getLength(), op.getStride(), tensors.sizes.rowsKv))
+    if (llvm::Error failure = checkCompressedOffsets(tensors, op.getLength(), op.getStride(), tensors.sizes.rowsKv))
       return failure;
   }
   Selection(op, tensors).run();
@@ -437,14 +437,13 @@ llvm::Expected<Tensors> reference::interpret(ComputationInterface op, const Tens
   CallTensors tensors(tensorsOf(op), FixedSizes::of(op), inputs);
   if (llvm::Error failure = tensors.check(rowsKv))
     return failure;
-  llvm::Error failure =
-      llvm::TypeSwitch<mlir::Operation *, llvm::Error>(op.getOperation())
-          .Case<CompressOp, CompressBackwardOp, SelectOp, CombineOp, CombineBackwardOp, AddOp>(
-              [&](auto own) { return evaluate(own, tensors); })
-          .Default([](mlir::Operation *unknown) {
-            return computationError("expected an op that the reference has, got: `" +
-                                    unknown->getName().getStringRef() + "`");
-          });
+  llvm::Error failure = llvm::TypeSwitch<mlir::Operation *, llvm::Error>(op.getOperation())
+                            .Case<CompressOp, CompressBackwardOp, SelectOp, CombineOp, CombineBackwardOp, AddOp>(
+                                [&](auto own) { return evaluate(own, tensors); })
+                            .Default([](mlir::Operation *unknown) {
+                              return computationError("expected an op that the reference has, got: `" +
+                                                      unknown->getName().getStringRef() + "`");
+                            });
   if (failure)
     return failure;
   return std::move(tensors.results);
@@ -530,7 +529,8 @@ private:
   llvm::Error evaluateCall(CallOp call) {
     mlir::Operation *callee = mlir::SymbolTable::lookupNearestSymbolFrom(program, call.getCalleeAttr());
     Tensors operands;
-    for (auto [name, value] : llvm::zip_equal(call.getOperandNames().getAsValueRange<mlir::StringAttr>(), call.getTensors()))
+    for (auto [name, value] :
+         llvm::zip_equal(call.getOperandNames().getAsValueRange<mlir::StringAttr>(), call.getTensors()))
       operands[name] = values[value];
     int64_t rowsKv = -1;
     if (auto compress = dyn_cast<CompressOp>(callee)) {
@@ -547,7 +547,8 @@ private:
             .Case<ComputationInterface>([&](ComputationInterface op) { return interpret(op, operands, rowsKv); });
     if (!results)
       return results.takeError();
-    for (auto [name, value] : llvm::zip_equal(call.getResultNames().getAsValueRange<mlir::StringAttr>(), call.getResults())) {
+    for (auto [name, value] :
+         llvm::zip_equal(call.getResultNames().getAsValueRange<mlir::StringAttr>(), call.getResults())) {
       auto given = results->find(name);
       if (given == results->end())
         return computationError("expected a result that it has, got: `" + name + "`");

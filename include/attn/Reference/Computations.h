@@ -11,8 +11,8 @@
 namespace attn::reference {
 
 /// Evaluates an op on host tensors, by name: operands may have any floating type, and their values count as they are.
-/// Results are float64, those of indices int32. Errors: a tensor that is missing, unknown or of the wrong type or shape;
-/// offsets that do not fit the tensors; offsets of compressed sequences that are not those of the op's windows.
+/// Results are float64, those of indices int32. Errors: a tensor that is missing, unknown or of the wrong type or
+/// shape; offsets that do not fit the tensors; offsets of compressed sequences that are not those of the op's windows.
 ///
 /// `rowsKv`: rows of `dk` and `dv` (dense: of a sequence) of an `attn.compress_backward` without `add`, of which no
 /// operand has as many. It is ignored where an operand has them.
@@ -21,10 +21,10 @@ llvm::Expected<Tensors> interpret(ComputationInterface op, const Tensors &inputs
 /// Likewise; indices beyond the rows of their part are an error.
 llvm::Expected<Tensors> interpret(GatherRowsOp rows, const Tensors &inputs);
 
-/// Evaluates the calls of a program in their order, problems and backward passes by `interpret` of these. Values between
-/// calls are float64; those that a score modifier reads as an array are rounded to float32, which its definition takes.
-/// `dk` and `dv` of an `attn.compress_backward` have the rows of `k` of the last call of its `attn.compress` before it.
-/// Errors also: those of `interpret` of the callees; a callee with ids (`segments(S)`).
+/// Evaluates the calls of a program in their order, problems and backward passes by `interpret` of these. Values
+/// between calls are float64; those that a score modifier reads as an array are rounded to float32, which its
+/// definition takes. `dk` and `dv` of an `attn.compress_backward` have the rows of `k` of the last call of its
+/// `attn.compress` before it. Errors also: those of `interpret` of the callees; a callee with ids (`segments(S)`).
 llvm::Expected<Tensors> interpret(ProgramOp program, const Tensors &inputs);
 
 /// The offsets of compressed sequences (`cu_seqlens_compressed`) from those of sequences, which ascend.
