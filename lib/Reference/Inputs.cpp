@@ -320,6 +320,26 @@ static llvm::Error addMissingBlocks(const std::vector<ProblemTensor> &list, cons
   return llvm::Error::success();
 }
 
+/// Lists of one width of which there is no array: blocks in any order, some twice, some -1 or beyond the keys.
+static void addMissingLists(ProblemOp problem, const std::vector<ProblemTensor> &list, const FixedSizes &fixed,
+                            Sizes &made, std::mt19937_64 &rng, Tensors &tensors) {
+  llvm::SmallVector<MaskOperand> operands = distinctOperands(problem.getMask());
+  for (const ProblemTensor &spec : list) {
+    if (!llvm::is_contained(spec.axes, ProblemTensor::Lines))
+      continue;
+    if (!tensors.count(spec.name)) {
+      const MaskOperand &offsets = *llvm::find_if(
+          operands, [&](const MaskOperand &map) { return map.lists && map.lists->columns == spec.name; });
+      const int64_t blocks = llvm::divideCeil(made.keysOfBlocks(), offsets.lists->kv);
+      made.entries[spec.name] = 1 + blocks / 3;
+      tensors[spec.name] =
+          intTensor(spec.shape(fixed, made), [&](int64_t) { return int64_t(rng() % uint64_t(blocks + 3)) - 1; });
+    }
+    if (llvm::ArrayRef<int64_t> shape = tensors[spec.name].shape(); !shape.empty())
+      made.entries[spec.name] = shape.back();
+  }
+}
+
 /// o and lse that follow from the other tensors, rounded as a kernel leaves them; NaN in padding.
 static llvm::Error addForwardResults(ProblemOp problem, Tensors &tensors) {
   Tensors inputs;
@@ -391,6 +411,7 @@ llvm::Expected<Sizes> reference::addMissingArrays(Computation computation, Input
   addKeyPositions(problem, tensors);
   if (problem.getTiles())
     addMissingTiles(problem, made, rng, tensors);
+  addMissingLists(problem, list, FixedSizes::of(computation), made, rng, tensors);
   if (llvm::Error error = addMissingBlocks(list, FixedSizes::of(computation), made, rng, tensors))
     return error;
   for (auto [i, spec] : llvm::enumerate(list)) {

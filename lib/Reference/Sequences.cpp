@@ -8,11 +8,15 @@ Sequences::Sequences(ProblemOp problem, const Tensors &inputs, const Sizes &size
     : packedQ(problem.getQLayout().isPacked()), packedKv(problem.getKLayout().isPacked()),
       hasPieces(problem.getQLayout().hasPieces()), heads(problem.getHeads()), kvHeads(problem.getKvHeads()) {
   for (const MaskOperand &operand : problem.getMask().operands()) {
-    const std::string &name = operand.madeOf.empty() ? operand.name : operand.madeOf;
+    bool hasOffsets = operand.lists && operand.lists->fixedWidth; // these follow from the lists
+    const std::string &name = hasOffsets               ? operand.lists->columns
+                              : operand.madeOf.empty() ? operand.name
+                                                       : operand.madeOf;
     arrays.emplace_back(&inputs.find(name)->second, operand);
     maps.push_back(operand.lists ? mapOf(operand, inputs, sizes.keysOfBlocks()) : BlockMap());
   }
   for (int64_t b = 0; b < sizes.batch; ++b) {
+    firstRows.push_back(packedQ ? inputs.find("cu_seqlens_q")->second.data<int32_t>()[b] : 0);
     queries.push_back(spanOf("q", problem.getQLayout(), sizes.rowsQ, b, inputs));
     keys.push_back(spanOf("kv", problem.getKLayout(), sizes.rowsKv, b, inputs));
   }
@@ -76,11 +80,22 @@ int64_t Sequences::load(unsigned operand, int64_t position, int64_t sequence, in
 }
 
 Sequences::BlockMap Sequences::mapOf(const MaskOperand &operand, const Tensors &inputs, int64_t rowsKv) {
-  const Tensor &offsets = inputs.find(operand.name)->second;
   const Tensor &columns = inputs.find(operand.lists->columns)->second;
   BlockMap map;
+  map.columns = llvm::divideCeil(rowsKv, operand.lists->kv);
+  if (operand.lists->fixedWidth) {
+    llvm::ArrayRef<int64_t> shape = columns.shape();
+    map.rows = shape[shape.size() - 2];
+    const int64_t width = shape.back(), lists = width ? columns.numElements() / width : 0;
+    map.listed.resize(lists * map.columns, false);
+    for (int64_t i = 0; i < lists * width; ++i)
+      if (int64_t block = columns.data<int32_t>()[i]; block >= 0 && block < map.columns)
+        map.listed[i / width * map.columns + block] = true;
+    return map;
+  }
+  const Tensor &offsets = inputs.find(operand.name)->second;
   const int64_t entries = offsets.shape().back();
-  map.rows = entries - 1, map.columns = llvm::divideCeil(rowsKv, operand.lists->kv);
+  map.rows = entries - 1;
   map.listed.resize(offsets.numElements() / entries * map.rows * map.columns, false);
   for (int64_t row = 0, rows = offsets.numElements() / entries * map.rows; row < rows; ++row) {
     int64_t at = row / map.rows * entries + row % map.rows;
@@ -93,9 +108,12 @@ Sequences::BlockMap Sequences::mapOf(const MaskOperand &operand, const Tensors &
 bool Sequences::listed(unsigned operand, int64_t row, int64_t column, int64_t sequence, int64_t head) const {
   const MaskOperand &spec = arrays[operand].second;
   const BlockMap &map = maps[operand];
-  if (row >= map.rows)
+  const bool packs = spec.lists->fixedWidth && packedQ;
+  if (packs)
+    row += firstRows[sequence] / spec.lists->q + sequence;
+  if (row >= map.rows || map.listed.empty())
     return false;
-  int64_t line = spec.lists->perSequence ? sequence : 0;
+  int64_t line = spec.lists->perSequence && !packs ? sequence : 0;
   if (spec.heads != OperandHeads::shared)
     line = spec.heads == OperandHeads::per_head ? line * heads + head : line * kvHeads + head / (heads / kvHeads);
   return map.listed[(line * map.rows + row) * map.columns + column];

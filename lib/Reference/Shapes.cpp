@@ -29,6 +29,8 @@ static std::string expectedText(ProblemOp problem, const ProblemTensor &tensor, 
       return axis == Axis::Entries ? "entries" : "rows of blocks + 1";
     if (int64_t extent = tensor.extentOf(axis, FixedSizes::of(problem), sizes); extent >= 0)
       return std::to_string(extent);
+    if (axis == Axis::Lines)
+      return "lists of tiles of " + std::to_string(tensor.entries) + " rows";
     if (axis == Axis::Batch || axis == Axis::BatchPlusOne)
       return axis == Axis::Batch ? "batch" : "batch + 1";
     if (axis == Axis::TokensQ || axis == Axis::TokensKv)

@@ -10,7 +10,7 @@
 `attnc.torch` and `attnc.jax` call kernels with tensors of PyTorch and JAX; this module imports neither.
 """
 from .errors import CompileError, DriverError, Error, ProblemError, TensorError, TraceError, UnsupportedError
-from .masks import (Mask, ancestors, band, block_map, causal, chunk, columns, document, full, global_rows, heads, mask,
+from .masks import (Mask, ancestors, band, block_list, block_map, causal, chunk, columns, document, full, global_rows, heads, mask,
                     parse, pooled, prefix, rows, sink, strided, tree, where, window)
 from .scores import Score, alibi, bias, head_scale, relative_bias, score, softcap
 

@@ -242,6 +242,20 @@ def block_map(offsets, columns, q=128, kv=128, per_sequence=False, heads=None):
                           heads_of(heads, "a block map")), bound)
 
 
+def block_list(lists, rows=64, keys=64, heads="kv"):
+    """Tiles of `rows` rows see the blocks of `keys` keys on their lists, as `attn.select` makes them.
+
+    `lists` int32 [batch, heads, ceil(seqlen_q / rows), n], packed [heads, total_q // rows + batch, n] (the list of
+    tile i of sequence b is line cu_seqlens_q[b] // rows + b + i), an array or a name. Entries have any order; -1 and
+    blocks beyond the sequence see nothing. `heads`: "kv" (an axis of kv heads), "query", or None for no such axis.
+    """
+    (name,), bound = arrays_of((lists, "lists", "lists"))
+    sizes = [f"{side} = {integer(size, f'{side} of a block list', 1, _BLOCK)}"
+             for side, size in (("rows", rows), ("keys", keys))]
+    whose = "shared" if heads is None else heads_of(heads, "a block list")
+    return Mask(attribute("block_list", f'"{name}"', *sizes, "" if heads == "kv" else whose), bound)
+
+
 def heads(*masks):
     """A mask for each head, or for each group of as many heads: mask number floor(h * n / heads) of n."""
     for mask in masks:

@@ -89,7 +89,8 @@ PREDICATES = [
 def random_mask(r, heads, depth=0):
     diagonal = r.choice(["top_left", "bottom_right"])
     leaves = ["full", "causal", "band", "band", "prefix", "array", "chunk", "strided", "document", "named", "rows",
-              "row_interval", "column_interval", "tree", "ancestors", "predicate", "predicate", "block_map", "pooled"]
+              "row_interval", "column_interval", "tree", "ancestors", "predicate", "predicate", "block_map", "pooled",
+              "block_list"]
     groups = [n for n in (2, 3, 4) if heads % n == 0]
     connectives = ["and", "or", "not", "diff"] + ["heads"] * bool(groups)
     kind = r.choice(leaves + connectives * (2 if depth < 2 else 0))
@@ -110,6 +111,9 @@ def random_mask(r, heads, depth=0):
         q, kv, sequences = r.randint(1, 5), r.randint(1, 5), r.randint(0, 1)
         name = f"{q}_{kv}_{sequences}_{of}"
         return [kind, "offsets_" + name, "columns_" + name, q, kv, sequences, of]
+    if kind == "block_list":
+        of, rows, keys = r.choice(["shared", "per_kv_head", "per_head"]), r.randint(1, 5), r.randint(1, 5)
+        return [kind, f"blocks_{rows}_{keys}_{of}", rows, keys, of]
     if kind in ("row_interval", "column_interval"):
         of = r.choice(["shared", "per_kv_head", "per_head"])
         begin, end = (f"{kind}_{bound}_{of}" for bound in ("begin", "end"))
@@ -143,6 +147,16 @@ def arrays_of(r, c):
                     columns += [r.randrange(blocks) for _ in range(r.randint(0, 2 * blocks))]
                 offsets[at] = len(columns)
             result[name], result[name.replace("offsets", "columns")] = offsets.tolist(), columns
+            continue
+        if side.endswith(" lines"):
+            rows, keys = map(int, name.split("_")[1:3])
+            q = sides["q"]
+            lines = [] if q.packed else [batch]
+            lines += {"shared": [], "per_kv_head": [c["kv_heads"]], "per_head": [c["heads"]]}[of]
+            lines += [q.rows // rows + batch if q.packed else -(-q.rows // rows), r.randint(0, 6)]
+            blocks = -(-sides["kv"].rows // keys)
+            result[name] = np.array([r.randint(-1, blocks + 1) for _ in range(int(np.prod(lines)))],
+                                    np.int32).reshape(lines).tolist()
             continue
         if side in ("", "b"):
             count = batch if side else c["heads" if of == "per_head" else "kv_heads"]

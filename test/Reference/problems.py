@@ -10,6 +10,7 @@ A case is plain data (JSON):
             ["tree", node, first, end] ["ancestors", parent] (names) ["heads", mask...];
             ["pooled", length, stride, name or null]
             ["block_map", offsets, columns, rows of a block, keys of a block, for each sequence (0 or 1), H]
+            ["block_list", blocks, rows of a tile, keys of a block, H]
             ["predicate", condition, the same for numpy, arrays as `operands` returns them]
             D is "top_left" or "bottom_right", H "shared", "per_kv_head" or "per_head"
   layouts   of q, k, v, o: "bshd" "sbhd" "bhsd" "thd" "thd padded"
@@ -48,6 +49,8 @@ def mask_text(m):
     if m[0] in ("row_interval", "column_interval"):
         bounds = [f'{n} = "{b}"' for n, b in (("begin", m[1]), ("end", m[2])) if b is not None]
         return f"#attn.{m[0]}<{', '.join(bounds + [m[3]])}>"
+    if m[0] == "block_list":
+        return f"#attn.block_list<{names(m[1:2])}, rows = {m[2]}, keys = {m[3]}, {m[4]}>"
     if m[0] == "block_map":
         lines = [f"{names(m[1:3])}, q = {m[3]}, kv = {m[4]}"] + ["per_sequence"] * m[5] + [m[6]]
         return f"#attn.block_map<{', '.join(lines)}>"
@@ -148,6 +151,8 @@ def operands(m):
         return [(q, "q", "shared"), (kv, "kv", "shared")]
     if m[0] == "predicate":
         return m[3]
+    if m[0] == "block_list":
+        return [(m[1], f"{m[2]} lines", m[4])]
     if m[0] == "block_map":
         return [(m[1], "b lists" if m[5] else "lists", m[6]), (m[2], "columns", "shared")]
     if m[0] == "tree":
@@ -167,10 +172,16 @@ def own_arrays(c, q, kv, b, h):
         lines = {"q": q, "kv": kv}.get(side)
         if side in ("b", "b lists") or lines is not None and not lines.packed:
             x = x[b]
+        if side.endswith(" lines") and not q.packed:
+            x = x[b]
         if heads != "shared":
             x = x[h if heads == "per_head" else h * c["kv_heads"] // c["heads"]]
         if lines is not None and lines.packed:
             x = x[lines.starts[b]:lines.starts[b] + lines.lengths[b]]
+        if side.endswith(" lines") and q.packed:
+            rows = int(side.split()[0])
+            first = int(q.arrays["cu_seqlens_q"][b]) // rows + b
+            x = x[first:first - (-q.lengths[b] // rows)]
         own[name] = x
     return own
 
@@ -205,6 +216,10 @@ def visible(m, lq, lk, arrays, head):
         if m[1] is not None:
             everything = everything & (arrays[m[1]][line] <= other)
         return everything if m[2] is None else everything & (other < arrays[m[2]][line])
+    if m[0] == "block_list":
+        lists = arrays[m[1]].astype(int)  # of the sequence
+        return everything & np.array([np.isin(k[0] // m[3], lists[i // m[2]]) for i in range(lq)],
+                                     bool).reshape(lq, lk)
     if m[0] == "block_map":
         offsets, columns = arrays[m[1]].astype(int), arrays[m[2]].astype(int)
         rows = [columns[offsets[i]:offsets[i + 1]] for i in range(len(offsets) - 1)]

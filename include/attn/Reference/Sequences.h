@@ -57,6 +57,7 @@ private:
   std::vector<int64_t> rowsOfPieces[2]; ///< of each position of all whole sequences, of queries and of keys
   int64_t heads, kvHeads;
   std::vector<Span> queries, keys; ///< by sequence
+  std::vector<int64_t> firstRows;  ///< cu_seqlens_q of each sequence; 0 if queries are dense
 };
 
 } // namespace attn::reference

@@ -207,15 +207,30 @@ void AttentionBody::findArrays() {
       row = math.floorDiv(q0, map.lists->q), column = math.floorDiv(k0, map.lists->kv);
     }
     return Cond::of(Value(metadata::IsListedOp::create(
-        b, loc, arrays.lookup(map.name), args[bits + "_rows"], /*columns=*/Value(), args[bits + "_words"],
-        math.value(row), math.value(column), firstColumn(map.lists->kv), /*condition=*/Value())));
+        b, loc, arrays.lookup(map.name), rowsOfBits(map), /*columns=*/Value(), args[bits + "_words"], math.value(row),
+        math.value(column), firstColumn(map.lists->kv), /*condition=*/Value())));
   };
 }
 
 AttentionBody::ListOfRow AttentionBody::listOfRow(const MaskOperand &map, Index row) {
   Value offsets = AdvanceOp::create(b, loc, args[map.name], startOf(map));
-  return {offsets, math.value(math.sub(arg(map.name + "_entries"), 1)), args[map.lists->columns],
-          args[map.lists->columns + "_entries"], math.value(row)};
+  Index lists = math.sub(arg(map.name + "_entries"), 1);
+  if (packsLists(map))
+    lists = math.sub(lists, firstList(map));
+  return {offsets, math.value(lists), args[map.lists->columns], args[map.lists->columns + "_entries"], math.value(row)};
+}
+
+bool AttentionBody::packsLists(const MaskOperand &map) {
+  return map.lists->fixedWidth && problem.getQLayout().isPacked();
+}
+
+Index AttentionBody::firstList(const MaskOperand &map) {
+  return math.add(math.floorDiv(load(args["cu_seqlens_q"], batch), map.lists->q), batch);
+}
+
+Value AttentionBody::rowsOfBits(const MaskOperand &map) {
+  Value rows = args[bitsOf(map) + "_rows"];
+  return packsLists(map) ? math.value(math.sub(rows, firstList(map))) : rows;
 }
 
 Cond AttentionBody::isOnList(const MaskOperand &map, Index column) {
@@ -255,8 +270,8 @@ Value AttentionBody::firstColumn(int64_t keys) {
 
 Value AttentionBody::startOf(const MaskOperand &array) {
   bool perQuery = array.shape == OperandShape::PerQuery;
-  bool packed =
-      array.lists ? !array.lists->perSequence : (perQuery ? problem.getQLayout() : problem.getKLayout()).isPacked();
+  bool packed = array.lists ? !array.lists->perSequence || packsLists(array)
+                            : (perQuery ? problem.getQLayout() : problem.getKLayout()).isPacked();
   Value line = packed ? Value() : wide(batch);
   Value token;
   if (packed && !array.lists)
@@ -269,9 +284,11 @@ Value AttentionBody::startOf(const MaskOperand &array) {
   }
   if (array.lists) {
     std::string bits = bitsOf(array);
-    if (!args.contains(bits))
-      return line ? mul(line, wide(arg(array.name + "_entries"))) : wide(int64_t(0));
-    return line ? mul(mul(line, wide(arg(bits + "_rows"))), wide(arg(bits + "_words"))) : wide(int64_t(0));
+    const bool isBits = args.contains(bits);
+    Value start = line ? mul(line, wide(arg(isBits ? bits + "_rows" : array.name + "_entries"))) : wide(int64_t(0));
+    if (packsLists(array))
+      start = add(start, wide(firstList(array)));
+    return isBits ? mul(start, wide(arg(bits + "_words"))) : start;
   }
   if (!line)
     return token;

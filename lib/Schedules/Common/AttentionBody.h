@@ -245,6 +245,12 @@ protected:
   /// The pointer to the entries of this sequence and head in a per-position array; for a block map into its bits, or
   /// into its offsets if the kernel has no bits.
   mlir::Value startOf(const MaskOperand &array);
+  /// Do the lists of packed sequences lie one behind the other, without room for the longest?
+  bool packsLists(const MaskOperand &map);
+  /// The number of the sequence's first list, if they do.
+  Index firstList(const MaskOperand &map);
+  /// Rows of bits from the sequence's first one on.
+  mlir::Value rowsOfBits(const MaskOperand &map);
   /// The list of a block row, in a kernel that reads lists.
   struct ListOfRow {
     mlir::Value offsets, rows, columns, entries, row;

@@ -362,10 +362,9 @@ void KernelArguments::addPointers(ProblemOp problem, ArrayRef<ProblemTensor> ten
 void KernelArguments::addDerivedArrays(ProblemOp problem, ArrayRef<MaskOperand> mapsAsLists, StringRef parents) {
   for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
     if (llvm::is_contained(mapsAsLists, operand)) {
-      for (const std::string &list : {operand.name, operand.lists->columns}) {
-        addIntegers({{list}});
-        addExtent(list, "entries", 1);
-      }
+      addIntegers({{operand.name}});
+      addExtent(operand.name, "entries", 1);
+      addColumns(problem, operand);
     } else if (operand.lists) {
       addIntegers({{bitsOf(operand)}});
       addExtent(bitsOf(operand), "rows", 2);
@@ -378,11 +377,29 @@ void KernelArguments::addDerivedArrays(ProblemOp problem, ArrayRef<MaskOperand> 
   }
 }
 
+void KernelArguments::addColumns(ProblemOp problem, const MaskOperand &map) {
+  const std::string &columns = map.lists->columns;
+  addIntegers({{columns}});
+  if (map.lists->fixedWidth)
+    addNumber(columns + "_entries", entriesOfMap(map, {FixedSizes::of(problem)}));
+  else
+    addExtent(columns, "entries", 1);
+}
+
+KernelArguments KernelArguments::ofOffsets(ProblemOp problem, const MaskOperand &map) {
+  KernelArguments arguments(problem.getContext());
+  arguments.addIntegers({{map.name, Effect::write}});
+  arguments.addExtent(map.name, "entries", 1);
+  arguments.addExtent(map.lists->columns, "width", 1);
+  arguments.addNumber("offsets", offsetsOfMap(map, {FixedSizes::of(problem)}));
+  return arguments;
+}
+
 KernelArguments KernelArguments::ofBlockMap(ProblemOp problem, const MaskOperand &lists) {
   KernelArguments arguments(problem.getContext());
   std::string bits = bitsOf(lists);
-  arguments.addIntegers({{lists.name}, {lists.lists->columns}});
-  arguments.addExtent(lists.lists->columns, "entries", 1);
+  arguments.addIntegers({{lists.name}});
+  arguments.addColumns(problem, lists);
   arguments.addIntegers({{bits, Effect::write}});
   arguments.addExtent(bits, "rows", 2);
   arguments.addExtent(bits, "words", 1);

@@ -87,6 +87,9 @@ struct KernelArguments {
   /// test blocks have the bits and their extents instead of the lists, or the lists (`mapsReadAsLists`) with
   /// `<offsets>_entries` and `<columns>_entries`.
   static KernelArguments ofBlockMap(ProblemOp problem, const MaskOperand &lists);
+  /// For the kernel that writes the offsets of lists of one width: them, `<offsets>_entries` of a head or sequence,
+  /// `<columns>_width`, and `offsets`, those of all.
+  static KernelArguments ofOffsets(ProblemOp problem, const MaskOperand &map);
   /// For the kernel that numbers a tree: all arrays, its scratch buffer, the sizes of both sides; `cooperative`: for
   /// cooperative CTAs, with the `queue`.
   static KernelArguments ofTree(ProblemOp problem, llvm::StringRef parents, bool cooperative);
@@ -139,6 +142,8 @@ private:
   /// Arrays that preceding kernels derive from the mask's; the block maps `mapsAsLists` are passed themselves. This
   /// kernel itself writes the arrays of trees with these parents.
   void addDerivedArrays(ProblemOp problem, llvm::ArrayRef<MaskOperand> mapsAsLists = {}, llvm::StringRef parents = "");
+  /// The columns of a block map, and how many entries they have.
+  void addColumns(ProblemOp problem, const MaskOperand &map);
   void addPartial(program::Effect effect);
   void addSlots(program::Effect effect);
   /// Pointers to integers.

@@ -20,6 +20,10 @@ Extent attn::tilesOfRows(bool packed, const Extent &batch, const Extent &rows, i
   return packed ? floorDiv(rows, tile) + batch + 2 : batch * ceilDiv(rows, tile);
 }
 
+Extent ProblemExtents::linesOfLists(int64_t tile) const {
+  return fixed.packedQ ? floorDiv(rows(false), tile) + sizeNamed("batch") : ceilDiv(rows(false), tile);
+}
+
 Extent ProblemExtents::tilesOf(bool keys, int64_t tile) const {
   return tilesOfRows(keys ? fixed.packedKv : fixed.packedQ, sequences(keys), rows(keys), tile);
 }
@@ -71,6 +75,8 @@ Extent ProblemExtents::extentOf(Axis axis, const ProblemTensor &tensor) const {
     return tensor.entries;
   case ProblemTensor::Derived:
     return tensor.derived;
+  case ProblemTensor::Lines:
+    return linesOfLists(tensor.entries);
   case ProblemTensor::OwnRows:
     return sizeNamed(tensor.name + "_rows");
   case ProblemTensor::Entries:

@@ -78,6 +78,28 @@ struct ListBounds {
 /// 64 MB, all tiles of a head of 500,000 tokens in tiles of 128.
 static constexpr int64_t entriesOfEachList = 10, entriesInAll = 1 << 24;
 
+/// Heads that have lists of a map.
+static int64_t headsOfMap(const MaskOperand &map, const Extents &extents) {
+  return map.heads == OperandHeads::per_head      ? extents.fixed.heads
+         : map.heads == OperandHeads::per_kv_head ? extents.fixed.kvHeads
+                                                  : 1;
+}
+
+/// Sequences and heads that have lists of one width of their own, or, packed, heads.
+static Extent setsOfLists(const MaskOperand &map, const Extents &extents) {
+  Extent heads = headsOfMap(map, extents);
+  return extents.fixed.packedQ ? heads : heads * sizeNamed("batch");
+}
+
+Extent attn::entriesOfMap(const MaskOperand &map, const Extents &extents) {
+  Extent entries = sizeNamed(map.lists->columns + "_entries");
+  return map.lists->fixedWidth ? entries * extents.linesOfLists(map.lists->q) * setsOfLists(map, extents) : entries;
+}
+
+Extent attn::offsetsOfMap(const MaskOperand &map, const Extents &extents) {
+  return (extents.linesOfLists(map.lists->q) + 1) * setsOfLists(map, extents);
+}
+
 /// A query tile may list all KV tiles (a KV tile all query tiles), which is too much memory for long sequences. Block
 /// maps bound the lists by their own lengths: there is room for all of their entries. In any case there is room for
 /// what the problem states, or else for all tiles if that is not too much memory, or for a few tiles of each list. If
@@ -91,13 +113,11 @@ static Extent entriesOfLists(const ListBounds &bounds, const Extents &extents) {
   Extent lists = Extent(bounds.heads) * extents.tilesOf(bounds.ofKeys, bounds.ofKeys ? tiles.keys : tiles.queries),
          room = 0;
   for (const MaskOperand &map : bounds.blocks) {
-    int64_t heads = map.heads == OperandHeads::per_head      ? extents.fixed.heads
-                    : map.heads == OperandHeads::per_kv_head ? extents.fixed.kvHeads
-                                                             : 1;
+    int64_t heads = headsOfMap(map, extents);
     int64_t count =
         tilesOfBlock(map.lists->q, tiles.queries) * tilesOfBlock(map.lists->kv, tiles.keys) * bounds.heads / heads;
-    room = room + Extent(count) * sizeNamed(map.lists->columns + "_entries") *
-                      (map.lists->perSequence ? Extent(1) : sizeNamed("batch"));
+    room =
+        room + Extent(count) * entriesOfMap(map, extents) * (map.lists->perSequence ? Extent(1) : sizeNamed("batch"));
   }
   // (Lists of several heads or sequences may be the same entries.)
   if (bounds.keysOfARow)
@@ -135,6 +155,7 @@ struct Workspace {
 
   std::vector<WorkspaceBuffer> build() {
     addBits();
+    addOffsets();
     addTrees();
     addWorkTiles();
     computation.backward ? addBackward() : addForward();
@@ -167,8 +188,18 @@ private:
     for (const MaskOperand &operand : distinctOperands(problem.getMask()))
       if (operand.lists)
         addIntegers(bitsOf(operand), shapeOf(operand, [operand](const Extents &extents) -> Shape {
-                      return {sizeNamed(operand.name + "_entries") - 1,
+                      return {operand.lists->fixedWidth ? extents.linesOfLists(operand.lists->q)
+                                                        : sizeNamed(operand.name + "_entries") - 1,
                               ceilDiv(ceilDiv(extents.keysOfBlocks(), operand.lists->kv), 32)};
+                    }));
+  }
+
+  /// Offsets of lists of one width.
+  void addOffsets() {
+    for (const MaskOperand &operand : distinctOperands(problem.getMask()))
+      if (operand.lists && operand.lists->fixedWidth)
+        addIntegers(operand.name, shapeOf(operand, [operand](const Extents &extents) -> Shape {
+                      return {extents.linesOfLists(operand.lists->q) + 1};
                     }));
   }
 
@@ -358,7 +389,7 @@ mlir::LogicalResult attn::verifyArrayNames(Computation computation) {
     if (array.lists)
       for (const char *size : {"_rows", "_words"})
         taken.insert(bitsOf(array) + size);
-    if (!array.madeOf.empty())
+    if (array.isComputed())
       made.insert(array.name);
   }
   for (const WorkspaceBuffer &buffer : workspaceOf(computation))

@@ -70,6 +70,10 @@ constexpr int64_t splitRows = 128;
 /// need seven for each multiprocessor.
 rt::Extent splitSlots();
 
+/// Entries of all lists of a block map.
+rt::Extent entriesOfMap(const MaskOperand &map, const ProblemExtents &extents);
+/// Offsets of all lists of one width.
+rt::Extent offsetsOfMap(const MaskOperand &map, const ProblemExtents &extents);
 /// The buffer of the bits of a block map's lists.
 std::string bitsOf(const MaskOperand &lists);
 /// The buffer that `metadata.number_tree` needs for parents of this name.

@@ -357,7 +357,7 @@ private:
         continue;
       }
       Value own = AdvanceOp::create(b, loc, args[bits], startOf(map));
-      GatherTilesOp::create(b, loc, i, own, args[bits + "_rows"], /*columns=*/Value(), args[bits + "_words"],
+      GatherTilesOp::create(b, loc, i, own, rowsOfBits(map), /*columns=*/Value(), args[bits + "_words"],
                             math.value(math.floorDiv(at.lo, size)), math.value(math.ceilDiv(at.hi, size)), from, to,
                             tileOf(!ofKeys), otherSize, ofKeys);
     }

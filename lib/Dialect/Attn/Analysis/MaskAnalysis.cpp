@@ -175,7 +175,7 @@ std::optional<llvm::SmallVector<MaskOperand>> attn::boundingLists(MaskInterface 
     return lists;
   }
   for (MaskOperand &operand : mask.operands())
-    if (mlir::isa<BlockMapMaskAttr>(mask) && operand.lists)
+    if (mlir::isa<BlockMapMaskAttr, BlockListMaskAttr>(mask) && operand.lists)
       lists.push_back(std::move(operand));
   return lists.empty() ? std::nullopt : std::optional(lists);
 }

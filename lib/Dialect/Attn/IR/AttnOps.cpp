@@ -166,7 +166,7 @@ static LogicalResult verifyNames(ProblemOp problem) {
     if (array.lists)
       for (const std::string &list : {array.name, array.lists->columns})
         taken.insert(list + "_entries");
-    if (!array.madeOf.empty())
+    if (array.isComputed())
       taken.insert(array.name);
   }
   auto clash = [&](const MaskOperand &array) {
@@ -175,11 +175,11 @@ static LogicalResult verifyNames(ProblemOp problem) {
   };
   SmallVector<MaskOperand> arrays = problem.getMask().operands(); // of one name and shape, one is distinct
   for (const MaskOperand &array : arrays)
-    if (array.madeOf.empty() &&
-        llvm::any_of(arrays, [&](const MaskOperand &made) { return !made.madeOf.empty() && made.name == array.name; }))
+    if (!array.isComputed() &&
+        llvm::any_of(arrays, [&](const MaskOperand &made) { return made.isComputed() && made.name == array.name; }))
       return clash(array);
   for (const MaskOperand &array : distinctOperands(problem.getMask()))
-    if (array.madeOf.empty() && !taken.insert(array.name).second)
+    if (!array.isComputed() && !taken.insert(array.name).second)
       return clash(array);
   for (const ScoreOperand &array : scoreOperands(problem))
     if (!taken.insert(array.name).second)

@@ -112,6 +112,10 @@ int64_t ProblemTensor::extentOf(Axis axis, const FixedSizes &fixed, const Sizes 
   switch (axis) {
   case Table:
     return entries;
+  case Lines:
+    if (sizes.rowsQ < 0 || sizes.batch < 0)
+      return -1;
+    return fixed.packedQ ? sizes.rowsQ / entries + sizes.batch : llvm::divideCeil(sizes.rowsQ, entries);
   case Entries:
   case OwnRows:
     return ownOf(name);
@@ -206,7 +210,10 @@ ProblemTensor attn::tensorOf(const ScoreOperand &operand) {
 llvm::SmallVector<Axis, 4> attn::leadingAxesOf(const MaskOperand &operand, LayoutAttr q, LayoutAttr kv) {
   llvm::SmallVector<Axis, 4> axes;
   bool packed = (operand.shape == OperandShape::PerQuery ? q : kv).isPacked();
-  bool perSequence = operand.lists ? operand.lists->perSequence : !operand.hasPositions() || !packed;
+  bool packsLists = operand.shape == OperandShape::BlockLines || (operand.lists && operand.lists->fixedWidth);
+  bool perSequence = packsLists      ? !q.isPacked()
+                     : operand.lists ? operand.lists->perSequence
+                                     : !operand.hasPositions() || !packed;
   if (perSequence && operand.shape != OperandShape::Blocks && operand.shape != OperandShape::PerHead)
     axes.push_back(Axis::Batch);
   if (operand.heads != OperandHeads::shared)
@@ -283,7 +290,7 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
   }
   llvm::SmallVector<MaskOperand> operands = distinctOperands(problem.getMask());
   for (const MaskOperand &operand : operands) {
-    if (!operand.madeOf.empty())
+    if (operand.isComputed())
       continue;
     llvm::SmallVector<Axis, 4> axes = leadingAxesOf(operand, q, kv);
     switch (operand.shape) {
@@ -297,6 +304,9 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
       else
         axes.push_back(operand.shape == OperandShape::PerQuery ? T::RowsQ : T::RowsKv);
       break;
+    case OperandShape::BlockLines:
+      llvm::append_range(axes, llvm::ArrayRef{T::Lines, T::Entries});
+      break;
     case OperandShape::BlockRows:
     case OperandShape::Blocks:
       axes.push_back(operand.lists ? T::EntriesPlusOne : T::Entries);
@@ -304,6 +314,10 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
     array(operand.name, axes);
     if (operand.lists)
       list.back().lists = operand;
+    if (operand.shape == OperandShape::BlockLines)
+      for (const MaskOperand &offsets : operands)
+        if (offsets.lists && offsets.lists->columns == operand.name)
+          list.back().entries = offsets.lists->q;
     list.back().hasParents =
         llvm::any_of(operands, [&](const MaskOperand &made) { return made.madeOf == operand.name; });
   }

@@ -332,6 +332,37 @@ def Attn_BlockMapMask : Attn_Mask<"BlockMapMask", "block_map", ["emitKeep", "ope
   let genVerifyDecl = 1;
 }
 
+def Attn_BlockListMask : Attn_Mask<"BlockListMask", "block_list", ["emitKeep", "operands", "tileTruth"]> {
+  let summary = "tiles of rows see the blocks of keys on their lists, which have one width";
+  let description = [{
+    Query rows are cut into tiles of `rows`, keys into blocks of `keys`, counted from the sequence's start. The pair
+    (q, k) is visible iff the list of tile q / `rows` contains k / `keys`. Entries of a list may have any order; one
+    that is repeated counts once, and -1 and blocks beyond the sequence see nothing. `attn.select` makes such lists,
+    for `#attn.and<#attn.block_list<"lists", rows = 64, keys = 64>, #attn.causal>`.
+
+    The lists are an int32 run-time array whose last axis is a list; its length n comes from the array's shape. Dense
+    layouts: [batch, kv_heads, ceil(seqlen_q / rows), n]. Packed ones: [kv_heads, floor(total_q / rows) + batch, n],
+    where the list of tile i of sequence b is line floor(cu_seqlens_q[b] / rows) + b + i; lines without a tile are not
+    read. By default each kv head has lists, which its group of query heads shares; with `per_head` the array has an
+    axis of query heads instead, with `shared` none.
+
+    Unlike `#attn.block_map`, lists need no offsets, and those of packed sequences take memory by tokens.
+
+    Constraints:
+    - C1: the name is an identifier.
+    - C2: `rows` and `keys` are given, within [1, 2^20].
+
+    ```mlir
+    #attn.block_list<"lists", rows = 64, keys = 64>
+    #attn.and<#attn.causal, #attn.block_list<"lists", rows = 128, keys = 64, per_head>>
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"array of lists">:$blocks, "int64_t":$rows, "int64_t":$keys,
+      "::attn::OperandHeads":$heads);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 def Attn_TreeMask : Attn_Mask<"TreeMask", "tree", ["emitKeep", "operands", "tileTruth"]> {
   let summary = "a row sees its ancestors in a tree, and itself";
   let description = [{

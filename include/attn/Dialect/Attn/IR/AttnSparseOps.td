@@ -99,12 +99,12 @@ def Attn_SelectOp : Attn_ComputationOp<"select"> {
     in all, or no more candidates; equal ones by the lowest index. -0 is 0, and a NaN counts as less than any number.
     Then blocks that begin within the tile behind t are added, so that each query finds its own block: the list has
     count + max(rows / block - 1, 0) entries. Selection depends on no query but t, so a mask
-    `#attn.and<#attn.block_list<"blocks", rows = rows, keys = block>, #attn.causal>` is causal. With rows = 1 each query
+    `#attn.and<#attn.block_list<"lists", rows = rows, keys = block>, #attn.causal>` is causal. With rows = 1 each query
     has its own list, as in the paper.
 
-    Tensors: operands `q` in the `layout`, `compressed_k` in the same (results of `attn.compress`), `lse` float32
+    Tensors: operands `q` in the `layout`, `compressed_k` in the same (of of `attn.compress`), `lse` float32
     [batch, heads, seqlen_q] or packed [heads, tokens], that of the compressed branch; the result `blocks`, int32, as
-    `#attn.block_list` takes it: [batch, kv_heads, ceil(seqlen_q / rows), entries], or packed
+    `#attn.block_list` takes them: [batch, kv_heads, ceil(seqlen_q / rows), entries], or packed
     [kv_heads, floor(total_q / rows) + batch, entries], where tile i of sequence b has the line
     floor(cu_seqlens[b] / rows) + b + i. Blocks of a list ascend, and -1 follows the last one. Lines that no tile has
     are -1. Packed tensors have the arrays `cu_seqlens` and `cu_seqlens_compressed`.

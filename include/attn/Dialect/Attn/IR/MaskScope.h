@@ -21,6 +21,8 @@ enum class OperandShape {
   PerHead,     ///< [heads], query or kv heads (`OperandHeads`)
   BlockRows,   ///< [row blocks + 1]: where the list of each row block begins in `Blocks`; the array's shape decides
   Blocks,      ///< [entries]: key blocks, of all lists; the array's shape decides
+  BlockLines, ///< [row blocks, entries]: key blocks, a list of one width for each row block; of packed queries those of
+              ///< all sequences, [floor(total_q / rows of a block) + batch, entries]
 };
 
 /// Has the array entries for each head? If so, heads precede positions: [batch, heads, seqlen_q], [heads, tokens].
@@ -38,11 +40,14 @@ enum class OperandEntries {
 
 /// The lists of a block map, for its array of `BlockRows`.
 struct BlockLists {
-  std::string columns; ///< the array of `Blocks`
+  std::string columns; ///< the array of `Blocks` or `BlockLines`
   int64_t q, kv;       ///< rows and keys of a block
   bool perSequence;    ///< does each sequence have its own lists?
+  /// Are columns `BlockLines`? Then a preceding kernel writes the array of offsets. Lists of packed sequences lie one
+  /// behind the other: those of sequence b begin with list floor(cu_seqlens_q[b] / q) + b.
+  bool fixedWidth = false;
   bool operator==(const BlockLists &o) const {
-    return columns == o.columns && q == o.q && kv == o.kv && perSequence == o.perSequence;
+    return columns == o.columns && q == o.q && kv == o.kv && perSequence == o.perSequence && fixedWidth == o.fixedWidth;
   }
 };
 
@@ -56,6 +61,8 @@ struct MaskOperand {
   /// The array from which a preceding kernel computes this one (`metadata.number_tree`); empty: the caller gives it.
   std::string madeOf = {};
 
+  /// Do kernels compute it, so that the caller gives none?
+  bool isComputed() const { return !madeOf.empty() || (lists && lists->fixedWidth); }
   /// Does it have an entry for each row or key?
   bool hasPositions() const { return shape == OperandShape::PerQuery || shape == OperandShape::PerKey; }
   /// Does it have a single entry for all pairs of a sequence and head?

@@ -106,7 +106,8 @@ struct ProblemTensor {
     AllKvHeads,
     Entries,        ///< as many as the array has
     EntriesPlusOne, ///< likewise, one or more
-    Derived         ///< `derived`, which follows from other sizes
+    Derived,        ///< `derived`, which follows from other sizes
+    Lines           ///< lists of blocks, for tiles of `entries` query rows (`OperandShape::BlockLines`)
   };
 
   ProblemTensor(std::string name, Role role, Element element, llvm::ArrayRef<Axis> axes);
@@ -115,7 +116,7 @@ struct ProblemTensor {
   Role role;
   Element element;
   llvm::SmallVector<Axis, 4> axes;
-  int64_t entries = 0; ///< of an axis Table
+  int64_t entries = 0; ///< of an axis Table; of Lines, rows of a tile
   rt::Extent derived;  ///< of an axis Derived
   /// The mask operand (`OperandShape::BlockRows`), for an array with lists of blocks.
   std::optional<MaskOperand> lists;
