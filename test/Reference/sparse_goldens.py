@@ -97,22 +97,24 @@ BRANCHES = ("cmp", "slc", "sld")
 
 
 def program_text(c, layout, compresses):
-    """Forward and backward pass as one program. Compressed keys are its own, or the caller's."""
+    """Forward and backward pass as one program. Compressed keys are its own, or the caller's. `masks` of a case are in
+    place of the usual ones, with lists that are the caller's."""
     heads, layout_clause = f"heads({c['H']}, {c['Hk']})", f"layout({layout})"
     dims = f"dims({c['D']}, {c['Dv']})"
     same, sigmoid, is_packed = c["same_kv"], c["gates"] == "sigmoid", layout == "thd"
     windows = f"length({c['l']}) stride({c['d']})"
     masks = {"cmp": f"#attn.pooled<length = {c['l']}, stride = {c['d']}>",
              "slc": f"#attn.and<#attn.block_list<\"lists\", rows = {c['m']}, keys = {c['lp']}>, #attn.causal>",
-             "sld": f"#attn.band<left = {c['w'] - 1}, right = 0>"}
+             "sld": f"#attn.band<left = {c['w'] - 1}, right = 0>", **c.get("masks", {})}
     ops = [f"attn.problem @{b} mask({masks[b]}) {layout_clause} {heads} {dims} dtype(f32)\n"
            f"attn.backward @{b}_grads of(@{b})" for b in BRANCHES]
     add = " add(2)" if same else ""
     if compresses:
         ops.append(f"attn.compress @pool mean {windows} {layout_clause} heads({c['Hk']}) {dims} dtype(f32)\n"
                    f"attn.compress_backward @pool_grads of(@pool){add}")
-    ops.append(f"attn.select @top prob {windows} block({c['lp']}) count({c['n']}) first({c['n_init']}) "
-               f"local({c['n_local']}) rows({c['m']}) {layout_clause} {heads} dim({c['D']}) dtype(f32)")
+    if "masks" not in c:
+        ops.append(f"attn.select @top prob {windows} block({c['lp']}) count({c['n']}) first({c['n_init']}) "
+                   f"local({c['n_local']}) rows({c['m']}) {layout_clause} {heads} dim({c['D']}) dtype(f32)")
     ops.append(f"attn.combine @gated {'sigmoid' if sigmoid else 'uniform'} branches(3) {layout_clause} "
                f"heads({c['H']}) dim({c['Dv']}) dtype(f32)\nattn.combine_backward @gated_grads of(@gated)")
     ops.append(f"attn.add @sum parts(3) {layout_clause} heads({c['H']}) dim({c['D']}) dtype(f32)")
@@ -138,7 +140,9 @@ def program_text(c, layout, compresses):
     cu_c = "%cu_c" if compresses else "%cu_seqlens_compressed"
     extra = {"cmp": offsets(cu_c), "slc": offsets("%cu_seqlens") + ", lists = %lists", "sld": offsets("%cu_seqlens")}
     for b in BRANCHES:
-        if b == "slc":
+        if b == "slc" and "masks" in c:
+            operand("lists")
+        elif b == "slc":
             call("%lists", "top", f"q = {q}, compressed_k = {kv['cmp'][0]}, lse = %lse_cmp{both}", "blocks")
             results.append(("lists", "%lists"))
         call(f"%o_{b}, %lse_{b}", b, f"q = {q}, k = {kv[b][0]}, v = {kv[b][1]}{extra[b]}", "o, lse")
@@ -300,39 +304,86 @@ def check_batches(folder):
 
 
 # ----------------------------------------------------------------------------
-# Lists that other methods chose
+# Other methods: what attends where is given
 # ----------------------------------------------------------------------------
+def lists_in(texts):
+    """[heads, lists, entries], filled up with -1."""
+    rows = [[[int(j) for j in line.split(",")] for line in head.split("|")] for head in texts]
+    width = max(len(line) for head in rows for line in head)
+    return np.array([[line + [-1] * (width - len(line)) for line in head] for head in rows], np.int32)
+
+
+def check_mslk(golden, folder):
+    """Lists of each query head, compressed keys that are seen from their first token on, and gates that are a product
+    with q."""
+    c = dict(golden, Dv=golden["D"], phi="mean", same_kv=True, gates="sigmoid", d=golden["l"], cu=[0, golden["N"]],
+             m=golden["q_tile"], lp=golden["l"], w=golden["window_keys"])
+    c["masks"] = {"cmp": f"#attn.pooled<length = 1, stride = {c['l']}>",
+                  "slc": f"#attn.and<#attn.block_list<\"lists\", rows = {c['m']}, keys = {c['lp']}, per_head>, "
+                         "#attn.causal>"}
+    x = inputs_of("mslk_compat", c)
+    weights = filled("gate_w", c["H"], 3, c["D"]) / 8
+    x["gates"] = np.einsum("thd,hid->thi", x["q"], weights)
+    x["lists"] = lists_in(c["lists"])[None]
+    found = run_program(c, x, "bshd", folder)
+    assert np.isneginf(found["lse_slc"]).sum() == c["empty_slc"]
+    found["dq"] += np.einsum("thi,hid->thd", found["dgates"], weights)
+    for name in ("o", "dq", "dk", "dv"):
+        check_digest(f"{name} of mslk_compat", found[name][None], golden[name])
+    check_digest("dgate_w of mslk_compat", np.einsum("thi,thd->hid", found["dgates"], x["q"]), golden["dgate_w"])
+
+
+def program_of_problem(problem, arrays, more_gradients=()):
+    """A problem @p and its gradients, of arrays by name."""
+    names = ["q", "k", "v", "do"] + list(arrays)
+    given = ", ".join(f"{name} = %{name}" for name in ["q", "k", "v"] + list(arrays))
+    gradients = ["dq", "dk", "dv"] + ["d" + name for name in more_gradients]
+    learned = "requires_grad([" + ", ".join(f'"{name}"' for name in more_gradients) + "])" if more_gradients else ""
+    body = [f'%{name} = attn.operand "{name}"' for name in names]
+    body += [f"%o, %lse = attn.call @p({given}) -> (o, lse)",
+             f"{', '.join('%' + d for d in gradients)} = attn.call @p_grads({given}, o = %o, lse = %lse, do = %do) "
+             f"-> ({', '.join(gradients)})"]
+    body += [f'attn.result "{name}" = %{name}' for name in ["o", "lse"] + gradients]
+    lines = "\n  ".join(body)
+    return f"{problem}\nattn.backward @p_grads of(@p) {learned}\nattn.program @both {{\n  {lines}\n}}\n"
+
+
+def problem_inputs(c):
+    n, h, hk, d, dv = (c[x] for x in ("N", "H", "Hk", "D", "Dv"))
+    return {"q": filled("q", 1, n, h, d), "k": filled("k_all", 1, n, hk, d), "v": filled("v_all", 1, n, hk, dv),
+            "do": filled("do", 1, n, h, dv)}
+
+
+def problem_of(c, mask, more=""):
+    return (f"attn.problem @p mask({mask}) layout(bshd) heads({c['H']}, {c['Hk']}) dims({c['D']}, {c['Dv']}) dtype(f32)"
+            f" {more}")
+
+
+def check_union(c, folder):
+    """One softmax over a window and over compressed keys, which are further keys here, and sinks."""
+    n, x = c["N"], problem_inputs(c)
+    mask = f'#attn.predicate<"k < {n} ? q - k < 7 && k <= q : (k - {n}) * 8 + 7 <= q">'
+    for name in "kv":
+        means = [x[name][:, i:i + 8].mean(1, keepdims=True) for i in range(0, n - 7, 8)]
+        x[name] = np.concatenate([x[name]] + means, 1)
+    x["sinks"] = filled("sinks", c["H"])
+    text = program_of_problem(problem_of(c, mask, 'sink("sinks")'), ["sinks"], ["sinks"])
+    found = interpret(folder, text, "both", x, ("o", "lse", "dq", "dk", "dv", "dsinks"))
+    for name in "kv":
+        found[f"d{name}_sld"], found[f"d{name}_cmp"] = np.split(found[f"d{name}"], [n], 1)
+    for name in ("o", "lse", "dq", "dk_sld", "dv_sld", "dk_cmp", "dv_cmp", "dsinks"):
+        check_digest(f"{name} of union", found[name], c[name])
+
+
 def check_listed(name, c, keys, heads, folder):
     """Attention to given lists of blocks of each row, and its gradients. `heads`: which have lists of their own; empty:
     kv heads."""
-    rows = [[[int(j) for j in line.split(",")] for line in head.split("|")] for head in c["lists"]]
-    width = max(len(line) for head in rows for line in head)
-    lists = np.array([[line + [-1] * (width - len(line)) for line in head] for head in rows], np.int32)
+    lists = lists_in(c["lists"])
     lists = lists[0] if heads == "shared" else lists
     mask = f"#attn.and<#attn.block_list<\"lists\", rows = 1, keys = {keys}{heads and ', ' + heads}>, #attn.causal>"
-    text = f"""attn.problem @p mask({mask}) layout(bshd) heads({c['H']}, {c['Hk']}) dims({c['D']}, {c['Dv']}) dtype(f32)
-attn.backward @p_grads of(@p)
-attn.program @listed {{
-  %q = attn.operand "q"
-  %k = attn.operand "k"
-  %v = attn.operand "v"
-  %do = attn.operand "do"
-  %lists = attn.operand "lists"
-  %o, %lse = attn.call @p(q = %q, k = %k, v = %v, lists = %lists) -> (o, lse)
-  %dq, %dk, %dv = attn.call @p_grads(q = %q, k = %k, v = %v, o = %o, lse = %lse, do = %do, lists = %lists)
-      -> (dq, dk, dv)
-  attn.result "o" = %o
-  attn.result "lse" = %lse
-  attn.result "dq" = %dq
-  attn.result "dk" = %dk
-  attn.result "dv" = %dv
-}}
-"""
-    n, h, hk, d, dv = (c[x] for x in ("N", "H", "Hk", "D", "Dv"))
-    x = {"q": filled("q", 1, n, h, d), "k": filled("k_all", 1, n, hk, d), "v": filled("v_all", 1, n, hk, dv),
-         "do": filled("do", 1, n, h, dv), "lists": lists[None]}
     results = ("o", "lse", "dq", "dk", "dv")
-    found = interpret(folder, text, "listed", x, results)
+    found = interpret(folder, program_of_problem(problem_of(c, mask), ["lists"]), "both",
+                      {**problem_inputs(c), "lists": lists[None]}, results)
     for result in results:
         check_digest(f"{result} of {name}", found[result], c[result])
 
@@ -470,6 +521,10 @@ def main():
                                   ("dsa", 1, "shared")):
             check_listed(name, cases[name], keys, heads, folder)
             print(f"{name}: attention to its lists and gradients agree")
+        check_mslk(cases["mslk_compat"], folder)
+        print("mslk_compat: program of its lists and gradients agree")
+        check_union(cases["union"], folder)
+        print("union: one softmax over two sets of keys and gradients agree")
         check_batches(folder)
         r = random.Random(options.seed)
         for number in range(options.random):
