@@ -453,6 +453,9 @@ llvm::Expected<Tensors> reference::interpret(ComputationInterface op, const Tens
 // attn.program
 //===--------------------------------------------------------------------===//
 
+/// What rows hold that a call leaves alone (`keep_padding`).
+static constexpr double unset = std::numeric_limits<double>::quiet_NaN();
+
 /// The rows of a tensor (dense: of a sequence); -1 if it has too few axes.
 static int64_t rowsIn(const Tensor &tensor, LayoutAttr layout) {
   size_t axis = layout.getKind() == LayoutKind::bshd ? 1 : layout.getKind() == LayoutKind::bhsd ? 2 : 0;
@@ -474,6 +477,15 @@ static llvm::Expected<Tensors> evaluate(ProblemOp problem, Tensors inputs) {
   llvm::Expected<Outputs> outputs = interpret(problem, inputs);
   if (!outputs)
     return outputs.takeError();
+  const Tensor &known = outputs->known;
+  known.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
+    if (known(index) != 0)
+      return;
+    outputs->lse.store(outputs->lse.offset(index), unset);
+    int64_t sequence = index.size() == 3 ? index[0] : 0;
+    int64_t at = offsetOf(outputs->o, problem.getOLayout(), sequence, index.drop_back().back(), index.back());
+    storeAt(outputs->o, at, std::vector<double>(outputs->o.shape().back(), unset));
+  });
   Tensors results;
   results["o"] = std::move(outputs->o);
   if (problem.hasLse())
@@ -485,7 +497,17 @@ static llvm::Expected<Tensors> evaluate(BackwardOp backward, Tensors inputs) {
   if (backward.getProblemOp().getSegments())
     return computationError("expected a callee without ids, got: @" + backward.getSymName());
   roundArrays(backward, inputs);
-  return interpret(backward, inputs);
+  llvm::Expected<Gradients> gradients = interpret(backward, inputs, {}, {});
+  if (!gradients)
+    return gradients.takeError();
+  for (const auto &[name, known] : gradients->known) {
+    Tensor &gradient = gradients->values.find(name)->second;
+    known.forEachIndex([&, &known = known](llvm::ArrayRef<int64_t> index) {
+      if (known(index) == 0)
+        storeAt(gradient, gradient.offset(index), std::vector<double>(gradient.shape().back(), unset));
+    });
+  }
+  return std::move(gradients->values);
 }
 
 namespace {

@@ -154,6 +154,11 @@ static int runOp(mlir::Operation *op, llvm::StringRef text, const Target &target
     if (!found)
       return fail(found.takeError());
     expected = std::move(*found);
+    for (const auto &[result, tensor] : tensors->results)
+      if (llvm::ArrayRef<int64_t> shape = expected.find(result)->second.shape(); shape != tensor.shape())
+        return fail({"expected shape " + reference::shapeText(tensor.shape()) + " for `" + result.str() +
+                     "`, as the signature of @" + name.str() + " has it, got: " + reference::shapeText(shape) +
+                     " of the reference"});
   }
   if (onlyReference) {
     llvm::Error error = writeResults(expected);

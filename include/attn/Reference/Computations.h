@@ -24,7 +24,8 @@ llvm::Expected<Tensors> interpret(GatherRowsOp rows, const Tensors &inputs);
 /// Evaluates the calls of a program in their order, problems and backward passes by `interpret` of these. Values
 /// between calls are float64; those that a score modifier reads as an array are rounded to float32, which its
 /// definition takes. `dk` and `dv` of an `attn.compress_backward` have the rows of `k` of the last call of its
-/// `attn.compress` before it. Errors also: those of `interpret` of the callees; a callee with ids (`segments(S)`).
+/// `attn.compress` before it. Rows that a call leaves alone
+/// (`keep_padding`) are NaN. Errors also: those of `interpret` of the callees; a callee with ids (`segments(S)`).
 llvm::Expected<Tensors> interpret(ProgramOp program, const Tensors &inputs);
 
 /// The offsets of compressed sequences (`cu_seqlens_compressed`) from those of sequences, which ascend.
