@@ -510,10 +510,28 @@ static llvm::Expected<Tensors> evaluate(BackwardOp backward, Tensors inputs) {
   return std::move(gradients->values);
 }
 
+/// The type of a result of a callee.
+static Dtype dtypeOf(mlir::Operation *callee, StringRef result) {
+  auto find = [&](const std::vector<ProblemTensor> &list, mlir::Type data) {
+    auto spec = llvm::find_if(list, [&](const ProblemTensor &tensor) { return tensor.name == result; });
+    assert(spec != list.end() && "a result that the callee has");
+    if (spec->element == ProblemTensor::Int32)
+      return Dtype::I32;
+    bool isData = spec->element == ProblemTensor::Data;
+    return isData && data.isBF16() ? Dtype::BF16 : isData && data.isF16() ? Dtype::F16 : Dtype::F32;
+  };
+  return llvm::TypeSwitch<mlir::Operation *, Dtype>(callee)
+      .Case<ProblemOp>([&](ProblemOp op) { return find(tensorsOf(op), op.getDtype()); })
+      .Case<BackwardOp>([&](BackwardOp op) { return find(tensorsOf(op), op.getProblemOp().getDtype()); })
+      .Case<GatherRowsOp>([&](GatherRowsOp op) { return find(tensorsOf(op), op.getDtype()); })
+      .Case<ComputationInterface>([&](ComputationInterface op) { return find(tensorsOf(op), op.getDataType()); });
+}
+
 namespace {
 class ProgramInterpreter {
 public:
-  ProgramInterpreter(ProgramOp program, const Tensors &inputs) : program(program), inputs(inputs) {}
+  ProgramInterpreter(ProgramOp program, const Tensors &inputs, Between between)
+      : program(program), inputs(inputs), between(between) {}
 
   llvm::Expected<Tensors> run() {
     if (llvm::Error failure = bindOperands())
@@ -553,7 +571,7 @@ private:
     Tensors operands;
     for (auto [name, value] :
          llvm::zip_equal(call.getOperandNames().getAsValueRange<mlir::StringAttr>(), call.getTensors()))
-      operands[name] = values[value];
+      operands[name] = dtypes.count(value) ? values[value].to(dtypes[value]) : values[value];
     int64_t rowsKv = -1;
     if (auto compress = dyn_cast<CompressOp>(callee)) {
       if (auto k = operands.find("k"); k != operands.end())
@@ -575,17 +593,21 @@ private:
       if (given == results->end())
         return computationError("expected a result that it has, got: `" + name + "`");
       values[value] = std::move(given->second);
+      if (between == Between::Rounded)
+        dtypes[value] = dtypeOf(callee, name);
     }
     return llvm::Error::success();
   }
 
   ProgramOp program;
   const Tensors &inputs;
+  Between between;
   llvm::DenseMap<mlir::Value, Tensor> values;
+  llvm::DenseMap<mlir::Value, Dtype> dtypes;                   ///< to which values are rounded where calls read them
   llvm::DenseMap<mlir::Operation *, int64_t> rowsOfCompressed; ///< rows of k, by `attn.compress`
 };
 } // namespace
 
-llvm::Expected<Tensors> reference::interpret(ProgramOp program, const Tensors &inputs) {
-  return ProgramInterpreter(program, inputs).run();
+llvm::Expected<Tensors> reference::interpret(ProgramOp program, const Tensors &inputs, Between between) {
+  return ProgramInterpreter(program, inputs, between).run();
 }
