@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Reference/Difference.h"
+#include "attn/Reference/Inputs.h"
 #include <cmath>
 
 using namespace attn;
@@ -88,10 +89,12 @@ Difference attn::reference::differenceOfGradient(const Gradients &expected, llvm
 
 /// Two steps of numbers of about this size, and half a step of numbers below the normal ones. Of float32 it is what
 /// sums and exponentials leave, which are float32 too.
-static double roundingOf(ProblemOp problem, double size) {
-  mlir::Type dtype = problem.getDtype();
-  return dtype.isBF16() ? size / 128 + 0x1p-134 : dtype.isF16() ? size / 1024 + 0x1p-25 : size * 0x1p-16 + 0x1p-126;
+static double roundingOf(Dtype dtype, double size) {
+  return dtype == Dtype::BF16  ? size / 128 + 0x1p-134
+         : dtype == Dtype::F16 ? size / 1024 + 0x1p-25
+                               : size * 0x1p-16 + 0x1p-126;
 }
+static double roundingOf(ProblemOp problem, double size) { return roundingOf(dtypeOf(problem), size); }
 
 double attn::reference::toleranceOfO(ProblemOp problem, const Difference &found) {
   return roundingOf(problem, std::max(found.maxExpected, 1e-30));
@@ -113,6 +116,10 @@ double attn::reference::toleranceOfGradient(BackwardOp backward, const Tensors &
                                             const Difference &found) {
   ProblemOp problem = backward.getProblemOp();
   return roundingOf(problem, std::max(3 * found.maxExpected + movedByO(problem, inputs, name), 1e-30));
+}
+
+double attn::reference::toleranceOfResult(Dtype dtype, bool ofProgram, const Difference &found) {
+  return dtype == Dtype::I32 ? 0 : roundingOf(dtype, std::max((ofProgram ? 3 : 1) * found.maxExpected, 1e-30));
 }
 
 double attn::reference::toleranceOfLse(const Difference &found) { return 1e-4 * std::max(1.0, found.maxExpected); }

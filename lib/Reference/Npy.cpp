@@ -126,6 +126,8 @@ static llvm::Error truncated(StringRef path, uint64_t expected, uint64_t got) {
                "truncated in the header: expected " + Twine(expected) + " bytes up to its end, got: " + Twine(got));
 }
 
+static StringRef descrOf(Dtype dtype) { return dtype == Dtype::I32 ? "<i4" : dtype == Dtype::F64 ? "<f8" : "<f4"; }
+
 llvm::Expected<Tensor> attn::reference::readNpy(StringRef path, Dtype dtype) {
   llvm::sys::fs::file_status status; // devices and pipes may have no end
   if (!llvm::sys::fs::status(path, status) && status.type() != llvm::sys::fs::file_type::regular_file)
@@ -156,13 +158,18 @@ llvm::Expected<Tensor> attn::reference::readNpy(StringRef path, Dtype dtype) {
     llvm::raw_string_ostream(shown).write_escaped(text.trim().take_front(200));
     return error(path, "expected a header with `descr`, `fortran_order` and `shape`, got: " + shown);
   }
-  StringRef descr = dtype == Dtype::I32 ? "<i4" : "<f4";
+  if (dtype == Dtype::F64 && header->descr == descrOf(Dtype::F32))
+    dtype = Dtype::F32;
+  StringRef descr = descrOf(dtype);
   if (header->descr != descr)
-    return error(path, "expected dtype " + StringRef(dtype == Dtype::I32 ? "int32" : "float32") + " (`" + descr +
-                           "`), got: `" + header->descr + "`");
+    return error(path, "expected dtype " +
+                           StringRef(dtype == Dtype::I32   ? "int32"
+                                     : dtype == Dtype::F64 ? "float32 or float64"
+                                                           : "float32") +
+                           " (`" + descr + "`), got: `" + header->descr + "`");
   if (*header->fortranOrder)
     return error(path, "expected C order, got: Fortran order");
-  std::optional<int64_t> size = header->shape ? dataSize(*header->shape, 4) : std::nullopt;
+  std::optional<int64_t> size = header->shape ? dataSize(*header->shape, sizeOf(dtype)) : std::nullopt;
   if (!size)
     return error(path, "expected a shape with extents from 0 on and less than 2^63 bytes of data, got: " +
                            header->shapeText + " with " + Twine(data.size()) + " bytes of data");
@@ -190,8 +197,8 @@ static std::string makeHeader(const Tensor &tensor) {
     shape += std::to_string(extent) + (tensor.shape().size() == 1 ? "," : ", ");
   if (tensor.shape().size() > 1)
     shape.resize(shape.size() - 2);
-  std::string text = "{'descr': '" + std::string(tensor.dtype() == Dtype::I32 ? "<i4" : "<f4") +
-                     "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  std::string text =
+      "{'descr': '" + descrOf(tensor.dtype()).str() + "', 'fortran_order': False, 'shape': (" + shape + "), }";
   text.resize(llvm::alignTo(10 + text.size() + 1, 64) - 10 - 1, ' '); // data starts at a multiple of 64
   text += '\n';
   std::string length(2, 0);
@@ -214,7 +221,8 @@ llvm::Error attn::reference::writeNpy(StringRef path, const Tensor &tensor) {
   namespace fs = llvm::sys::fs;
   if (llvm::Error bad = checkWritable(path))
     return bad;
-  Tensor values = tensor.to(tensor.dtype() == Dtype::I32 ? Dtype::I32 : Dtype::F32);
+  bool keeps = tensor.dtype() == Dtype::I32 || tensor.dtype() == Dtype::F64;
+  Tensor values = tensor.to(keeps ? tensor.dtype() : Dtype::F32);
   auto temporary = fs::TempFile::create(path + ".tmp-%%%%%%%%");
   if (!temporary)
     return error(path, "cannot write the file: " + llvm::toString(temporary.takeError()));

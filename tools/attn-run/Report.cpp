@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Report.h"
 #include "attn/Reference/Difference.h"
+#include "attn/Reference/ProgramInputs.h"
 #include "attn/Reference/Segments.h"
 #include "attn/Reference/Sequences.h"
 #include "llvm/Support/Format.h"
@@ -43,6 +44,26 @@ static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const T
   return counts;
 }
 
+static void reportKernel(llvm::raw_ostream &os, const Target &target, const Kernel &kernel) {
+  const rt::CompiledKernel &compiled = kernel.getCompiled();
+  bool compiledNow = compiled.origin == rt::CompiledKernel::Origin::Compiled;
+  os << "target   " << target.str() << ", kernel " << (compiledNow ? "compiled" : "from the cache");
+  if (!compiled.directory.empty())
+    os << ", " << compiled.directory;
+  os << "\n";
+}
+
+void attn::reportOp(llvm::raw_ostream &os, mlir::Operation *op, const Target &target, const Kernel &kernel,
+                    const Tensors &inputs) {
+  os << (isa<ProgramOp>(op) ? "program  @" : "op       @") << mlir::SymbolTable::getSymbolName(op).getValue() << "\n";
+  os << "sizes    ";
+  for (const rt::Program::Tensor &tensor : kernel.getTensors())
+    if (!tensor.isResult())
+      os << tensor.name << " " << shapeText(inputs.find(tensor.name)->second.shape()) << " ";
+  os << "\n";
+  reportKernel(os, target, kernel);
+}
+
 void attn::reportProblem(llvm::raw_ostream &os, Computation computation, const Target &target, const Kernel &kernel,
                          const Tensors &inputs, const Sizes &sizes) {
   ProblemOp problem = computation.problem;
@@ -54,12 +75,7 @@ void attn::reportProblem(llvm::raw_ostream &os, Computation computation, const T
     if (tensor.role == ProblemTensor::Operand)
       os << tensor.name << " " << shapeText(inputs.find(tensor.name)->second.shape()) << " ";
   os << "\n";
-  const rt::CompiledKernel &compiled = kernel.getCompiled();
-  bool compiledNow = compiled.origin == rt::CompiledKernel::Origin::Compiled;
-  os << "target   " << target.str() << ", kernel " << (compiledNow ? "compiled" : "from the cache");
-  if (!compiled.directory.empty())
-    os << ", " << compiled.directory;
-  os << "\n";
+  reportKernel(os, target, kernel);
   os << "schedule " << kernel.getSchedule() << "\n";
   ClassCounts counts = countClasses(problem, kernel, inputs, sizes);
   for (auto &[key, value] : kernel.getArtifact().notes)
@@ -127,6 +143,26 @@ bool attn::reportError(llvm::raw_ostream &os, Computation computation, const Ten
       wrong += status->second.load(i) != expected->status.load(i);
     os << (wrong ? "FAILED   " : "ok       ") << "status: " << wrong << " of " << rows << " rows differ\n";
     good &= !wrong;
+  }
+  return good;
+}
+
+bool attn::reportError(llvm::raw_ostream &os, mlir::Operation *op, const rt::Program &signature,
+                       const Tensors &expected, const Tensors &results) {
+  // Of two 16-bit types, bfloat16 is the coarser one.
+  reference::Dtype coarsest = reference::Dtype::F32;
+  for (const rt::Program::Tensor &tensor : signature.tensors)
+    if (tensor.dtype == rt::Dtype::BF16 || (tensor.dtype == rt::Dtype::F16 && coarsest == reference::Dtype::F32))
+      coarsest = reference::dtypeOf(tensor.dtype);
+  bool good = true, ofProgram = isa<ProgramOp>(op);
+  for (const rt::Program::Tensor &tensor : signature.tensors) {
+    if (!tensor.isResult())
+      continue;
+    const Tensor &wanted = expected.find(tensor.name)->second, &given = results.find(tensor.name)->second;
+    bool isInt = tensor.dtype == rt::Dtype::I32;
+    reference::Dtype dtype = ofProgram && !isInt ? coarsest : reference::dtypeOf(tensor.dtype);
+    Difference found = difference(wanted, given);
+    good &= reportOne(os, tensor.name.c_str(), found, toleranceOfResult(dtype, ofProgram, found));
   }
   return good;
 }

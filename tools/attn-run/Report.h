@@ -15,6 +15,10 @@ namespace attn {
 void reportProblem(llvm::raw_ostream &os, Computation computation, const Target &target, const Kernel &kernel,
                    const reference::Tensors &inputs, const Sizes &sizes);
 
+/// A program or an op around problems, target and kernel.
+void reportOp(llvm::raw_ostream &os, mlir::Operation *op, const Target &target, const Kernel &kernel,
+              const reference::Tensors &inputs);
+
 /// Which rows have a `status` that is not 0, if there is one, and why. Their zeros are right, and may not be what was
 /// meant.
 void reportStatus(llvm::raw_ostream &os, const reference::Tensors &results);
@@ -25,6 +29,11 @@ void reportStatus(llvm::raw_ostream &os, const reference::Tensors &results);
 /// LSE. Of a gradient three times that, since it is a sum of products of two rounded tiles.
 bool reportError(llvm::raw_ostream &os, Computation computation, const reference::Tensors &inputs,
                  const reference::Tensors &results);
+
+/// The same for the results of a program or an op around problems, against those that the reference has. False past the
+/// tolerance of their type (`toleranceOfResult`); int32 results have to be equal.
+bool reportError(llvm::raw_ostream &os, mlir::Operation *op, const rt::Program &signature,
+                 const reference::Tensors &expected, const reference::Tensors &results);
 
 } // namespace attn
 

@@ -61,6 +61,26 @@ llvm::Expected<reference::InputRequest> InputOptions::requestFor(Computation com
   return request;
 }
 
+llvm::Expected<reference::InputRequest> InputOptions::requestFor(llvm::StringRef name, const rt::Program &signature,
+                                                                 bool exact) const {
+  reference::InputRequest request = this->request();
+  for (const std::string &text : argFiles) {
+    auto [own, file] = nameAndFile(text);
+    int number = signature.tensorNamed(own.str());
+    if (number < 0 || signature.tensors[number].isResult() || file.empty())
+      return error("expected --arg=NAME=FILE with an input of @" + name + ", got: " + text);
+    if (request.tensors.count(own))
+      return error("expected each input once, got: --arg=" + text + " as well");
+    reference::Dtype dtype = reference::dtypeOf(signature.tensors[number].dtype);
+    bool integers = dtype == reference::Dtype::I32;
+    auto values = reference::readNpy(file, integers ? dtype : exact ? reference::Dtype::F64 : reference::Dtype::F32);
+    if (!values)
+      return values.takeError();
+    request.tensors[own] = integers || exact ? std::move(*values) : values->to(dtype);
+  }
+  return request;
+}
+
 llvm::Expected<reference::Tensors> InputOptions::inputsOf(Computation computation) const {
   llvm::Expected<reference::InputRequest> request = requestFor(computation);
   return request ? reference::inputsOf(computation, std::move(*request)) : request.takeError();

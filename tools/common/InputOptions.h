@@ -6,7 +6,7 @@
 #ifndef ATTN_TOOLS_COMMON_INPUTOPTIONS_H
 #define ATTN_TOOLS_COMMON_INPUTOPTIONS_H
 
-#include "attn/Reference/InputRequest.h"
+#include "attn/Reference/ProgramInputs.h"
 #include "llvm/Support/CommandLine.h"
 
 namespace attn {
@@ -24,6 +24,11 @@ public:
   llvm::Expected<reference::Tensors> inputsOf(Computation computation) const;
   /// What the options and the files say of a problem's inputs.
   llvm::Expected<reference::InputRequest> requestFor(Computation computation) const;
+
+  /// What the options and the files say of the inputs of @`name`, which is no attention problem. With `exact`, numbers
+  /// of files, float32 or float64, stay as they are.
+  llvm::Expected<reference::InputRequest> requestFor(llvm::StringRef name, const rt::Program &signature,
+                                                     bool exact) const;
 
   /// The files of `--arg`.
   llvm::SmallVector<llvm::StringRef> getFiles() const;
