@@ -44,7 +44,7 @@ public:
       : inputs(inputs), list(std::move(list)), fixed(fixed) {}
 
   /// Holds operands and arrays against the op, and makes the results, which are 0.
-  llvm::Error check(int64_t rowsKv = -1);
+  llvm::Error check();
   /// Offsets of `rows` rows of a packed layout.
   llvm::Error checkOffsets(StringRef name, int64_t rows) const;
 
@@ -97,7 +97,7 @@ Shape CallTensors::shapeOf(const ProblemTensor &spec) const {
   return shape;
 }
 
-llvm::Error CallTensors::check(int64_t rowsKv) {
+llvm::Error CallTensors::check() {
   for (const auto &[name, tensor] : inputs)
     if (llvm::none_of(list, [&, name = StringRef(name)](const ProblemTensor &spec) {
           return spec.name == name && spec.role != ProblemTensor::Result;
@@ -109,9 +109,7 @@ llvm::Error CallTensors::check(int64_t rowsKv) {
                                          "`, `") +
                               "`, got: `" + name + "`");
     }
-  bool needsRowsKv = false;
   for (const ProblemTensor &spec : list) {
-    needsRowsKv |= llvm::is_contained(spec.axes, ProblemTensor::RowsKv);
     if (spec.role == ProblemTensor::Result)
       continue;
     auto given = inputs.find(spec.name);
@@ -121,10 +119,6 @@ llvm::Error CallTensors::check(int64_t rowsKv) {
       return failure;
     spec.inferSizes(given->second.shape(), fixed, sizes);
   }
-  if (needsRowsKv && sizes.rowsKv < 0)
-    sizes.rowsKv = rowsKv;
-  if (needsRowsKv && sizes.rowsKv < 0)
-    return computationError("expected the number of rows of keys, which no operand has, got: none");
   for (const ProblemTensor &spec : list) {
     Shape shape = shapeOf(spec);
     if (spec.role == ProblemTensor::Result) {
@@ -433,9 +427,9 @@ llvm::Expected<Tensors> reference::interpret(GatherRowsOp op, const Tensors &inp
   return std::move(tensors.results);
 }
 
-llvm::Expected<Tensors> reference::interpret(ComputationInterface op, const Tensors &inputs, int64_t rowsKv) {
+llvm::Expected<Tensors> reference::interpret(ComputationInterface op, const Tensors &inputs) {
   CallTensors tensors(tensorsOf(op), FixedSizes::of(op), inputs);
-  if (llvm::Error failure = tensors.check(rowsKv))
+  if (llvm::Error failure = tensors.check())
     return failure;
   llvm::Error failure = llvm::TypeSwitch<mlir::Operation *, llvm::Error>(op.getOperation())
                             .Case<CompressOp, CompressBackwardOp, SelectOp, CombineOp, CombineBackwardOp, AddOp>(
@@ -455,12 +449,6 @@ llvm::Expected<Tensors> reference::interpret(ComputationInterface op, const Tens
 
 /// What rows hold that a call leaves alone (`keep_padding`).
 static constexpr double unset = std::numeric_limits<double>::quiet_NaN();
-
-/// The rows of a tensor (dense: of a sequence); -1 if it has too few axes.
-static int64_t rowsIn(const Tensor &tensor, LayoutAttr layout) {
-  size_t axis = layout.getKind() == LayoutKind::bshd ? 1 : layout.getKind() == LayoutKind::bhsd ? 2 : 0;
-  return axis < tensor.shape().size() ? tensor.shape()[axis] : -1;
-}
 
 /// Arrays of score modifiers are float32.
 static void roundArrays(Computation computation, Tensors &inputs) {
@@ -572,19 +560,11 @@ private:
     for (auto [name, value] :
          llvm::zip_equal(call.getOperandNames().getAsValueRange<mlir::StringAttr>(), call.getTensors()))
       operands[name] = dtypes.count(value) ? values[value].to(dtypes[value]) : values[value];
-    int64_t rowsKv = -1;
-    if (auto compress = dyn_cast<CompressOp>(callee)) {
-      if (auto k = operands.find("k"); k != operands.end())
-        rowsOfCompressed[compress] = rowsIn(k->second, compress.getLayout());
-    } else if (auto backward = dyn_cast<CompressBackwardOp>(callee)) {
-      if (auto known = rowsOfCompressed.find(backward.getCompressOp()); known != rowsOfCompressed.end())
-        rowsKv = known->second;
-    }
     llvm::Expected<Tensors> results =
         llvm::TypeSwitch<mlir::Operation *, llvm::Expected<Tensors>>(callee)
             .Case<ProblemOp, BackwardOp>([&](auto op) { return evaluate(op, std::move(operands)); })
             .Case<GatherRowsOp>([&](GatherRowsOp op) { return interpret(op, operands); })
-            .Case<ComputationInterface>([&](ComputationInterface op) { return interpret(op, operands, rowsKv); });
+            .Case<ComputationInterface>([&](ComputationInterface op) { return interpret(op, operands); });
     if (!results)
       return results.takeError();
     for (auto [name, value] :
@@ -603,8 +583,7 @@ private:
   const Tensors &inputs;
   Between between;
   llvm::DenseMap<mlir::Value, Tensor> values;
-  llvm::DenseMap<mlir::Value, Dtype> dtypes;                   ///< to which values are rounded where calls read them
-  llvm::DenseMap<mlir::Operation *, int64_t> rowsOfCompressed; ///< rows of k, by `attn.compress`
+  llvm::DenseMap<mlir::Value, Dtype> dtypes; ///< to which values are rounded where calls read them
 };
 } // namespace
 

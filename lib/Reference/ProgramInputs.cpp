@@ -46,9 +46,6 @@ public:
             return bad;
     if (llvm::Error bad = checkOptions())
       return bad;
-    for (const char *name : {"total_kv", "seqlen_kv"})
-      if (int64_t rows = code.valueOf(name, values.data()); rows >= 0)
-        tensors.rowsKv = rows;
     return std::move(tensors);
   }
 

@@ -143,6 +143,17 @@ COMPRESSED = {
     "pool64": "mean length(64) stride(64) layout(thd) heads(8) dims(128)",
     "pool32": "mean length(32) stride(16) layout(bshd) heads(4) dims(192, 128)",
 }
+COMBINED = {  # an op, and the backward op of another, which is named @of
+    "combine3": ("attn.combine @{0} sigmoid branches(3) layout(thd) heads(32) dim(128) dtype({1})\n"),
+    "combine2": ("attn.combine @{0} uniform branches(2) layout(bshd) heads(16) dim(72) dtype({1})\n"),
+    "gates": ("attn.combine @of sigmoid branches(3) layout(thd) heads(32) dim(128) dtype({1})\n"
+              "attn.combine_backward @{0} of(@of)\n"),
+    "sums": ("attn.add @{0} parts(3) layout(thd) heads(32) dim(128) dtype({1}) from(f32)\n"),
+    "pool64_grads": ("attn.compress @of mean length(64) stride(64) layout(thd) heads(8) dims(128) dtype({1})\n"
+                     "attn.compress_backward @{0} of(@of) add(2)\n"),
+    "pool32_grads": ("attn.compress @of mean length(32) stride(16) layout(bshd) heads(4) dims(192, 128) dtype({1})\n"
+                     "attn.compress_backward @{0} of(@of)\n"),
+}
 SELECTED = {
     "tiles": "length(64) stride(64) block(64) count(16) first(1) local(2) rows(64) layout(thd) heads(32, 8) dim(128)",
     "tokens": "length(32) stride(16) block(64) count(16) first(1) local(2) rows(1) layout(thd) heads(64, 4) dim(128)",
@@ -287,7 +298,8 @@ def cases():
     chosen = sorted(chosen, key=lambda case: -(case[3] + case[4]) * (1 + (case[1] == "sink_window")))
     rows = [(chip, "rows", "rows", d, parts, dtype) for chip in CHIPS[:2]
             for d, parts, dtype in ((128, 1, "bf16"), (64, 3, "f16"), (1, 1, "f32"))]
-    rows += [(chip, shape, kind, 0, 0, "bf16") for kind, shapes in (("compress", COMPRESSED), ("select", SELECTED))
+    rows += [(chip, shape, kind, 0, 0, "bf16")
+             for kind, shapes in (("compress", COMPRESSED), ("select", SELECTED), ("combined", COMBINED))
              for shape in shapes for chip in CHIPS[:2]]
     return chosen + rows + [(chip, mask, "segments", 0, 0, "i32") for chip in CHIPS for mask in SEGMENTS]
 
@@ -302,6 +314,8 @@ def text_of(case):
     chip, mask, layout, d, e, dtype = case
     if layout == "segments":
         return "attn.segments @{} mask({}) {}\n".format(name_of(case), *SEGMENTS[mask])
+    if layout == "combined":
+        return COMBINED[mask].format(name_of(case), dtype)
     if layout in ("compress", "select"):
         prob = "prob " if layout == "select" else ""
         return f"attn.{layout} @{name_of(case)} {prob}{(COMPRESSED | SELECTED)[mask]} dtype({dtype})\n"

@@ -133,7 +133,7 @@ def program_text(c, layout, compresses):
         more = ("%cu_c", "cu_seqlens_compressed") if is_packed else None
         call("%ck, %cv" + (f", {more[0]}" if more else ""), "pool", f"k = {kv['cmp'][0]}, v = {kv['cmp'][1]}{own}",
              "compressed_k, compressed_v" + (f", {more[1]}" if more else ""))
-        kv["cmp"] = ["%ck", "%cv"]
+        tokens, kv["cmp"] = kv["cmp"][0], ["%ck", "%cv"]
     else:
         kv["cmp"] = [operand("compressed_k"), operand("compressed_v")]
         both = both.replace("%cu_c", operand("cu_seqlens_compressed")) if is_packed else both
@@ -167,7 +167,7 @@ def program_text(c, layout, compresses):
     if compresses:
         before = "".join(f", before_{d}_{i} = %{d}_{b}" for i, b in enumerate(BRANCHES[1:]) for d in ("dk", "dv"))
         call("%dk, %dv", "pool_grads",
-             f"dcompressed_k = %dk_cmp, dcompressed_v = %dv_cmp{before if same else ''}{both}", "dk, dv")
+             f"dcompressed_k = %dk_cmp, dcompressed_v = %dv_cmp{before if same else ', k = ' + tokens}{both}", "dk, dv")
         results += [(f"{d}{'' if same else '_cmp'}", f"%{d}") for d in ("dk", "dv")]
     else:
         results += [(f"dcompressed_{x}", f"%d{x}_cmp") for x in "kv"]

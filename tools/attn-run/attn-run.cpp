@@ -89,7 +89,7 @@ static llvm::Expected<reference::Tensors> expectedOf(mlir::Operation *op, const 
                                 onlyReference ? reference::Between::Float64 : reference::Between::Rounded);
   if (auto rows = dyn_cast<GatherRowsOp>(op))
     return reference::interpret(rows, tensors.inputs);
-  return reference::interpret(cast<ComputationInterface>(op), tensors.inputs, tensors.rowsKv);
+  return reference::interpret(cast<ComputationInterface>(op), tensors.inputs);
 }
 
 /// From which windows `cu_seqlens_compressed` follows, if it does.

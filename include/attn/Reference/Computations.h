@@ -13,10 +13,7 @@ namespace attn::reference {
 /// Evaluates an op on host tensors, by name: operands may have any floating type, and their values count as they are.
 /// Results are float64, those of indices int32. Errors: a tensor that is missing, unknown or of the wrong type or
 /// shape; offsets that do not fit the tensors; offsets of compressed sequences that are not those of the op's windows.
-///
-/// `rowsKv`: rows of `dk` and `dv` (dense: of a sequence) of an `attn.compress_backward` without `add`, of which no
-/// operand has as many. It is ignored where an operand has them.
-llvm::Expected<Tensors> interpret(ComputationInterface op, const Tensors &inputs, int64_t rowsKv = -1);
+llvm::Expected<Tensors> interpret(ComputationInterface op, const Tensors &inputs);
 
 /// Likewise; indices beyond the rows of their part are an error.
 llvm::Expected<Tensors> interpret(GatherRowsOp rows, const Tensors &inputs);

@@ -12,7 +12,6 @@ namespace attn::reference {
 
 struct ProgramTensors {
   Tensors inputs, results; ///< results are poisoned: every byte is 0xff
-  int64_t rowsKv = -1;     ///< the size `total_kv` or `seqlen_kv`; -1: there is none
 };
 
 /// Windows of tokens, from which offsets of compressed sequences follow.

@@ -139,6 +139,12 @@ static std::vector<rt::Program::ArrayCheck> checksOf(llvm::ArrayRef<ProblemTenso
                         .rows = ceilDiv(extents.keysOfBlocks(), tensor.lists->lists->kv),
                         .line = sizeNamed(tensor.name + "_entries"),
                         .tile = tensor.lists->lists->kv});
+  if (int cu = numberOf("cu_seqlens"); cu >= 0) { // of computations that are no problems
+    bool ofKeys =
+        llvm::none_of(tensors, [](const ProblemTensor &t) { return llvm::is_contained(t.axes, Axis::RowsQ); });
+    checks.push_back(
+        {.kind = Check::Kind::Offsets, .arrays = {cu, -1}, .rows = extents.rows(ofKeys), .isWritten = true});
+  }
   for (bool keys : {false, true}) {
     llvm::StringRef side = keys ? "kv" : "q";
     int cu = numberOf("cu_seqlens_" + side), padded = numberOf("padded_offsets_" + side);
