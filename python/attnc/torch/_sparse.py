@@ -53,8 +53,10 @@ class _Nsa(torch.autograd.Function):
         plan, names = ctx.plan, ctx.names
         if torch.is_grad_enabled():
             raise UnsupportedError("attnc has no second derivatives: gradients of attention cannot be differentiated")
-        if do.stride(-1) != 1 or any(s % 8 for s in do.stride()[:-1]) or do.data_ptr() % 16:
+        if do.stride(-1) != 1 or any(s % 8 for s in do.stride()[:-1]):
             do = do.contiguous()
+        elif not torch.compiler.is_compiling() and do.data_ptr() % 16:
+            do = do.clone()
         saved = iter(ctx.saved_tensors)
         found = _ops.run([do if name == "do" else next(saved) for name in plan.inputs], plan.backward, "nsa_backward")
         grads = dict(zip(plan.gradients, found))

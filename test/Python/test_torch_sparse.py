@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""native_sparse_attention() on the CPU: against float64, with gradients, torch.compile, and what is refused."""
+import attnc
+import pytest
+import torch
+from attnc.torch import native_sparse_attention
+
+OPTIONS = dict(length=8, stride=4, block=8, count=4, first=1, local=2, window=7, rows=8)
+
+
+def of_branch(q, k, v, visible):
+    """[heads, rows, dim], with 0 where nothing is visible."""
+    s = (q @ k.transpose(1, 2)) * q.shape[-1]**-0.5
+    none = ~visible.any(-1, keepdim=True)
+    p = torch.softmax(s.masked_fill(~visible & ~none, float("-inf")), -1).masked_fill(none, 0)
+    return p @ v
+
+
+def expected(q, kv, gates, o):
+    """One sequence [tokens, heads, dim] in float64; kv: (k, v) of each branch. Rows of a tile share what its first one
+    selects."""
+    n, heads = q.shape[:2]
+    group, t = heads // kv[0][0].shape[1], torch.arange(n)
+    by_head = lambda x: x.transpose(0, 1).repeat_interleave(group, 0)
+    windows = 0 if n < o["length"] else (n - o["length"]) // o["stride"] + 1
+    blocks = -(-n // o["block"])
+    rows = q.transpose(0, 1)
+    chosen = torch.zeros(heads // group, n, blocks, dtype=torch.bool)
+    compressed, p = torch.zeros_like(rows), torch.zeros(heads, n, windows, dtype=torch.float64)
+    if windows:
+        k, v = (by_head(torch.stack([x[i * o["stride"]:i * o["stride"] + o["length"]].mean(0)
+                                     for i in range(windows)])) for x in kv[0])
+        seen = (torch.arange(windows) * o["stride"] + o["length"] - 1 <= t[:, None])[None]
+        compressed = of_branch(rows, k, v, seen)
+        s = (rows @ k.transpose(1, 2) * q.shape[-1]**-0.5).masked_fill(~seen, float("-inf"))
+        p = torch.softmax(s, -1).nan_to_num(0).detach()
+    cover = torch.zeros(windows, blocks, dtype=torch.float64)
+    for i in range(windows):
+        for part in range(o["length"] // o["stride"]):
+            block = (i + part) * o["stride"] // o["block"]
+            if block < blocks:
+                cover[i, block] += 1
+    importance = (p @ cover).unflatten(0, (-1, group)).sum(1)
+    for first in range(0, n, o["rows"]):
+        own, end = first // o["block"], min(first + o["rows"], n)
+        for g in range(chosen.shape[0]):
+            rank = importance[g, first, :own + 1].clone()
+            rank[:o["first"]] = rank[max(0, own - o["local"] + 1):] = float("inf")
+            best = torch.sort(rank, descending=True, stable=True).indices[:o["count"]]
+            chosen[g, first:end, best] = True
+            chosen[g, first:end, own + 1:(end - 1) // o["block"] + 1] = True
+    causal = t[None] <= t[:, None]
+    selected = chosen.repeat_interleave(o["block"], 2)[..., :n].repeat_interleave(group, 0) & causal
+    branches = [compressed, of_branch(rows, by_head(kv[1][0]), by_head(kv[1][1]), selected),
+                of_branch(rows, by_head(kv[2][0]), by_head(kv[2][1]), (causal & (t[None] > t[:, None] - o["window"]))[None])]
+    g = torch.full((*q.shape[:2], 3), 1 / 3, dtype=torch.float64) if gates is None else torch.sigmoid(gates)
+    return sum(g[..., i:i + 1] * branch.transpose(0, 1) for i, branch in enumerate(branches))
+
+
+def made(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).requires_grad_()
+
+
+def agree(found, wanted, leaves):
+    torch.testing.assert_close(found.double(), wanted, rtol=0, atol=2e-5)
+    weights = torch.randn(found.shape, generator=torch.Generator().manual_seed(9))
+    for x, y in zip(torch.autograd.grad((found * weights).sum(), leaves),
+                    torch.autograd.grad((wanted * weights.double()).sum(), leaves)):
+        torch.testing.assert_close(x.double(), y.double(), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [1, 8, 16])
+@pytest.mark.parametrize("gated", [True, False])
+def test_packed(rows, gated):
+    o, lengths = dict(OPTIONS, rows=rows), [0, 1, 7, 8, 61]
+    q, k, v = made(77, 4, 16), made(77, 2, 16, seed=1), made(77, 2, 16, seed=2)
+    gates = made(77, 4, 3, seed=3) if gated else None
+    ends = torch.tensor([0, *lengths]).cumsum(0)
+    found = native_sparse_attention(q, k, v, gates, layout="thd", cu_seqlens=ends, **o)
+    parts = [expected(q[a:b].double(), [(k[a:b].double(), v[a:b].double())] * 3,
+                      None if gates is None else gates[a:b].double(), o) for a, b in zip(ends[:-1], ends[1:]) if b > a]
+    agree(found, torch.cat(parts), [x for x in (q, k, v, gates) if x is not None])
+
+
+@pytest.mark.parametrize("layout", ["bshd", "bhsd", "sbhd"])
+def test_dense_and_keys_of_their_own(layout):
+    place = {"bshd": lambda x: x, "sbhd": lambda x: x.transpose(0, 1), "bhsd": lambda x: x.transpose(1, 2)}[layout]
+    q, gates = made(2, 40, 6, 8), made(2, 40, 6, 3, seed=3)
+    ks, vs = [made(2, 40, 2, 8, seed=4 + i) for i in range(3)], [made(2, 40, 2, 8, seed=7 + i) for i in range(3)]
+    found = place(native_sparse_attention(place(q), [place(k) for k in ks], [place(v) for v in vs], gates,
+                                          layout=layout, **OPTIONS))
+    wanted = torch.stack([expected(q[b].double(), [(k[b].double(), v[b].double()) for k, v in zip(ks, vs)],
+                                   gates[b].double(), OPTIONS) for b in range(2)])
+    agree(found, wanted, [q, *ks, *vs, gates])
+
+
+def test_causal():
+    q, k, v, gates = made(64, 4, 16), made(64, 2, 16, seed=1), made(64, 2, 16, seed=2), made(64, 4, 3, seed=3)
+    for rows in (1, 4, 16):
+        call = lambda *x: native_sparse_attention(*(y.detach()[None] for y in x), **dict(OPTIONS, rows=rows))[0]
+        whole = call(q, k, v, gates)
+        for t in (1, 7, 8, 15, 16, 33, 63):
+            for fill in (5.0, float("nan")):
+                others = [x.detach().clone() for x in (q, k, v, gates)]
+                for x in others:
+                    x[t:] = fill
+                assert torch.equal(call(*others)[:t], whole[:t])
+
+
+def test_compiled():
+    q, k, v = made(1, 40, 4, 16), made(1, 40, 2, 16, seed=1), made(1, 40, 2, 16, seed=2)
+    call = lambda q, k, v: native_sparse_attention(q * 2, k, v, **OPTIONS).square().sum()
+    eager = torch.autograd.grad(call(q, k, v), (q, k, v))
+    compiled = torch.compile(call, backend="aot_eager", fullgraph=True)
+    for x, y in zip(eager, torch.autograd.grad(compiled(q, k, v), (q, k, v))):
+        assert torch.equal(x, y)
+
+
+def test_training_step():
+    torch.manual_seed(0)
+    x, wanted = torch.randn(1, 64, 32), torch.randn(1, 64, 32)
+    project = torch.nn.Linear(32, 4 * 8 + 2 * 2 * 8 + 4 * 3)
+    optimizer = torch.optim.SGD(project.parameters(), lr=1.0)
+    losses = []
+    for _ in range(20):
+        q, k, v, gates = project(x).split([32, 16, 16, 12], -1)
+        shaped = lambda y, h: y.unflatten(-1, (h, -1)).contiguous()
+        o = native_sparse_attention(shaped(q, 4), shaped(k, 2), shaped(v, 2), shaped(gates, 4), **OPTIONS).flatten(2)
+        loss = (o - wanted).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss))
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_refused():
+    q, k, v = made(1, 40, 4, 16), made(1, 40, 2, 16), made(1, 40, 2, 16)
+    call = lambda *x, **options: native_sparse_attention(*x, **dict(OPTIONS, **options))
+    for options, error, message in [
+            (dict(count=2), attnc.ProblemError, "with room for both"),
+            (dict(local=0), attnc.ProblemError, "local\\(1\\) or more"),
+            (dict(block=6), attnc.ProblemError, "that the stride divides"),
+            (dict(stride=3), attnc.ProblemError, "that the stride divides"),
+            (dict(rows=12), attnc.ProblemError, "that divide a block"),
+            (dict(window=0), attnc.ProblemError, "window"),
+            (dict(layout="thd"), attnc.TensorError, "expected 3 axes"),
+            (dict(layout="bsdh"), attnc.TensorError, "expected 4 axes|layout"),
+            (dict(cu_seqlens=torch.tensor([0, 40])), attnc.TensorError, "cu_seqlens with the layout 'thd'")]:
+        with pytest.raises((error, attnc.ProblemError), match=message):
+            call(q, k, v, **options)
+    with pytest.raises(attnc.TensorError, match="one tensor for each of k and v or three"):
+        call(q, [k, k], [v, v])
+    with pytest.raises(attnc.TensorError, match="gates"):
+        call(q, k, v, made(1, 40, 4, 2))
+    with pytest.raises(attnc.TensorError, match="kv|`v`"):
+        call(q, k, made(1, 41, 2, 16))
+    with pytest.raises(attnc.UnsupportedError, match="second derivatives"):
+        grad, = torch.autograd.grad(call(q, k, v).sum(), q, create_graph=True)
+        grad.sum().backward()
