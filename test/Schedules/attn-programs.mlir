@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // attn.program becomes one program.def: callees' steps over shared tensors, sizes in those of the caller's tensors.
-// Results that nobody wants are scratch. Callees are programs of their own beside it, private ones are not.
+// Results that nobody wants are scratch. Callees are programs of their own beside it.
 //
 // RUN: attn-opt %s -attn-choose-schedule=target=cpu -convert-attn-to-tile | FileCheck %s
 
 attn.compress @pool mean length(32) stride(16) layout(thd) heads(2) dims(64) dtype(f32)
-attn.problem private @compressed mask(#attn.pooled<length = 32, stride = 16>) layout(thd) heads(4, 2) dims(64) dtype(f32)
+attn.problem @compressed mask(#attn.pooled<length = 32, stride = 16>) layout(thd) heads(4, 2) dims(64) dtype(f32)
 // CHECK: program.def @pool_program
-// CHECK-NOT: program.def @compressed_program
+// CHECK: program.def @compressed_program
 // CHECK: program.def @both_program {
 // CHECK-NEXT: %q = program.tensor "q" operand : f32 [total_q, 4, 64] strided(0, 1)
 // CHECK-NEXT: %k = program.tensor "k" operand : f32 [total_kv, 2, 64] strided(0, 1)

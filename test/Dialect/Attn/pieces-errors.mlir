@@ -110,9 +110,9 @@ attn.backward @g of(@p) add_dq
 // -----
 
 // expected-note @below {{problem declared here}}
-attn.problem @p mask(#attn.full) layout(thd) heads(4, 1) dims(64) dtype(bf16)
-// C8
-// expected-error @below {{expected layout(thd pieces) with float32 gradients, got: #attn.layout<thd>}}
+attn.problem @p mask(#attn.full) layout(thd) heads(4, 1) dims(64, 264) dtype(bf16)
+// C7
+// expected-error @below {{expected head dims up to 256 with float32 gradients, got: 264}}
 attn.backward @g of(@p) float32_dkv
 
 // -----
