@@ -47,8 +47,8 @@ rt::Result<std::shared_ptr<PlanKernels>> PlanKernels::create(ProblemOp problem, 
     if (!parsed)
       return;
     for (mlir::Operation &op : *(*parsed)->getBody()) {
-      rt::Program signature;
-      for (rt::Program::Tensor &tensor : signatureOf(&op)->tensors) // a plan itself has the arrays of pieces
+      rt::Program signature, whole = *signatureOf(&op);
+      for (rt::Program::Tensor &tensor : whole.tensors) // a plan itself has the arrays of pieces
         if (llvm::StringRef name = tensor.name; !name.starts_with("cu_seqlens_") && !name.contains("pieces_") &&
                                                 name != keyPositionsArray && !ofSteps.contains(name))
           signature.tensors.push_back(std::move(tensor));

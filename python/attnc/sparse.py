@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Native sparse attention (Yuan et al. 2025) as a program: compressed keys, selected blocks, a window, and gates."""
 from . import _text
-from .errors import ProblemError
+from .errors import ProblemError, TensorError
 from .problem import _DTYPES, _LAYOUTS, Program, _pair
 
 NAMES = ("compressed", "selected", "window")  # of the branches, in the order of the gates
@@ -107,6 +107,43 @@ class NativeSparseAttention(Program):
             declared.append(f"attn.backward @{name}_backward of(@{name}){clauses}{wide}")
         return Program(self.text + "\n" + "\n".join(declared) + "\n" + _backward(shared, sigmoid, packed),
                        "nsa_backward")
+
+
+def call_of(q, ks, vs, gates, short, layout, cu_seqlens, options):
+    """What a framework's call compiles to: options of `NativeSparseAttention`, and the program's operands by name.
+
+    short: dtypes of tensors in the dialect's words, by the framework's own.
+    """
+    if len(ks) not in (1, 3) or len(vs) != len(ks):
+        raise TensorError(f"expected one tensor for each of k and v or three, got: {len(ks)} and {len(vs)}")
+    if q.dtype not in short:
+        raise TensorError(f"expected bfloat16, float16 or float32 for `q`, got: {q.dtype}")
+    packed = layout == "thd"
+    for name, tensor in (("q", q), *(("k", t) for t in ks), *(("v", t) for t in vs)):
+        if tensor.ndim != 4 - packed:
+            raise TensorError(f"expected {4 - packed} axes for `{name}` in the layout {layout!r}, "
+                              f"got: {list(tensor.shape)}")
+    if (cu_seqlens is None) == packed:
+        raise TensorError("expected cu_seqlens with the layout 'thd', and only with it, got: "
+                          f"{'none' if cu_seqlens is None else 'cu_seqlens'} with {layout!r}")
+    axis = 1 if layout in ("bhsd", "thd") else 2
+    hint = options.pop("expected_seqlen")
+    made = dict(
+        heads=(q.shape[axis], ks[0].shape[axis]), dims=q.shape[-1], layout=layout, dtype=short[q.dtype],
+        gates="uniform" if gates is None else "sigmoid", shared_kv=len(ks) == 1,
+        gates_dtype="f32" if gates is None else short.get(gates.dtype, "f32"),
+        expected_seqlen=tuple(hint) if isinstance(hint, (tuple, list)) else hint, **options)
+    operands = {"q": q}
+    if len(ks) == 1:
+        operands.update(k=ks[0], v=vs[0])
+    else:
+        for name, k, v in zip(NAMES, ks, vs):
+            operands.update({f"k_{name}": k, f"v_{name}": v})
+    if gates is not None:
+        operands["gates"] = gates
+    if cu_seqlens is not None:
+        operands["cu_seqlens"] = cu_seqlens
+    return tuple(made.items()), operands
 
 
 def _made_of(options):

@@ -51,8 +51,9 @@ def expected(q, kv, gates, o):
             chosen[g, first:end, own + 1:(end - 1) // o["block"] + 1] = True
     causal = t[None] <= t[:, None]
     selected = chosen.repeat_interleave(o["block"], 2)[..., :n].repeat_interleave(group, 0) & causal
+    window = (causal & (t[None] > t[:, None] - o["window"]))[None]
     branches = [compressed, of_branch(rows, by_head(kv[1][0]), by_head(kv[1][1]), selected),
-                of_branch(rows, by_head(kv[2][0]), by_head(kv[2][1]), (causal & (t[None] > t[:, None] - o["window"]))[None])]
+                of_branch(rows, by_head(kv[2][0]), by_head(kv[2][1]), window)]
     g = torch.full((*q.shape[:2], 3), 1 / 3, dtype=torch.float64) if gates is None else torch.sigmoid(gates)
     return sum(g[..., i:i + 1] * branch.transpose(0, 1) for i, branch in enumerate(branches))
 

@@ -4,5 +4,7 @@ from ._attention import attention
 from ._context_parallel import ContextParallel
 from ._dot_product import dot_product_attention
 from ._segments import Lengths, SegmentIds, lengths_and_offsets
+from ._sparse import native_sparse_attention
 
-__all__ = ["ContextParallel", "Lengths", "SegmentIds", "attention", "dot_product_attention", "lengths_and_offsets"]
+__all__ = ["ContextParallel", "Lengths", "SegmentIds", "attention", "dot_product_attention", "lengths_and_offsets",
+           "native_sparse_attention"]

@@ -5,8 +5,8 @@ import typing
 
 import torch
 
-from ..errors import TensorError, UnsupportedError
-from ..sparse import NAMES, NativeSparseAttention
+from ..errors import UnsupportedError
+from ..sparse import NativeSparseAttention, call_of
 from . import _ops
 from ._segments import int32
 
@@ -89,42 +89,14 @@ def native_sparse_attention(q, k, v, gates=None, *, layout="bshd", length=32, st
     Returns o, as q. Raises attnc.ProblemError, TensorError, UnsupportedError, CompileError.
     """
     ks, vs = (tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in (k, v))
-    if len(ks) not in (1, 3) or len(vs) != len(ks):
-        raise TensorError(f"expected one tensor for each of k and v or three, got: {len(ks)} and {len(vs)}")
-    if q.dtype not in _DTYPES:
-        raise TensorError(f"expected bfloat16, float16 or float32 for `q`, got: {q.dtype}")
-    axis = {"bshd": 2, "sbhd": 2, "bhsd": 1, "thd": 1}.get(layout, 0)
-    for name, tensor in (("q", q), *(("k", t) for t in ks), *(("v", t) for t in vs)):
-        if tensor.ndim != (3 if layout == "thd" else 4):
-            raise TensorError(f"expected {3 if layout == 'thd' else 4} axes for `{name}` in the layout {layout!r}, "
-                              f"got: {list(tensor.shape)}")
-    if (cu_seqlens is None) == (layout == "thd"):
-        raise TensorError("expected cu_seqlens with the layout 'thd', and only with it, got: "
-                          f"{'none' if cu_seqlens is None else 'cu_seqlens'} with {layout!r}")
     if deterministic is None:
         deterministic = torch.are_deterministic_algorithms_enabled()
-    options = dict(
-        heads=(q.shape[axis], ks[0].shape[axis]), dims=q.shape[-1], layout=layout, dtype=_DTYPES[q.dtype],
-        length=length, stride=stride, block=block, count=count, first=first, local=local, window=window, rows=rows,
-        gates="uniform" if gates is None else "sigmoid", shared_kv=len(ks) == 1, scale=scale,
-        gates_dtype="f32" if gates is None else _DTYPES.get(gates.dtype, "f32"),
-        expected_seqlen=None if expected_seqlen is None else
-        tuple(expected_seqlen) if isinstance(expected_seqlen, (tuple, list)) else (expected_seqlen, expected_seqlen))
-    plan = _plan_of(tuple(options.items()), bool(deterministic))
-    names, tensors = ["q"], [q]
-    for side, given in (("k", ks), ("v", vs)):
-        names += [side] if len(given) == 1 else [f"{side}_{name}" for name in NAMES]
-        tensors += given
-    if gates is not None:
-        names.append("gates")
-        tensors.append(gates.contiguous())
-    if cu_seqlens is not None:
-        names.append("cu_seqlens")
-        tensors.append(int32("cu_seqlens", cu_seqlens))
-    if len(ks) == 3:  # in the program's order: k and v of each branch
-        order = ["q"] + [f"{side}_{name}" for name in NAMES for side in "kv"] + names[7:]
-        tensors = [tensors[names.index(name)] for name in order]
-        names = order
-    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
-        return _Nsa.apply(plan, tuple(names), *tensors)
+    offsets = None if cu_seqlens is None else int32("cu_seqlens", cu_seqlens)
+    options, operands = call_of(
+        q, ks, vs, None if gates is None else gates.contiguous(), _DTYPES, layout, offsets,
+        dict(length=length, stride=stride, block=block, count=count, first=first, local=local, window=window, rows=rows,
+             scale=scale, expected_seqlen=expected_seqlen))
+    plan, tensors = _plan_of(options, bool(deterministic)), list(operands.values())
+    if torch.is_grad_enabled() and any([t.requires_grad for t in tensors]):
+        return _Nsa.apply(plan, tuple(operands), *tensors)
     return _ops.run(tensors, plan.text, "nsa")[0]
