@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""native_sparse_attention() of JAX on the CPU: values of the PyTorch function, which has tests against float64, gradients
-against central differences, jit, and what is refused."""
+"""native_sparse_attention() of JAX on the CPU: values of the PyTorch function, which has tests against float64,
+gradients against central differences, jit, and what is refused."""
 import attnc
 import jax
 import jax.numpy as jnp
