@@ -186,6 +186,43 @@ def check_graph():
     emit(check="graph of both passes, 10 replays with other lengths", ok=ok)
 
 
+def check_long(tokens, heads, kv_heads, dim, **options):
+    """Some rows of a long sequence, whose tensors have more than 2^31 elements, against float64 with its own lists."""
+    global failures
+    o = {**OPTIONS, **options}
+    q, k, v, gates, _ = inputs(tokens, heads, kv_heads, dim, lead=(1,))
+    program = attnc.NativeSparseAttention(heads=(heads, kv_heads), dims=dim, saves=True, **o)
+    names = [t["name"] for t in _ops.signature(program.text, "nsa").results]
+    saved = dict(zip(names, _ops.run([q, k, v, gates], program.text, "nsa")))
+
+    def attend(row, keys, values):
+        if not len(keys):
+            return torch.zeros(dim, device="cuda", dtype=torch.float64)
+        return torch.softmax(keys.double() @ row / dim**0.5, 0) @ values.double()
+
+    worst, within = 0, torch.arange(o["block"], device="cuda")
+    for t in [0, o["length"] - 1, o["length"], o["window"], tokens // 2 + 17, tokens - 1] + torch.randint(
+            0, tokens, (12,)).tolist():
+        for h in (0, heads - 1, t * 7 % heads):
+            row, kv = q[0, t, h].double(), h * kv_heads // heads
+            windows = 0 if t + 1 < o["length"] else (t + 1 - o["length"]) // o["stride"] + 1
+            blocks = saved["lists"][0, kv, t // o["rows"]].long()
+            seen = (blocks[blocks >= 0, None] * o["block"] + within).flatten()
+            seen = seen[seen <= t]
+            first = max(0, t + 1 - o["window"])
+            branches = [attend(row, saved["compressed_k"][0, :windows, kv], saved["compressed_v"][0, :windows, kv]),
+                        attend(row, k[0, seen, kv], v[0, seen, kv]),
+                        attend(row, k[0, first:t + 1, kv], v[0, first:t + 1, kv])]
+            wanted = sum(g * b for g, b in zip(torch.sigmoid(gates[0, t, h].double()), branches))
+            worst = max(worst, float((saved["o"][0, t, h].double() - wanted).abs().max()))
+    for i in torch.randint(0, saved["compressed_k"].shape[1], (50,)).tolist():
+        mean = k[0, i * o["stride"]:i * o["stride"] + o["length"]].float().mean(0)
+        worst = max(worst, float((saved["compressed_k"][0, i] - mean).abs().max()))
+    failures += worst > 0.02
+    emit(check="rows of a long sequence", ok=worst <= 0.02, tokens=tokens, heads=[heads, kv_heads], largest_error=worst,
+         **options)
+
+
 # ---- times ----
 
 def median_ms(call, repeats):
@@ -261,6 +298,9 @@ def main():
         check_causal()
         check_packed()
         check_graph()
+        check_long(1 << 20, 32, 8, 128)
+        check_long(3 << 19, 16, 4, 128, length=32, stride=16)
+        torch.cuda.empty_cache()
     if args.only != "checks":
         for tokens in (4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288, 1 << 20):
             if tokens <= args.most:
