@@ -271,7 +271,7 @@ public:
 private:
   Span queriesOf(int64_t sequence) const { return tensors.rowsOf("cu_seqlens", tensors.sizes.rowsQ, sequence); }
 
-  /// Of the blocks up to that of the tile's first query t.
+  /// The importance of each block up to that of the tile's first query t.
   std::vector<double> importance(int64_t sequence, int64_t kvHead, int64_t t) const {
     Span windows = tensors.rowsOf("cu_seqlens_compressed", tensors.sizes.rowsKv, sequence);
     const Tensor &q = tensors.input("q"), &keys = tensors.input("compressed_k"), &lse = tensors.input("lse");

@@ -13,20 +13,6 @@ using namespace attn;
 using namespace attn::program;
 using rt::Extent;
 
-static Type typeOf(rt::Dtype dtype, OpBuilder &b) {
-  const Type types[] = {b.getBF16Type(), b.getF16Type(), b.getF32Type(), b.getI32Type()}; // as rt::Dtype
-  static_assert(int(rt::Dtype::BF16) == 0 && int(rt::Dtype::F16) == 1 && int(rt::Dtype::F32) == 2 &&
-                int(rt::Dtype::I32) == 3);
-  return types[int(dtype)];
-}
-
-static ArrayAttr extentsOf(const rt::Program::Tensor &tensor, MLIRContext *context) {
-  SmallVector<Attribute> list;
-  for (const Extent &extent : tensor.extents)
-    list.push_back(ExtentAttr::get(context, extent));
-  return ArrayAttr::get(context, list);
-}
-
 namespace {
 class Inliner {
 public:
@@ -39,14 +25,8 @@ public:
   }
 
   void run(llvm::function_ref<DefOp(StringRef)> definitionOf) {
-    for (Operation &op : linked.op.getBody().front()) {
-      Value value = isa<OperandOp>(op) ? op.getResult(0) : isa<ResultOp>(op) ? op.getOperand(0) : Value();
-      if (!value)
-        continue;
-      const rt::Program::Tensor &tensor = linked.tensors.find(value)->second;
-      memory[value] = TensorOp::create(b, loc, ValueType::get(b.getContext()), tensor.name, program::Role(tensor.role),
-                                       typeOf(tensor.dtype, b), Lead::none, extentsOf(tensor, b.getContext()),
-                                       SmallVector<int64_t>(tensor.strided.begin(), tensor.strided.end()));
+    for (auto [value, tensor] : llvm::zip_equal(linked.values, linked.signature.tensors)) {
+      memory[value] = createTensor(b, loc, tensor);
       for (const Extent &extent : tensor.extents) {
         std::vector<std::string> symbols;
         extent.collectSymbols(symbols);
@@ -67,8 +47,7 @@ private:
       return memory[value];
     const rt::Program::Tensor &spec = value ? linked.tensors.find(value)->second : linked.unwanted.at({number, tensor});
     names.insert(spec.name);
-    Value buffer = BufferOp::create(b, loc, ValueType::get(b.getContext()), spec.name, typeOf(spec.dtype, b),
-                                    extentsOf(spec, b.getContext()), IntegerAttr());
+    Value buffer = createBuffer(b, loc, spec.name, spec.dtype, spec.extents);
     if (value)
       memory[value] = buffer;
     return buffer;

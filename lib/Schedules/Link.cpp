@@ -258,6 +258,7 @@ private:
       if (!value)
         continue;
       numbers[value] = signature.tensors.size();
+      linked.values.push_back(value);
       signature.tensors.push_back(linked.tensors[value]);
     }
     // What arrays of the caller have to hold. Those that calls write have no contents before a launch.

@@ -27,10 +27,12 @@ struct LinkedProgram {
   std::vector<Call> calls;
   /// What operands and results of calls are, by value; names are those of the program's tensors, or of buffers.
   llvm::DenseMap<mlir::Value, rt::Program::Tensor> tensors;
-  /// Of results of calls that nobody wants: the call's number and the tensor's.
+  /// Results of calls that nobody wants, by the call's number and the tensor's.
   std::map<std::pair<size_t, size_t>, rt::Program::Tensor> unwanted;
   /// The program as its caller sees it.
   rt::Program signature;
+  /// The value of each tensor of the signature.
+  llvm::SmallVector<mlir::Value> values;
 };
 
 /// An extent with other extents in place of sizes; sizes for which `of` has none stay.

@@ -47,7 +47,7 @@ class NativeSparseAttention(Program):
         packed = layout == "thd"
         common = f"layout({layout})"
         dtype_text = f"dtype({_DTYPES[dtype]})"
-        stride_, length_ = _text.integer(stride, "stride", 1), _text.integer(length, "length", 1)
+        stride, length = _text.integer(stride, "stride", 1), _text.integer(length, "length", 1)
         scaled = "" if scale is None else f" scale({_text.float_text(_text.number(scale, 'scale'))})"
         expected = None if expected_seqlen is None else _pair(expected_seqlen, "expected_seqlen")
 
@@ -59,10 +59,10 @@ class NativeSparseAttention(Program):
         all_keys = expected[1] if expected else 0
         tile = _text.integer(rows, "rows", 1)
         declared = [
-            f"attn.compress @compress mean length({length_}) stride({stride_}) {common} heads({kv_heads}) dims({dim}) "
+            f"attn.compress @compress mean length({length}) stride({stride}) {common} heads({kv_heads}) dims({dim}) "
             f"{dtype_text}",
-            problem("compressed", f"#attn.pooled<length = {length_}, stride = {stride_}>", all_keys // stride_),
-            f"attn.select @select prob length({length_}) stride({stride_}) "
+            problem("compressed", f"#attn.pooled<length = {length}, stride = {stride}>", all_keys // stride),
+            f"attn.select @select prob length({length}) stride({stride}) "
             f"block({_text.integer(block, 'block', 1)}) count({_text.integer(count, 'count', 1)}) "
             f"first({_text.integer(first, 'first', 0)}) local({_text.integer(local, 'local', 0)}) rows({tile}) "
             f"{common} heads({q_heads}, {kv_heads}) dim({dim}) {dtype_text}{scaled}",
@@ -72,12 +72,12 @@ class NativeSparseAttention(Program):
             f"attn.combine @combine {gates} branches(3) {common} heads({q_heads}) dim({dim}) {dtype_text}"
             + (f" gates({_DTYPES[gates_dtype]})" if gates == "sigmoid" else ""),
         ]
-        self_saved = ["o_compressed", "lse_compressed", "o_selected", "lse_selected", "o_window", "lse_window", "lists",
+        saved = ["o_compressed", "lse_compressed", "o_selected", "lse_selected", "o_window", "lse_window", "lists",
                       "compressed_k", "compressed_v"] + ["cu_seqlens_compressed"] * packed
         text = "\n".join(declared) + "\n" + _forward(shared_kv, gates == "sigmoid", packed,
-                                                      self_saved if saves else [])
+                                                      saved if saves else [])
         super().__init__(text, "nsa")
-        object.__setattr__(self, "saved", tuple(self_saved))
+        object.__setattr__(self, "saved", tuple(saved))
         object.__setattr__(self, "_options", dict(
             heads=heads, dims=dims, layout=layout, dtype=dtype, length=length, stride=stride, block=block, count=count,
             first=first, local=local, window=window, rows=rows, gates=gates, gates_dtype=gates_dtype,

@@ -149,7 +149,7 @@ bool attn::reportError(llvm::raw_ostream &os, Computation computation, const Ten
 
 bool attn::reportError(llvm::raw_ostream &os, mlir::Operation *op, const rt::Program &signature,
                        const Tensors &expected, const Tensors &results) {
-  // Of two 16-bit types, bfloat16 is the coarser one.
+  // bfloat16 is coarser than float16.
   reference::Dtype coarsest = reference::Dtype::F32;
   for (const rt::Program::Tensor &tensor : signature.tensors)
     if (tensor.dtype == rt::Dtype::BF16 || (tensor.dtype == rt::Dtype::F16 && coarsest == reference::Dtype::F32))
@@ -157,17 +157,18 @@ bool attn::reportError(llvm::raw_ostream &os, mlir::Operation *op, const rt::Pro
   bool good = true, ofProgram = isa<ProgramOp>(op);
   // Results of a program may be small since large numbers cancel, as the gradient of a lone key does.
   double largest = 0;
-  for (const rt::Program::Tensor &tensor : signature.tensors)
-    if (ofProgram && tensor.isResult() && tensor.dtype != rt::Dtype::I32)
-      largest = std::max(largest,
-                         difference(expected.find(tensor.name)->second, results.find(tensor.name)->second).maxExpected);
+  std::vector<std::pair<const rt::Program::Tensor &, Difference>> differences;
   for (const rt::Program::Tensor &tensor : signature.tensors) {
     if (!tensor.isResult())
       continue;
-    const Tensor &wanted = expected.find(tensor.name)->second, &given = results.find(tensor.name)->second;
+    Difference found = difference(expected.find(tensor.name)->second, results.find(tensor.name)->second);
+    if (ofProgram && tensor.dtype != rt::Dtype::I32)
+      largest = std::max(largest, found.maxExpected);
+    differences.push_back({tensor, std::move(found)});
+  }
+  for (auto &[tensor, found] : differences) {
     bool isInt = tensor.dtype == rt::Dtype::I32;
     reference::Dtype dtype = ofProgram && !isInt ? coarsest : reference::dtypeOf(tensor.dtype);
-    Difference found = difference(wanted, given);
     found.maxExpected = std::max(found.maxExpected, largest);
     good &= reportOne(os, tensor.name.c_str(), found, toleranceOfResult(dtype, ofProgram, found));
   }

@@ -39,8 +39,8 @@ double toleranceOfLse(const Difference &found);
 /// `inputs`: those of the backward pass.
 double toleranceOfGradient(BackwardOp backward, const Tensors &inputs, llvm::StringRef name, const Difference &found);
 
-/// Of a result of a program or of an op that is no attention problem. Of a program, `dtype` is the coarsest type of its
-/// tensors, to which values between calls may be rounded; indices (I32) have to be equal.
+/// The same for a result of a program, or of an op that is no attention problem. A program's `dtype` is the coarsest
+/// type of its tensors, to which values between calls may be rounded; indices (I32) have to be equal.
 double toleranceOfResult(Dtype dtype, bool ofProgram, const Difference &found);
 
 } // namespace attn::reference

@@ -32,7 +32,7 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ScheduleInte
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/hasTileLists);
   if (isSplit)
     arguments.addSize("splits");
-  arguments.addStrides(problem, tensors);
+  arguments.addStrides(tensors);
 
   if (!usesTma)
     return arguments;
@@ -57,7 +57,7 @@ KernelArguments KernelArguments::ofCombine(ProblemOp problem) {
   arguments.addPartial(Effect::read);
   arguments.addSizes(problem, /*keys=*/false);
   arguments.addSize("splits");
-  arguments.addStrides(problem, tensors);
+  arguments.addStrides(tensors);
   return arguments;
 }
 
@@ -68,7 +68,7 @@ KernelArguments KernelArguments::ofCombineLoops(ProblemOp problem) {
   arguments.addSlots(Effect::read);
   arguments.addIntegers({{kvSplits().counts}, {kvSplits().split}});
   arguments.addSizes(problem, /*keys=*/false);
-  arguments.addStrides(problem, tensors);
+  arguments.addStrides(tensors);
   arguments.addBlocks();
   return arguments;
 }
@@ -154,7 +154,7 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<Tensor
     if (has(tileLists(ofKeys).list))
       arguments.addLists(problem, ofKeys);
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
-  arguments.addStrides(problem, plain);
+  arguments.addStrides(plain);
   // The producer lacks registers to compute these.
   if (has("row_statistics_head"))
     arguments.addStride("row_statistics", "head", 1);
@@ -209,7 +209,7 @@ KernelArguments KernelArguments::ofSinks(ProblemOp problem, SegmentsOp segments)
   arguments.addSize("tokens_q");
   if (positions)
     arguments.addSize("position_rows_q", "positions_q_rows");
-  arguments.addStrides(problem, lse);
+  arguments.addStrides(lse);
   return arguments;
 }
 
@@ -243,16 +243,9 @@ KernelArguments KernelArguments::ofCalls(ComputationInterface op, ProgramBuilder
     arguments.addSize(size);
   for (StringRef tensor : rowsOf)
     arguments.addNumber((tensor + "_rows").str(), program.rowsOf(tensor));
-  for (const ProblemTensor &tensor : tensorsOf(op)) {
-    if (!llvm::is_contained(tensors, tensor.name))
-      continue;
-    if (tensor.batchAxis >= 0)
-      arguments.addStride(tensor.name, "batch", tensor.batchAxis);
-    if (tensor.hasRowStride())
-      arguments.addStride(tensor.name, "row", tensor.rowAxis);
-    if (tensor.headAxis >= 0)
-      arguments.addStride(tensor.name, "head", tensor.headAxis);
-  }
+  std::vector<ProblemTensor> passed = tensorsOf(op);
+  llvm::erase_if(passed, [&](const ProblemTensor &tensor) { return !llvm::is_contained(tensors, tensor.name); });
+  arguments.addStrides(passed);
   return arguments;
 }
 
@@ -463,7 +456,7 @@ void KernelArguments::addSizes(ProblemOp problem, bool keys, bool totalKeys) {
     addSize("total_kv");
 }
 
-void KernelArguments::addStrides(ProblemOp problem, ArrayRef<ProblemTensor> tensors) {
+void KernelArguments::addStrides(ArrayRef<ProblemTensor> tensors) {
   for (const ProblemTensor &tensor : tensors) {
     if (tensor.batchAxis >= 0)
       addStride(tensor.name, "batch", tensor.batchAxis);

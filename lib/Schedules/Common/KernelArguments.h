@@ -150,7 +150,7 @@ private:
   void addIntegers(llvm::ArrayRef<TensorUse> uses);
   void addLists(ProblemOp problem, bool ofKeys);
   void addSizes(ProblemOp problem, bool keys, bool totalKeys = false);
-  void addStrides(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors);
+  void addStrides(llvm::ArrayRef<ProblemTensor> tensors);
   void addPointer(llvm::StringRef tensor, mlir::Type element, program::Effect effect);
   /// A tensor map for tiles of `rows` rows, `rowStride` apart, with `heads` packed heads.
   void addMap(ProblemOp problem, const ProblemTensor &tensor, int64_t rows, int64_t rowStride, int64_t heads = 1);

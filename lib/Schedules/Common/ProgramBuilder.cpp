@@ -4,7 +4,6 @@
 #include "attn/Dialect/Program/IR/PlainData.h"
 #include "attn/Schedules/Passes.h"
 #include "attn/Schedules/Signature.h"
-#include "llvm/ADT/SmallVectorExtras.h"
 
 using namespace mlir;
 using namespace attn;
@@ -49,39 +48,11 @@ void ProgramBuilder::addSize(StringRef name, const Extent &value) {
   SizeOp::create(b, loc, name, ExtentAttr::get(b.getContext(), value));
 }
 
-static ArrayAttr arrayOf(MLIRContext *context, llvm::ArrayRef<Extent> extents) {
-  return ArrayAttr::get(context, llvm::map_to_vector(extents, [&](const Extent &extent) -> Attribute {
-                          return ExtentAttr::get(context, extent);
-                        }));
-}
-
-static Type elementOf(rt::Dtype dtype, OpBuilder &b) {
-  switch (dtype) {
-  case rt::Dtype::BF16:
-    return b.getBF16Type();
-  case rt::Dtype::F16:
-    return b.getF16Type();
-  case rt::Dtype::F32:
-    return b.getF32Type();
-  case rt::Dtype::I32:
-    return b.getI32Type();
-  }
-  llvm_unreachable("covered");
-}
-
 void ProgramBuilder::addSignature(const rt::Program &signature) {
   for (const rt::Program::Size &size : signature.sizes)
     addSize(size.name, size.value);
   for (const rt::Program::Tensor &tensor : signature.tensors)
-    values[tensor.name] =
-        TensorOp::create(b, loc, ValueType::get(context()), tensor.name, program::Role(tensor.role),
-                         ::elementOf(tensor.dtype, b), Lead(tensor.lead), arrayOf(context(), tensor.extents),
-                         SmallVector<int64_t>(tensor.strided.begin(), tensor.strided.end()));
-}
-
-void ProgramBuilder::addBuffer(StringRef name, rt::Dtype dtype, llvm::ArrayRef<Extent> extents) {
-  values[name] = BufferOp::create(b, loc, ValueType::get(context()), name, ::elementOf(dtype, b),
-                                  arrayOf(context(), extents), IntegerAttr());
+    values[tensor.name] = createTensor(b, loc, tensor);
 }
 
 Type ProgramBuilder::elementOf(StringRef name) { return TensorInfo::of(tensor(name)).element; }
@@ -100,8 +71,7 @@ Value ProgramBuilder::tensor(StringRef name) {
   auto found = llvm::find_if(workspace, [&](const WorkspaceBuffer &buffer) { return buffer.name == name; });
   assert(found != workspace.end() && "a kernel's tensor is the caller's or of the workspace");
   const rt::Dtype dtypes[] = {data, rt::Dtype::F32, rt::Dtype::I32}; // as ProblemTensor::Element
-  return value = BufferOp::create(b, loc, ValueType::get(context()), name, ::elementOf(dtypes[found->element], b),
-                                  arrayOf(context(), found->shape(extents)), IntegerAttr());
+  return value = createBuffer(b, loc, name, dtypes[found->element], found->shape(extents));
 }
 
 //===--------------------------------------------------------------------===//

@@ -31,8 +31,6 @@ public:
   program::DefOp getProgram() const { return def; }
   /// Sets the sizes of tiles that have KV-tile lists, before any list is used.
   void setListed(bool ofKeys, int64_t queries, int64_t keys) { extents.listed[ofKeys] = {queries, keys}; }
-  /// Adds a buffer of the workspace, for launches that follow.
-  void addBuffer(llvm::StringRef name, rt::Dtype dtype, llvm::ArrayRef<rt::Extent> extents);
   /// Is there a tensor or buffer of this name?
   bool hasTensor(llvm::StringRef name) const { return values.count(name); }
   mlir::Type elementOf(llvm::StringRef tensor);
@@ -52,7 +50,6 @@ private:
   rt::Extent ctasOf(tile::KernelOp kernel, const KernelGrid &grid, int64_t most) const;
   void addSplits(tile::KernelOp kernel, const KernelGrid &grid);
   void addSize(llvm::StringRef name, const rt::Extent &value);
-  mlir::MLIRContext *context() const { return loc.getContext(); }
 
   mlir::OpBuilder b;
   mlir::Location loc;

@@ -22,8 +22,8 @@ public:
     int64_t heads = lists.heads == OperandHeads::per_head      ? problem.allHeads()
                     : lists.heads == OperandHeads::per_kv_head ? problem.allKvHeads()
                                                                : 1;
-    bool ofSequences = !leadingAxesOf(lists, problem.getQLayout(), problem.getKLayout()).empty() &&
-                       leadingAxesOf(lists, problem.getQLayout(), problem.getKLayout())[0] == ProblemTensor::Batch;
+    bool ofSequences =
+        llvm::is_contained(leadingAxesOf(lists, problem.getQLayout(), problem.getKLayout()), ProblemTensor::Batch);
     Index lines = ofSequences ? math.mul(arg("batch"), heads) : Index(heads);
     std::string bits = bitsOf(lists);
     Value cta = IndexOp::block(b, loc);

@@ -84,3 +84,18 @@ void CallKernel::build(StringRef header) {
   for (const Call &call : calls)
     body.call(call.function, header, call.written, call.others);
 }
+
+void attn::appendStrides(SmallVectorImpl<std::string> &list, const std::string &tensor) {
+  for (const char *axis : {".batch", ".row", ".head"})
+    list.push_back(tensor + axis);
+}
+
+void attn::appendPointers(SmallVectorImpl<std::string> &list, StringRef prefix, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    list.push_back(prefix.str() + std::to_string(i));
+}
+
+void attn::appendStridesOf(SmallVectorImpl<std::string> &list, StringRef prefix, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    appendStrides(list, prefix.str() + std::to_string(i));
+}

@@ -54,6 +54,12 @@ private:
   std::optional<std::pair<int64_t, rt::Extent>> rows;
 };
 
+/// Appends the three strides of a tensor to what a call is given.
+void appendStrides(llvm::SmallVectorImpl<std::string> &list, const std::string &tensor);
+/// Appends the pointers, or the strides, of `count` tensors that are named by a prefix and their number, as "o_" and 0.
+void appendPointers(llvm::SmallVectorImpl<std::string> &list, llvm::StringRef prefix, int64_t count);
+void appendStridesOf(llvm::SmallVectorImpl<std::string> &list, llvm::StringRef prefix, int64_t count);
+
 /// `attn::name<a, b, ...>`, without the namespace.
 template <typename... Numbers> std::string functionOf(llvm::StringRef name, Numbers... numbers) {
   std::string text = name.str() + "<";

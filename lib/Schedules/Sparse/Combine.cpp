@@ -11,13 +11,6 @@ using Names = llvm::SmallVector<std::string>;
 
 static constexpr const char *header = "attn/combine_branches.h";
 
-static std::string numbered(const char *name, int64_t number) { return name + std::to_string(number); }
-
-static void appendStrides(Names &list, const std::string &tensor) {
-  for (const char *axis : {".batch", ".row", ".head"})
-    list.push_back(tensor + axis);
-}
-
 /// The rows of all sequences, and the length of one, by a name; packed tensors are one sequence.
 static std::pair<rt::Extent, std::string> rowsOf(LayoutAttr layout) {
   if (layout.isPacked())
@@ -41,10 +34,8 @@ LogicalResult attn::writeCombine(CombineOp op, ProgramBuilder &program, const Ta
   const int64_t branches = op.getBranches();
   Names others;
   appendStrides(others, "o");
-  for (int64_t i = 0; i < branches; ++i)
-    others.push_back(numbered("o_", i));
-  for (int64_t i = 0; i < branches; ++i)
-    appendStrides(others, numbered("o_", i));
+  appendPointers(others, "o_", branches);
+  appendStridesOf(others, "o_", branches);
   if (op.getSigmoid())
     others.push_back("gates");
   finish(kernel, op.getLayout(), op.getHeads(), op.getDim(), others);
@@ -60,19 +51,16 @@ LogicalResult attn::writeCombineBackward(CombineBackwardOp op, ProgramBuilder &p
   CallKernel kernel(op, program, target);
   const int64_t branches = combine.getBranches();
   Names written, others;
-  for (int64_t i = 0; i < branches; ++i)
-    written.push_back(numbered("do_", i));
+  appendPointers(written, "do_", branches);
   if (combine.getSigmoid()) {
     written.push_back("dgates");
-    for (int64_t i = 0; i < branches; ++i)
-      others.push_back(numbered("o_", i));
+    appendPointers(others, "o_", branches);
     others.push_back("gates");
   }
   others.push_back("do");
-  for (int64_t i = 0; i < branches; ++i)
-    appendStrides(others, numbered("do_", i));
-  for (int64_t i = 0; i < branches && combine.getSigmoid(); ++i)
-    appendStrides(others, numbered("o_", i));
+  appendStridesOf(others, "do_", branches);
+  if (combine.getSigmoid())
+    appendStridesOf(others, "o_", branches);
   appendStrides(others, "do");
   finish(kernel, combine.getLayout(), combine.getHeads(), combine.getDim(), others);
   kernel.call(functionOf("combine_branches_backward", branches, combine.getHeads(), combine.getDim(),
@@ -87,10 +75,8 @@ LogicalResult attn::writeAdd(AddOp op, ProgramBuilder &program, const TargetInfo
   const int64_t parts = op.getParts();
   Names others;
   appendStrides(others, "result");
-  for (int64_t i = 0; i < parts; ++i)
-    others.push_back(numbered("part_", i));
-  for (int64_t i = 0; i < parts; ++i)
-    appendStrides(others, numbered("part_", i));
+  appendPointers(others, "part_", parts);
+  appendStridesOf(others, "part_", parts);
   finish(kernel, op.getLayout(), op.getHeads(), op.getDim(), others);
   kernel.call(
       functionOf("add_parts_of_rows", parts, op.getHeads(), op.getDim(), op.getPartType().isF32(), kernel.threads()),

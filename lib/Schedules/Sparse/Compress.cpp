@@ -51,16 +51,14 @@ LogicalResult attn::writeCompressBackward(CompressBackwardOp op, ProgramBuilder 
                  packed ? Extent::symbol("total_kv") : Extent::symbol("batch") * Extent::symbol("seqlen_kv"));
   for (auto [side, dim] : {std::pair<std::string, int64_t>("k", compress.getDimQk()), {"v", compress.getDimV()}}) {
     SmallVector<std::string> others;
-    auto addTensor = [&](const std::string &name, bool pointer) {
-      if (pointer)
-        others.push_back(name);
-      for (const char *axis : {".batch", ".row", ".head"})
-        others.push_back(name + axis);
+    auto addTensor = [&](const std::string &name) {
+      others.push_back(name);
+      appendStrides(others, name);
     };
-    addTensor("dcompressed_" + side, /*pointer=*/true);
-    addTensor("d" + side, /*pointer=*/false);
+    addTensor("dcompressed_" + side);
+    appendStrides(others, "d" + side);
     for (int64_t i = 0; i < added; ++i)
-      addTensor("before_d" + side + "_" + std::to_string(i), /*pointer=*/true);
+      addTensor("before_d" + side + "_" + std::to_string(i));
     if (packed)
       others.append({"cu_seqlens", "cu_seqlens_compressed", "batch"});
     else

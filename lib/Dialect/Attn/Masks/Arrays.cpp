@@ -59,6 +59,28 @@ void attn::printCount(AsmPrinter &printer, std::optional<int64_t> number, String
     printer << "<\"" << array << "\">";
 }
 
+ParseResult attn::parseOperandHeads(AsmParser &parser, SMLoc loc, StringRef keyword, StringRef others,
+                                    std::optional<OperandHeads> &heads) {
+  std::optional<OperandHeads> parsed = symbolizeOperandHeads(keyword);
+  if (!parsed)
+    return parser.emitError(loc, "expected ") << others << ", `shared`, `per_kv_head` or `per_head`, got: " << keyword;
+  if (heads)
+    return parser.emitError(loc, "expected one of `shared`, `per_kv_head` and `per_head`, got: `")
+           << keyword << "` too";
+  heads = parsed;
+  return success();
+}
+
+TileTruth attn::truthOfBlocks(IndexMath &math, const MaskScope &scope, unsigned offsets, Interval queries,
+                              Interval keys, int64_t rows, int64_t columns) {
+  if (!scope.listedIn)
+    return anything;
+  auto blocks = [&](Interval of, int64_t size) {
+    return Interval{math.floorDiv(of.lo, size), math.ceilDiv(of.hi, size)};
+  };
+  return scope.listedIn(offsets, blocks(queries, rows), blocks(keys, columns));
+}
+
 SmallVector<MaskOperand> attn::operandsOfCount(std::optional<int64_t> number, StringRef array) {
   if (number)
     return {};

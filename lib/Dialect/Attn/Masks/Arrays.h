@@ -42,6 +42,11 @@ template <typename Mask> MaskInterface eitherCount(Mask a, MaskInterface other, 
   return (*a.getLength() > *b.getLength()) == more ? a : b;
 }
 
+/// Parses `shared`, `per_kv_head` or `per_head`, the last of a mask's keywords, once; `others`: the keywords before it,
+/// as "`begin`, `end`".
+mlir::ParseResult parseOperandHeads(mlir::AsmParser &parser, llvm::SMLoc loc, llvm::StringRef keyword,
+                                    llvm::StringRef others, std::optional<OperandHeads> &heads);
+
 /// Of a tile of which nothing is known.
 const TileTruth anything = {Cond::of(true), Cond::of(false)};
 
@@ -49,6 +54,10 @@ const TileTruth anything = {Cond::of(true), Cond::of(false)};
 inline std::optional<EntryRange> entriesOf(const MaskScope &scope, unsigned operand, Interval positions) {
   return scope.extremes ? scope.extremes(operand, positions) : std::nullopt;
 }
+
+/// The truth of lists of blocks of `rows` rows and `columns` keys, by their offsets.
+TileTruth truthOfBlocks(IndexMath &math, const MaskScope &scope, unsigned offsets, Interval queries, Interval keys,
+                        int64_t rows, int64_t columns);
 
 /// Its value within [0, extent], or, where the scope cuts nothing, any.
 Index countOf(std::optional<int64_t> number, IndexMath &math, const MaskScope &scope, Index extent);

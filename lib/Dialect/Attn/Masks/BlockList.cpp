@@ -22,12 +22,7 @@ Cond BlockListMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index 
 }
 
 TileTruth BlockListMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, Interval queries, Interval keys) const {
-  if (!scope.listedIn)
-    return anything;
-  auto blocks = [&](Interval of, int64_t size) {
-    return Interval{math.floorDiv(of.lo, size), math.ceilDiv(of.hi, size)};
-  };
-  return scope.listedIn(Offsets, blocks(queries, getRows()), blocks(keys, getKeys()));
+  return truthOfBlocks(math, scope, Offsets, queries, keys, getRows(), getKeys());
 }
 
 LogicalResult BlockListMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef blocks, int64_t rows,
@@ -57,14 +52,7 @@ Attribute BlockListMaskAttr::parse(AsmParser &parser, Type) {
         return parser.emitError(loc, "`") << keyword << "` given twice";
       return failure(parser.parseEqual() || parser.parseInteger(size.emplace()));
     }
-    std::optional<OperandHeads> parsed = symbolizeOperandHeads(keyword);
-    if (!parsed)
-      return parser.emitError(loc, "expected `rows`, `keys`, `shared`, `per_kv_head` or `per_head`, got: ") << keyword;
-    if (heads)
-      return parser.emitError(loc, "expected one of `shared`, `per_kv_head` and `per_head`, got: `")
-             << keyword << "` too";
-    heads = parsed;
-    return success();
+    return parseOperandHeads(parser, loc, keyword, "`rows`, `keys`", heads);
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseItem))
     return {};

@@ -22,12 +22,7 @@ Cond BlockMapMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q
 }
 
 TileTruth BlockMapMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, Interval queries, Interval keys) const {
-  if (!scope.listedIn)
-    return anything;
-  auto blocks = [&](Interval of, int64_t size) {
-    return Interval{math.floorDiv(of.lo, size), math.ceilDiv(of.hi, size)};
-  };
-  return scope.listedIn(Offsets, blocks(queries, getQ()), blocks(keys, getKv()));
+  return truthOfBlocks(math, scope, Offsets, queries, keys, getQ(), getKv());
 }
 
 LogicalResult BlockMapMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef offsets,
@@ -62,15 +57,7 @@ Attribute BlockMapMaskAttr::parse(AsmParser &parser, Type) {
       perSequence = true;
       return success();
     }
-    std::optional<OperandHeads> parsed = symbolizeOperandHeads(keyword);
-    if (!parsed)
-      return parser.emitError(loc, "expected `q`, `kv`, `per_sequence`, `shared`, `per_kv_head` or `per_head`, got: ")
-             << keyword;
-    if (heads)
-      return parser.emitError(loc, "expected one of `shared`, `per_kv_head` and `per_head`, got: `")
-             << keyword << "` too";
-    heads = parsed;
-    return success();
+    return parseOperandHeads(parser, loc, keyword, "`q`, `kv`, `per_sequence`", heads);
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseItem))
     return {};

@@ -77,14 +77,7 @@ template <typename Mask> static Attribute parseInterval(AsmParser &parser) {
       return name.empty() ? parser.emitError(loc, "expected an identifier as the name of an array of bounds, got: \"\"")
                           : ParseResult(success());
     }
-    std::optional<OperandHeads> parsed = symbolizeOperandHeads(keyword);
-    if (!parsed)
-      return parser.emitError(loc, "expected `begin`, `end`, `shared`, `per_kv_head` or `per_head`, got: ") << keyword;
-    if (heads)
-      return parser.emitError(loc, "expected one of `shared`, `per_kv_head` and `per_head`, got: `")
-             << keyword << "` too";
-    heads = parsed;
-    return success();
+    return parseOperandHeads(parser, loc, keyword, "`begin`, `end`", heads);
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseItem))
     return {};

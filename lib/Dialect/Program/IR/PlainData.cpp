@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From the program dialect to plain data.
+// From the program dialect to plain data, and back for tensors and buffers.
 //
 #include "attn/Dialect/Program/IR/PlainData.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 using namespace mlir;
 using namespace attn;
@@ -16,6 +17,40 @@ rt::Dtype attn::dtypeOf(Type element) {
          : element.isF16() ? rt::Dtype::F16
          : element.isF32() ? rt::Dtype::F32
                            : rt::Dtype::I32;
+}
+
+Type attn::elementOf(rt::Dtype dtype, MLIRContext *context) {
+  switch (dtype) {
+  case rt::Dtype::BF16:
+    return BFloat16Type::get(context);
+  case rt::Dtype::F16:
+    return Float16Type::get(context);
+  case rt::Dtype::F32:
+    return Float32Type::get(context);
+  case rt::Dtype::I32:
+    return IntegerType::get(context, 32);
+  }
+  llvm_unreachable("covered");
+}
+
+static ArrayAttr toAttr(llvm::ArrayRef<rt::Extent> extents, MLIRContext *context) {
+  return ArrayAttr::get(context, llvm::map_to_vector(extents, [&](const rt::Extent &extent) -> Attribute {
+                          return ExtentAttr::get(context, extent);
+                        }));
+}
+
+TensorOp attn::createTensor(OpBuilder &b, Location loc, const rt::Program::Tensor &tensor) {
+  MLIRContext *context = b.getContext();
+  return TensorOp::create(b, loc, ValueType::get(context), tensor.name, Role(tensor.role),
+                          elementOf(tensor.dtype, context), Lead(tensor.lead), toAttr(tensor.extents, context),
+                          SmallVector<int64_t>(tensor.strided.begin(), tensor.strided.end()));
+}
+
+BufferOp attn::createBuffer(OpBuilder &b, Location loc, StringRef name, rt::Dtype dtype,
+                            llvm::ArrayRef<rt::Extent> extents) {
+  MLIRContext *context = b.getContext();
+  return BufferOp::create(b, loc, ValueType::get(context), name, elementOf(dtype, context), toAttr(extents, context),
+                          IntegerAttr());
 }
 
 static std::vector<rt::Extent> extentsOf(ArrayAttr extents) {

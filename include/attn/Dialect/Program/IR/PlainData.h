@@ -13,6 +13,12 @@ rt::Program toProgram(program::DefOp program, llvm::StringRef name);
 
 /// Of elements of bf16, f16, f32 or i32.
 rt::Dtype dtypeOf(mlir::Type element);
+mlir::Type elementOf(rt::Dtype dtype, mlir::MLIRContext *context);
+
+/// The ops of plain data.
+program::TensorOp createTensor(mlir::OpBuilder &b, mlir::Location loc, const rt::Program::Tensor &tensor);
+program::BufferOp createBuffer(mlir::OpBuilder &b, mlir::Location loc, llvm::StringRef name, rt::Dtype dtype,
+                               llvm::ArrayRef<rt::Extent> extents);
 
 } // namespace attn
 
