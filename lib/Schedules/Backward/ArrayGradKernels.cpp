@@ -135,6 +135,7 @@ class ArrayGradKernel : ArrayGradBody {
 public:
   ArrayGradKernel(ProblemOp problem, KernelOp kernel, const ScoreOperand &array)
       : ArrayGradBody(problem, kernel, array, kernel.getSchedule().getQTile()), warps(kernel.getSchedule().getWarps()),
+        isHost(kernel.getTarget() == "cpu"),
         transposed(array.has(ScoreOperand::Key) && !array.has(ScoreOperand::Query)) {}
 
   void build() {
@@ -288,6 +289,12 @@ private:
     if (mayBeginBefore)
       isSeen = math.logicalAnd(math.lt(keys.lo, keys.hi), isSeen);
     onlyIf(isSeen, [&] {
+      // With more than 192 columns, products leave no registers for values kept across loops: they are recomputed in
+      // each iteration and where masks and modifiers use them. With pieces that holds for addresses of rows too.
+      const bool recomputes = std::max(problem.getDimQk(), problem.getDimV()) > 192 && !isHost;
+      if (recomputes && hasPieces())
+        for (Index *first : {&q0, &k0})
+          *first = Index(Value(OptimizationBarrierOp::create(b, loc, math.value(*first))));
       Index row = math.add(firstQuery, q0), key = math.add(firstKey, k0);
       auto copy = [&](Value place, StringRef tensor, Index row, Index head, Index rows, Value from,
                       int64_t dim) -> Value {
@@ -326,10 +333,7 @@ private:
                            transposed ? b.getUnitAttr() : UnitAttr());
       AccumulateOp::create(b, loc, acc, dp);
       BarrierOp::create(b, loc, /*warp=*/false);
-      // Recompute loop-invariant values in each iteration and where masks and modifiers use them: with more than 192
-      // columns, products leave no registers for values kept across the loops over batch and keys.
-      if (std::max(problem.getDimQk(), problem.getDimV()) > 192 &&
-          op->getParentOfType<KernelOp>().getTarget() != "cpu") {
+      if (recomputes) {
         for (auto mask : op->getBlock()->getOps<ApplyMaskOp>())
           recomputeInLoop(mask, OpBuilder(mask));
         recomputeInLoop(op, OpBuilder(op));
@@ -339,6 +343,7 @@ private:
   }
 
   int64_t warps;
+  bool isHost;
   bool transposed; ///< tiles are transposed: their rows are keys
   Value Q, K, V, dO, stats, s, dp, weighted, acc, scratch;
 };
