@@ -14,7 +14,7 @@ namespace {
 class Backward : Vectors {
 public:
   Backward(BackwardOp backward, const Tensors &inputs, const Sizes &sizes, llvm::ArrayRef<llvm::StringRef> only)
-      : Vectors(backward.getProblemOp(), inputs, sizes), hasDlse(backward.getDlse()),
+      : Vectors(backward.getProblemOp(), inputs, sizes), hasDlse(backward.getDlse()), hasDelta(backward.getDelta()),
         keepsPadding(backward.getProblemOp().getKeepPadding()) {
     auto isWanted = [&](llvm::StringRef name) { return only.empty() || llvm::is_contained(only, name); };
     for (const ProblemTensor &tensor : tensorsOf(backward))
@@ -81,7 +81,7 @@ private:
     return gradient.data<double>() + offsetOf(gradient, layout, sequence, head, row);
   }
 
-  bool hasDlse;
+  bool hasDlse, hasDelta;
   bool keepsPadding; ///< rows in no piece are not written
   llvm::SmallVector<ScoreOperand> learned;
   Tensors gradients;
@@ -106,7 +106,8 @@ void Backward::evaluate(const Row &row, Keys &keys) {
   if (lse == -std::numeric_limits<double>::infinity())
     return; // sees nothing
   QueryRow shared = {queryVector("q", row), queryVector("do", row), lse, 0, nullptr};
-  shared.delta = dot(shared.dOut, queryVector("o", row)) - (hasDlse ? statistic("dlse", row) : 0);
+  shared.delta = hasDelta ? statistic("delta", row)
+                          : dot(shared.dOut, queryVector("o", row)) - (hasDlse ? statistic("dlse", row) : 0);
   if (dq)
     shared.dQuery = rowOf(*dq, qLayout, row.sequence, row.head, sequences.queryRow(row.sequence, row.row));
   if (std::optional<double> sink = sinkOf(row.head))

@@ -378,14 +378,19 @@ static llvm::Error evaluate(CombineBackwardOp op, CallTensors &tensors) {
   eachRow(layout, tensors.sizes, combine.getHeads(), [&](int64_t b, int64_t t, int64_t h) {
     std::vector<double> dOut = vectorAt(gradient, offsetOf(gradient, layout, b, h, t));
     for (auto [i, factor] : llvm::enumerate(factorsOf(combine, tensors, b, t, h))) {
-      Tensor &dBranch = tensors.result(numbered("do_", int64_t(i)));
-      addScaled(dBranch.data<double>() + offsetOf(dBranch, layout, b, h, t), factor, dOut);
+      const Tensor &branch = tensors.input(numbered("o_", int64_t(i))),
+                   &lse = tensors.input(numbered("lse_", int64_t(i)));
+      double delta = dot(dOut, vectorAt(branch, offsetOf(branch, layout, b, h, t))),
+             given = lse.load(lseOffsetOf(lse, layout, b, h, t));
+      Tensor &deltas = tensors.result(numbered("delta_", int64_t(i))),
+             &gated = tensors.result(numbered("gated_lse_", int64_t(i)));
+      deltas.store(lseOffsetOf(deltas, layout, b, h, t), delta);
+      gated.store(lseOffsetOf(gated, layout, b, h, t),
+                  given == -std::numeric_limits<double>::infinity() ? given : given - std::log(factor));
       if (combine.getUniform())
         continue;
-      const Tensor &branch = tensors.input(numbered("o_", int64_t(i)));
       Tensor &dGates = tensors.result("dgates");
-      dGates.store(gatesOffsetOf(dGates, layout, b, t, h) + int64_t(i),
-                   factor * (1 - factor) * dot(dOut, vectorAt(branch, offsetOf(branch, layout, b, h, t))));
+      dGates.store(gatesOffsetOf(dGates, layout, b, t, h) + int64_t(i), factor * (1 - factor) * delta);
     }
   });
   return llvm::Error::success();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Reference/Inputs.h"
 #include "IdInputs.h"
+#include "Vectors.h"
 #include "attn-rt/ArrayChecks.h"
 #include "attn/Reference/Interpreter.h"
 #include "attn/Reference/Segments.h"
@@ -362,6 +363,26 @@ static llvm::Error addForwardResults(ProblemOp problem, Tensors &tensors) {
   return llvm::Error::success();
 }
 
+/// delta = dot(dO, O) in place of o; NaN in padding, as o has.
+static void replaceOutputByDelta(LayoutAttr layout, Tensors &tensors) {
+  const Tensor &o = tensors["o"], &dOut = tensors["do"], &lse = tensors["lse"];
+  Tensor delta(Dtype::F32, lse.shape());
+  bool packed = layout.isPacked();
+  int64_t heads = lse.shape()[packed ? 0 : 1], batch = packed ? 1 : lse.shape()[0];
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t row = 0; row < lse.shape().back(); ++row) {
+        auto vectorOf = [&](const Tensor &tensor) {
+          std::vector<double> vector(tensor.shape().back());
+          tensor.load(offsetOf(tensor, layout, b, h, row), tensor.strides().back(), vector);
+          return vector;
+        };
+        delta.store(lseOffsetOf(delta, layout, b, h, row), dot(vectorOf(dOut), vectorOf(o)));
+      }
+  tensors["delta"] = std::move(delta);
+  tensors.erase("o");
+}
+
 llvm::Expected<Sizes> reference::addMissingArrays(Computation computation, InputSizes sizes, uint64_t seed,
                                                   Tensors &tensors, bool withFloats) {
   std::mt19937_64 rng(seed);
@@ -446,7 +467,7 @@ llvm::Error reference::addMissingInputs(Computation computation, InputSizes size
   for (auto [i, spec] : llvm::enumerate(tensorsOf(computation))) {
     if (spec.role != ProblemTensor::Operand || tensors.count(spec.name))
       continue;
-    if (computation.backward && (spec.name == "o" || spec.name == "lse"))
+    if (computation.backward && (spec.name == "o" || spec.name == "lse" || spec.name == "delta"))
       continue; // they follow from the others
     Shape shape = spec.shape(computation, *made);
     if (llvm::Error error = checkSize(spec.name, shape))
@@ -461,9 +482,15 @@ llvm::Error reference::addMissingInputs(Computation computation, InputSizes size
       poisonPadding(tensor, tensors, ofKeys ? "kv" : "q", spec.rowAxis);
     tensors[spec.name] = std::move(tensor);
   }
-  if (computation.backward && !(tensors.count("o") && tensors.count("lse")))
+  llvm::StringRef ofOutput = computation.backward && computation.backward.getDelta() ? "delta" : "o";
+  if (computation.backward && !(tensors.count(ofOutput) && tensors.count("lse"))) {
     if (llvm::Error error = addForwardResults(problem, tensors))
       return error;
+    if (ofOutput == "delta" && !tensors.count("delta"))
+      replaceOutputByDelta(problem.getOLayout(), tensors);
+    else if (ofOutput == "delta")
+      tensors.erase("o");
+  }
   return checkTensors(computation, tensors).takeError();
 }
 

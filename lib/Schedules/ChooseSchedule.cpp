@@ -63,20 +63,24 @@ std::optional<std::string> attn::faultOfSchedule(Computation of) {
                       given);
 }
 
-/// Do pieces, or gradients that are not rounded, exclude kernels for short sequences and for residues?
-static bool needsGridOfTiles(Computation of) {
-  bool isWide = of.backward && (of.backward.getFloat32Dq() || of.backward.getFloat32Dkv());
-  return isWide || of.problem.getQLayout().hasPieces();
+/// What excludes kernels for short sequences and for residues, if anything does.
+static std::optional<llvm::StringRef> needsGridOfTiles(Computation of) {
+  if (of.problem.getQLayout().hasPieces())
+    return "layout(thd pieces)";
+  if (BackwardOp backward = of.backward)
+    for (auto [isGiven, what] : {std::pair(backward.getFloat32Dq() || backward.getFloat32Dkv(), "float32 gradients"),
+                                 {backward.getAddDq(), "add_dq"},
+                                 {backward.getDelta(), "delta"}})
+      if (isGiven)
+        return what;
+  return std::nullopt;
 }
 
 std::optional<std::string> attn::refusalOfSchedule(Computation of, const TargetInfo &target) {
   mlir::Attribute schedule = givenTo(of);
   const Schedule &owner = *scheduleOf(of, schedule);
-  if (needsGridOfTiles(of) && !owner.takesPieces())
-    return withSchedule(llvm::Twine("expected tiles of a grid with ") +
-                            (of.problem.getQLayout().hasPieces() ? "layout(thd pieces)" : "float32 gradients") +
-                            ", got: ",
-                        schedule);
+  if (std::optional<llvm::StringRef> what = needsGridOfTiles(of); what && !owner.takesPieces())
+    return withSchedule("expected tiles of a grid with " + *what + ", got: ", schedule);
   return owner.refusal(of, target, schedule);
 }
 

@@ -10,14 +10,20 @@ using namespace attn::tile;
 
 void Printer::print(PreprocessOp op) {
   auto schedule = op->getParentOfType<KernelOp>().getSchedule();
-  line() << "attn::preprocess<" << op.getDim() << ", " << schedule.getQTile() << ", " << schedule.getWarps() * 32
-         << (op.getStride() ? ", " + std::to_string(int64_t(*op.getStride())) : "") << ">(" << expr(op.getStatistics())
-         << ", " << expr(op.getPitch());
+  line() << "attn::preprocess<";
+  if (op.getDim())
+    os << int64_t(*op.getDim()) << ", ";
+  os << schedule.getQTile() << ", " << schedule.getWarps() * 32
+     << (op.getStride() ? ", " + std::to_string(int64_t(*op.getStride())) : "") << ">(" << expr(op.getStatistics())
+     << ", " << expr(op.getPitch());
   for (Value value :
-       {Value(op.getO()), Value(op.getORow()), Value(op.getGradO()), Value(op.getGradORow()), Value(op.getLse())})
-    os << ", " << expr(value);
-  os << ", " << (op.getGradLse() ? expr(op.getGradLse()) : "nullptr") << ", " << expr(op.getRows())
-     << (op.getExponent() ? ", " + std::to_string(*op.getExponent()) : "") << ");\n";
+       {Value(op.getO()), Value(op.getORow()), Value(op.getGradO()), Value(op.getGradORow()), Value(op.getDelta())})
+    if (value)
+      os << ", " << expr(value);
+  os << ", " << expr(op.getLse());
+  if (!op.getDelta())
+    os << ", " << (op.getGradLse() ? expr(op.getGradLse()) : "nullptr");
+  os << ", " << expr(op.getRows()) << (op.getExponent() ? ", " + std::to_string(*op.getExponent()) : "") << ");\n";
   Value cleared = op.getCleared() ? op.getCleared() : op.getRows();
   if (op.getSum())
     line() << "attn::clear_accumulator<" << int64_t(*op.getSumCols()) << ", " << schedule.getWarps() * 32 << ">("

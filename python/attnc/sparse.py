@@ -5,6 +5,7 @@ from .errors import ProblemError, TensorError
 from .problem import _DTYPES, _LAYOUTS, Program, _pair
 
 NAMES = ("compressed", "selected", "window")  # of the branches, in the order of the gates
+_ORDER = ("compressed", "window", "selected")  # in which backward passes add to dq
 
 
 class NativeSparseAttention(Program):
@@ -96,15 +97,13 @@ class NativeSparseAttention(Program):
         options = self._options
         shared, sigmoid = options["shared_kv"], options["gates"] == "sigmoid"
         packed = options["layout"] == "thd"
-        q_heads, _ = _pair(options["heads"], "heads")
         clauses = " deterministic" * deterministic
         declared = [f"attn.combine_backward @combine_backward of(@combine)",
-                    f"attn.compress_backward @compress_backward of(@compress)" + " add(2)" * shared,
-                    f"attn.add @add parts(3) layout({options['layout']}) heads({q_heads}) dim({options['dims']}) "
-                    f"dtype({_DTYPES[options['dtype']]}) from(f32)"]
+                    f"attn.compress_backward @compress_backward of(@compress)" + " add(2)" * shared]
         for name in NAMES:
-            wide = " float32_dq" + " float32_dkv" * (shared and name != "compressed")
-            declared.append(f"attn.backward @{name}_backward of(@{name}){clauses}{wide}")
+            wide = " float32_dq" * (name != _ORDER[-1]) + " float32_dkv" * (shared and name != "compressed")
+            added = " add_dq" * (name != _ORDER[0])
+            declared.append(f"attn.backward @{name}_backward of(@{name}){clauses} delta{wide}{added}")
         return Program(self.text + "\n" + "\n".join(declared) + "\n" + _backward(shared, sigmoid, packed),
                        "nsa_backward")
 
@@ -205,23 +204,23 @@ def _backward(shared, sigmoid, packed):
     names += [f"{what}_{name}" for name in NAMES for what in ("o", "lse")]
     names += ["lists"] + ["gates"] * sigmoid + ["do"] + ["cu_seqlens", "cu_seqlens_compressed"] * packed
     lines = ["attn.program @nsa_backward {", *_operands(names)]
-    branches = [(f"o_{i}", f"o_{name}") for i, name in enumerate(NAMES)]
-    lines.append(_call([(f"do_{i}", f"do_{name}") for i, name in enumerate(NAMES)] + [("dgates", "dgates")] * sigmoid,
-                       "combine_backward", branches * sigmoid + [("gates", "gates")] * sigmoid, [("do", "do")]))
-    for name in NAMES:
+    of_branches = lambda *words: [(f"{word}_{i}", f"{word}_{name}") for word in words for i, name in enumerate(NAMES)]
+    lines.append(_call(of_branches("delta", "gated_lse") + [("dgates", "dgates")] * sigmoid, "combine_backward",
+                       of_branches("o", "lse"), [("gates", "gates")] * sigmoid + [("do", "do")]))
+    for before, name in zip((None, *_ORDER), _ORDER):
         of_means = name == "compressed"
         kv = [("k", "compressed_k"), ("v", "compressed_v")] if of_means else _sides(shared, name)
         lines.append(_call(
-            [("dq", f"dq_{name}"), ("dk", f"dk_{name}"), ("dv", f"dv_{name}")], f"{name}_backward",
-            [("q", "q"), *kv, ("o", f"o_{name}"), ("lse", f"lse_{name}"), ("do", f"do_{name}")],
-            [("lists", "lists")] * (name == "selected") +
+            [("dq", "dq" if name == _ORDER[-1] else f"dq_{name}"), ("dk", f"dk_{name}"), ("dv", f"dv_{name}")],
+            f"{name}_backward",
+            [("q", "q"), *kv, ("lse", f"gated_lse_{name}"), ("delta", f"delta_{name}"), ("do", "do")],
+            [("before_dq", f"dq_{before}")] * (before is not None) + [("lists", "lists")] * (name == "selected") +
             _offsets(packed, "cu_seqlens_compressed" if of_means else "cu_seqlens")))
-    lines.append(_call([("result", "dq")], "add", [(f"part_{i}", f"dq_{name}") for i, name in enumerate(NAMES)], []))
-    before = [(f"before_d{side}_{i}", f"d{side}_{name}") for i, name in enumerate(NAMES[1:]) for side in "kv"]
+    added = [(f"before_d{side}_{i}", f"d{side}_{name}") for i, name in enumerate(NAMES[1:]) for side in "kv"]
     own = [("dk", "dk"), ("dv", "dv")] if shared else [("dk", "dk_of_compressed"), ("dv", "dv_of_compressed")]
     lines.append(_call(own, "compress_backward",
                        [("dcompressed_k", "dk_compressed"), ("dcompressed_v", "dv_compressed")] +
-                       (before if shared else [("k", "k_compressed")]), _both(packed)))
+                       (added if shared else [("k", "k_compressed")]), _both(packed)))
     results = [("dq", "dq")]
     if shared:
         results += [("dk", "dk"), ("dv", "dv")]

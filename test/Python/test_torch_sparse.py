@@ -108,13 +108,56 @@ def test_causal():
                 assert torch.equal(call(*others)[:t], whole[:t])
 
 
-def test_compiled():
+@pytest.mark.parametrize("options", [{}, dict(recompute=True, kv_heads_at_once=1)])
+def test_compiled(options):
     q, k, v = made(1, 40, 4, 16), made(1, 40, 2, 16, seed=1), made(1, 40, 2, 16, seed=2)
-    call = lambda q, k, v: native_sparse_attention(q * 2, k, v, **OPTIONS).square().sum()
+    call = lambda q, k, v: native_sparse_attention(q * 2, k, v, **OPTIONS, **options).square().sum()
     eager = torch.autograd.grad(call(q, k, v), (q, k, v))
     compiled = torch.compile(call, backend="aot_eager", fullgraph=True)
     for x, y in zip(eager, torch.autograd.grad(compiled(q, k, v), (q, k, v))):
         assert torch.equal(x, y)
+
+
+@pytest.mark.parametrize("layout", ["bshd", "bhsd", "sbhd", "thd"])
+@pytest.mark.parametrize("gated", [True, False])
+def test_heads_in_turn_and_recompute(layout, gated):
+    """The bits of one launch that keeps what it computes."""
+    ends = torch.tensor([0, 0, 11, 40], dtype=torch.int32) if layout == "thd" else None
+    lead = {"bshd": (2, 40), "sbhd": (40, 2), "bhsd": (2,), "thd": (40,)}[layout]
+    heads = lambda h, seed: made(*lead, h, *((40,) if layout == "bhsd" else ()), 8, seed=seed)
+    q, k, v = heads(6, 0), heads(3, 1), heads(3, 2)
+    gates = (made(40, 6, 3, seed=3) if layout == "thd" else made(2, 40, 6, 3, seed=3)) if gated else None
+    leaves = [x for x in (q, k, v, gates) if x is not None]
+
+    def both(**options):
+        o = native_sparse_attention(q, k, v, gates, layout=layout, cu_seqlens=ends, deterministic=True, **OPTIONS,
+                                    **options)
+        return o, *torch.autograd.grad((o * o).sum(), leaves)
+
+    whole = both()
+    for options in (dict(kv_heads_at_once=1), dict(recompute=True), dict(kv_heads_at_once=1, recompute=True)):
+        for x, y in zip(both(**options), whole):
+            assert torch.equal(x, y)
+    with torch.no_grad():
+        assert torch.equal(native_sparse_attention(q, k, v, gates, layout=layout, cu_seqlens=ends, kv_heads_at_once=1,
+                                                   **OPTIONS), whole[0])
+    for wrong in (0, 2, 6):
+        with pytest.raises(attnc.TensorError, match="kv_heads_at_once to divide the 3 kv heads"):
+            both(kv_heads_at_once=wrong)
+
+
+def test_extreme_gates():
+    """Gates of 0 and 1, and finite logits far from 0: gradients are finite and those of float64."""
+    q, k, v = made(1, 40, 4, 16), made(1, 40, 2, 16, seed=1), made(1, 40, 2, 16, seed=2)
+    logits = torch.randn(1, 40, 4, 3, generator=torch.Generator().manual_seed(5)) * 60
+    logits[0, ::5] = float("inf")
+    logits[0, 1::5] = float("-inf")
+    logits[0, 2::5] = 3e38
+    logits[0, 3::5] = -3e38
+    gates = logits.requires_grad_()
+    found = native_sparse_attention(q, k, v, gates, **OPTIONS)
+    wanted = expected(q[0].double(), [(k[0].double(), v[0].double())] * 3, gates[0].double(), OPTIONS)[None]
+    agree(found, wanted, [q, k, v, gates])
 
 
 def test_training_step():

@@ -107,7 +107,7 @@ def program_text(c, layout, compresses):
              "slc": f"#attn.and<#attn.block_list<\"lists\", rows = {c['m']}, keys = {c['lp']}>, #attn.causal>",
              "sld": f"#attn.band<left = {c['w'] - 1}, right = 0>", **c.get("masks", {})}
     ops = [f"attn.problem @{b} mask({masks[b]}) {layout_clause} {heads} {dims} dtype(f32)\n"
-           f"attn.backward @{b}_grads of(@{b})" for b in BRANCHES]
+           f"attn.backward @{b}_grads of(@{b}) delta" for b in BRANCHES]
     add = " add(2)" if same else ""
     if compresses:
         ops.append(f"attn.compress @pool mean {windows} {layout_clause} heads({c['Hk']}) {dims} dtype(f32)\n"
@@ -151,14 +151,15 @@ def program_text(c, layout, compresses):
     gates = f", gates = {operand('gates')}" if sigmoid else ""
     call("%o", "gated", branches + gates, "o")
     results.append(("o", "%o"))
-    call("%do_cmp, %do_slc, %do_sld" + (", %dgates" if sigmoid else ""), "gated_grads",
-         (branches + gates + ", " if sigmoid else "") + f"do = {do}",
-         "do_0, do_1, do_2" + (", dgates" if sigmoid else ""))
+    lses = ", ".join(f"lse_{i} = %lse_{b}" for i, b in enumerate(BRANCHES))
+    call("".join(f"%delta_{b}, %gated_lse_{b}, " for b in BRANCHES)[:-2] + (", %dgates" if sigmoid else ""),
+         "gated_grads", f"{branches}, {lses}{gates}, do = {do}",
+         "".join(f"delta_{i}, gated_lse_{i}, " for i in range(3))[:-2] + (", dgates" if sigmoid else ""))
     if sigmoid:
         results.append(("dgates", "%dgates"))
     for b in BRANCHES:
         call(f"%dq_{b}, %dk_{b}, %dv_{b}", b + "_grads",
-             f"q = {q}, k = {kv[b][0]}, v = {kv[b][1]}, o = %o_{b}, lse = %lse_{b}, do = %do_{b}{extra[b]}",
+             f"q = {q}, k = {kv[b][0]}, v = {kv[b][1]}, lse = %gated_lse_{b}, delta = %delta_{b}, do = {do}{extra[b]}",
              "dq, dk, dv")
         if not same and b != "cmp":
             results += [(f"{d}_{b}", f"%{d}_{b}") for d in ("dk", "dv")]

@@ -20,5 +20,5 @@ attn.backward @grads of(@capped)
 // CHECK: math.tanh
 
 // CHECK-LABEL: tile.kernel @grads_preprocess(%o: !tile.ptr<f32>, %lse: !tile.ptr<f32>, %do: !tile.ptr<f32>
-// CHECK: tile.preprocess {{.*}} dim 64 : !tile.ptr<f32>
+// CHECK: tile.preprocess {{.*}} : !tile.ptr<f32>, !tile.ptr<f32>) dim 64
 // CHECK-LABEL: tile.kernel @grads_dq(%q: !tile.ptr<f32>, %k: !tile.ptr<f32>, %v: !tile.ptr<f32>, %do: !tile.ptr<f32>, %dq: !tile.ptr<f32>

@@ -44,6 +44,17 @@ ATTN_TILE_OP void preprocess(float *to, long long pitch, const T *out, long long
   }
 }
 
+// The same with delta as the caller has it.
+template <int M, int Threads, int Stride = 1>
+ATTN_TILE_OP void preprocess(float *to, long long pitch, const float *delta, const float *lse, int rows) {
+  for (int r = 0; r < M; ++r) {
+    const float lse_of_row = r < rows ? lse[r * Stride] : -infinity;
+    const bool sees = lse_of_row != -infinity;
+    to[r] = sees ? lse_in_base_2(lse_of_row) : infinity;
+    to[r + pitch] = sees ? delta[r * Stride] : 0.f;
+  }
+}
+
 template <int N> ATTN_TILE_OP void copy_row_statistics(RowStatistics<N> &to, const float *from, long long pitch) {
   for (int r = 0; r < N; ++r) {
     to.lse[r] = from[r];

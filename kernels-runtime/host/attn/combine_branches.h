@@ -26,8 +26,8 @@ ATTN_HELPER float exp_of(float x) {
 }
 ATTN_HELPER float sigmoid(float x) { return 1.0f / (1.0f + exp_of(-x)); }
 
-// Of rest: the strides of o; pointers of branches; their strides; the gates, contiguous, if there are any; the length
-// of a sequence, the CTA's first row and how many it has.
+// The other arguments: the strides of o; pointers of branches; their strides; the gates, contiguous, if there are any;
+// the length of a sequence, the CTA's first row and how many it has.
 template <int Branches, int Heads, int Dim, bool Sigmoid, bool WideGates, int Threads, class T, class... Rest>
 ATTN_TILE_OP void combine_branches(T *o, Rest... rest) {
   constexpr int gates_at = 3 + 4 * Branches, sizes = gates_at + Sigmoid;
@@ -51,47 +51,53 @@ ATTN_TILE_OP void combine_branches(T *o, Rest... rest) {
     }
 }
 
-// Gradients of branches and of gates. Of rest: pointers of further gradients of branches, and of dgates with Sigmoid;
-// with Sigmoid, pointers of branches and of gates; that of do; strides of gradients of branches, of branches (Sigmoid)
-// and of do; the length of a sequence, the first row, rows.
-template <int Branches, int Heads, int Dim, bool Sigmoid, bool WideGates, int Threads, class T, class... Rest>
-ATTN_TILE_OP void combine_branches_backward(T *first_grad, Rest... rest) {
-  constexpr int read = Sigmoid ? Branches + 1 : 0, dgates_at = Branches - 1, o_at = dgates_at + Sigmoid,
-                gates_at = o_at + Branches, do_at = o_at + read, grad_strides = do_at + 1,
-                o_strides = grad_strides + 3 * Branches, do_strides = o_strides + (Sigmoid ? 3 * Branches : 0),
-                sizes = do_strides + 3;
+// -log(sigmoid(x)).
+ATTN_HELPER float minus_log_sigmoid(float x) {
+  return (x < 0 ? -x : 0.0f) + (float)natural_log(1 + exp_of(x < 0 ? x : -x));
+}
+
+// What backward passes of branches read, and gradients of gates. The other arguments: pointers of further deltas, of
+// gated LSEs, and with Sigmoid of dgates; pointers of branches, of LSEs, with Sigmoid of gates, and of do; strides of
+// branches and of do; strides (batch, head) of LSEs, of deltas and of gated LSEs; the length of a sequence, the first
+// row, rows.
+template <int Branches, int Heads, int Dim, bool Sigmoid, int Threads, class... Rest>
+ATTN_TILE_OP void combine_branches_backward(float *first_delta, Rest... rest) {
+  constexpr int gated_at = Branches - 1, dgates_at = gated_at + Branches, o_at = dgates_at + Sigmoid,
+                lse_at = o_at + Branches, gates_at = lse_at + Branches, do_at = gates_at + Sigmoid,
+                o_strides = do_at + 1, do_strides = o_strides + 3 * Branches, lse_strides = do_strides + 3,
+                delta_strides = lse_strides + 2 * Branches, gated_strides = delta_strides + 2 * Branches,
+                sizes = gated_strides + 2 * Branches;
+  using T = ElementOf<do_at, Rest...>;
+  using Gate = ElementOf<Sigmoid ? gates_at : do_at, Rest...>;
   const auto a = arguments_of(rest...);
   const int seqlen = a.value[sizes], first = a.value[sizes + 1], rows = a.value[sizes + 2];
   for (int number = first; number < first + rows; ++number)
     for (int h = 0; h < Heads; ++h) {
       const DenseRow row(number, seqlen);
-      const long long gate = ((long long)number * Heads + h) * Branches;
+      const auto at = [&](int strides) { return row.batch * a.value[strides] + h * a.value[strides + 1] + row.row; };
       const T *gradient = a.template pointer<const T>(do_at) + offset_of(a, do_strides, row, h);
       for (int branch = 0; branch < Branches; ++branch) {
-        float g = 1.0f / Branches, scaled[Dim] = {}, dot = 0;
-        if constexpr (Sigmoid && WideGates)
-          g = sigmoid(a.template pointer<const float>(gates_at)[gate + branch]);
-        else if constexpr (Sigmoid)
-          g = sigmoid(to_float(a.template pointer<const T>(gates_at)[gate + branch]));
-        add_row<Dim>(scaled, gradient, g);
-        store_row<Dim>((branch ? a.template pointer<T>(branch - 1) : first_grad) +
-                           offset_of(a, grad_strides + 3 * branch, row, h),
-                       scaled);
+        const T *values = a.template pointer<const T>(o_at + branch) + offset_of(a, o_strides + 3 * branch, row, h);
+        float dot = 0;
+        for (int c = 0; c < Dim; ++c)
+          dot += to_float(gradient[c]) * to_float(values[c]);
+        (branch ? a.template pointer<float>(branch - 1) : first_delta)[at(delta_strides + 2 * branch)] = dot;
+        float lse = a.template pointer<const float>(lse_at + branch)[at(lse_strides + 2 * branch)];
         if constexpr (Sigmoid) {
-          const T *values = a.template pointer<const T>(o_at + branch) + offset_of(a, o_strides + 3 * branch, row, h);
-          for (int c = 0; c < Dim; ++c)
-            dot += to_float(gradient[c]) * to_float(values[c]);
-          const float of_gate = g * (1 - g) * dot;
-          if constexpr (WideGates)
-            a.template pointer<float>(dgates_at)[gate + branch] = of_gate;
-          else
-            round_to(a.template pointer<T>(dgates_at)[gate + branch], of_gate);
+          const long long gate = ((long long)number * Heads + h) * Branches + branch;
+          const float x = to_float(a.template pointer<const Gate>(gates_at)[gate]), g = sigmoid(x);
+          round_to(a.template pointer<Gate>(dgates_at)[gate], g * (1 - g) * dot);
+          lse += lse == -infinity ? 0.0f : minus_log_sigmoid(x);
+        } else {
+          lse += (float)natural_log(Branches);
         }
+        a.template pointer<float>(gated_at + branch)[at(gated_strides + 2 * branch)] = lse;
       }
     }
 }
 
-// Of rest: the strides of the result, pointers of parts, their strides, the length of a sequence, the first row, rows.
+// The other arguments: the strides of the result, pointers of parts, their strides, the length of a sequence, the first
+// row, rows.
 template <int Parts, int Heads, int Dim, bool Wide, int Threads, class T, class... Rest>
 ATTN_TILE_OP void add_parts_of_rows(T *result, Rest... rest) {
   constexpr int sizes = 3 + 4 * Parts;

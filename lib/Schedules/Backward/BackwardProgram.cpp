@@ -66,8 +66,10 @@ void attn::writeBackward(BackwardOp backward, BackwardKernelsAttr kernels, Lower
     }
     return arguments.makeKernel(program, b, loc, nameOf(suffix), usesTma ? target.name : generic, grid, schedule);
   };
-  SmallVector<TensorUse> preprocessTensors = {
-      {"o"}, {"lse"}, {"do"}, {"row_statistics", Effect::write}, {"row_statistics_head"}, {"row_statistics_kind"}};
+  SmallVector<TensorUse> preprocessTensors = {{"lse"}, {"delta"}};
+  if (!backward.getDelta())
+    preprocessTensors = {{"o"}, {"lse"}, {"do"}};
+  preprocessTensors.append({{"row_statistics", Effect::write}, {"row_statistics_head"}, {"row_statistics_kind"}});
   if (backward.getDlse())
     preprocessTensors.push_back({"dlse"});
   DqAccumulation order = kernels.getAccumulation();

@@ -28,18 +28,24 @@ public:
     // NOTE: in a work tile of padding, `first` counts from the end of another sequence.
     Value firstRow = mul(wide(workTile.number), wide(statisticsTile));
     Value statistics = rowStatisticsPointer(firstRow, h, 0);
-    Value o = rowPointer("o", workTile.row, batch, h), grad = rowPointer("do", workTile.row, batch, h);
-    Value lse = statisticPointer("lse", workTile.row, batch, h), gradLse;
-    if (args.contains("dlse"))
-      gradLse = statisticPointer("dlse", workTile.row, batch, h);
+    auto statistic = [&](StringRef name) {
+      return args.contains(name) ? statisticPointer(name, workTile.row, batch, h) : Value();
+    };
+    Value o, oRow, grad, gradRow, delta = statistic("delta");
+    if (!delta) {
+      o = rowPointer("o", workTile.row, batch, h), grad = rowPointer("do", workTile.row, batch, h);
+      oRow = rowStrideOf("o"), gradRow = rowStrideOf("do");
+    }
+    Value lse = statistic("lse"), gradLse = statistic("dlse");
     Index added = dqAccumulatorRow(workTile.row, workTile.first, h);
     Value sum = args.contains("dq_accumulator") ? dqAccumulatorPointer(added) : Value();
     Value semaphore = args.contains("dq_semaphore") ? semaphorePointer(added, h) : Value();
-    PreprocessOp::create(b, loc, statistics, statisticsPitch(), o, rowStrideOf("o"), grad, rowStrideOf("do"), lse,
-                         gradLse, rowStride == 1 ? IntegerAttr() : b.getI64IntegerAttr(rowStride),
-                         math.value(workTile.rows), rowStride == 1 ? Value() : math.value(mostRows), problem.getDimV(),
-                         sum, sum ? b.getI64IntegerAttr(accumulatorColumns(problem.getDimQk())) : IntegerAttr(),
-                         semaphore, exponent ? b.getI64IntegerAttr(exponent) : IntegerAttr());
+    PreprocessOp::create(b, loc, statistics, statisticsPitch(), o, oRow, grad, gradRow, delta, lse, gradLse,
+                         rowStride == 1 ? IntegerAttr() : b.getI64IntegerAttr(rowStride), math.value(workTile.rows),
+                         rowStride == 1 ? Value() : math.value(mostRows),
+                         delta ? IntegerAttr() : b.getI64IntegerAttr(problem.getDimV()), sum,
+                         sum ? b.getI64IntegerAttr(accumulatorColumns(problem.getDimQk())) : IntegerAttr(), semaphore,
+                         exponent ? b.getI64IntegerAttr(exponent) : IntegerAttr());
   }
 
 private:

@@ -69,7 +69,7 @@ bool attn::storesDqDirectly(BackwardOp backward, BackwardKernelsAttr kernels) {
   int64_t dqColumns = roles ? roles.getDqColumns() : 0;
   DqAccumulation order = kernels.getAccumulation();
   if (!kernels.accumulates() || kernels.getDv() || problem.getQLayout().hasPieces() || backward.getFloat32Dq() ||
-      order == DqAccumulation::unordered || !(dqColumns >= 64 || (dqColumns && packed)))
+      backward.getAddDq() || order == DqAccumulation::unordered || !(dqColumns >= 64 || (dqColumns && packed)))
     return false;
   return someEndInFirstTile(problem.getMask(), /*someAreShort=*/packed && problem.getHeads() == problem.getKvHeads());
 }

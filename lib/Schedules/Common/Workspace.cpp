@@ -381,7 +381,7 @@ mlir::LogicalResult attn::verifyArrayNames(Computation computation) {
   llvm::StringSet<> taken = {"q_map", "k_map", "v_map", "do_map", "blocks", "queue", "splits", "multiprocessors"};
   for (const char *slots : {"slots_o", "partial_dk", "partial_dv"})
     taken.insert((llvm::Twine(slots) + "_slots").str());
-  for (const char *tensor : {"q", "k", "v", "o", "lse", "do", "dlse", "dq", "dk", "dv", "row_statistics"})
+  for (const char *tensor : {"q", "k", "v", "o", "lse", "do", "dlse", "delta", "dq", "dk", "dv", "row_statistics"})
     for (const char *stride : {"_batch", "_row", "_head", "_kind"})
       taken.insert((llvm::Twine(tensor) + stride).str());
   llvm::StringSet<> made;

@@ -11,6 +11,9 @@ using Names = llvm::SmallVector<std::string>;
 
 static constexpr const char *header = "attn/combine_branches.h";
 
+/// LSEs of so many rows of a head are a sector of memory (32 bytes), which one CTA then writes.
+static constexpr int64_t rowsOfStatistics = 8;
+
 /// The rows of all sequences, and the length of one, by a name; packed tensors are one sequence.
 static std::pair<rt::Extent, std::string> rowsOf(LayoutAttr layout) {
   if (layout.isPacked())
@@ -23,9 +26,10 @@ static int64_t rowsInCta(const CallKernel &kernel, int64_t heads, int64_t dim) {
   return std::clamp<int64_t>(2 * kernel.threads() * 8 / (heads * dim), 1, 64);
 }
 
-static void finish(CallKernel &kernel, LayoutAttr layout, int64_t heads, int64_t dim, Names &others) {
+static void finish(CallKernel &kernel, LayoutAttr layout, int64_t heads, int64_t dim, Names &others,
+                   int64_t leastRows = 1) {
   auto [rows, length] = rowsOf(layout);
-  kernel.setRows(rowsInCta(kernel, heads, dim), rows);
+  kernel.setRows(std::max(rowsInCta(kernel, heads, dim), leastRows), rows);
   others.append({length, "first", "rows"});
 }
 
@@ -51,20 +55,24 @@ LogicalResult attn::writeCombineBackward(CombineBackwardOp op, ProgramBuilder &p
   CallKernel kernel(op, program, target);
   const int64_t branches = combine.getBranches();
   Names written, others;
-  appendPointers(written, "do_", branches);
-  if (combine.getSigmoid()) {
-    written.push_back("dgates");
-    appendPointers(others, "o_", branches);
-    others.push_back("gates");
-  }
-  others.push_back("do");
-  appendStridesOf(others, "do_", branches);
+  appendPointers(written, "delta_", branches);
+  appendPointers(written, "gated_lse_", branches);
   if (combine.getSigmoid())
-    appendStridesOf(others, "o_", branches);
+    written.push_back("dgates");
+  appendPointers(others, "o_", branches);
+  appendPointers(others, "lse_", branches);
+  if (combine.getSigmoid())
+    others.push_back("gates");
+  others.push_back("do");
+  appendStridesOf(others, "o_", branches);
   appendStrides(others, "do");
-  finish(kernel, combine.getLayout(), combine.getHeads(), combine.getDim(), others);
+  for (const char *prefix : {"lse_", "delta_", "gated_lse_"})
+    for (int64_t i = 0; i < branches; ++i)
+      for (const char *axis : {".batch", ".head"})
+        others.push_back(prefix + std::to_string(i) + axis);
+  finish(kernel, combine.getLayout(), combine.getHeads(), combine.getDim(), others, rowsOfStatistics);
   kernel.call(functionOf("combine_branches_backward", branches, combine.getHeads(), combine.getDim(),
-                         combine.getSigmoid(), combine.getGatesType().isF32(), kernel.threads()),
+                         combine.getSigmoid(), kernel.threads()),
               written, others);
   kernel.build(header);
   return success();

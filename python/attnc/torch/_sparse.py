@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Native sparse attention on tensors of PyTorch, with gradients."""
 import functools
+import operator
 import typing
 
 import torch
 
-from ..errors import UnsupportedError
+from ..errors import TensorError, UnsupportedError
 from ..sparse import NativeSparseAttention, call_of
 from . import _ops
 from ._segments import int32
@@ -39,33 +40,106 @@ def _cached_plan(options, deterministic):
                  tuple(t["name"] for t in own.inputs), tuple(t["name"] for t in own.results))
 
 
+class _Cut(typing.NamedTuple):
+    """How a call is cut into launches: each has the query heads of so many kv heads."""
+    launches: int
+    axis: int  # of heads
+    axis_of_gates: int
+
+    def _axis_of(self, name):
+        return self.axis_of_gates if name == "gates" else self.axis
+
+    def part(self, name, tensor, number):
+        """The tensor's heads of one launch."""
+        if self.launches == 1 or name == "cu_seqlens":
+            return tensor
+        axis = self._axis_of(name)
+        heads = tensor.shape[axis] // self.launches
+        own = tensor.narrow(axis, number * heads, heads)
+        return own.contiguous() if name == "gates" else own
+
+    def fill(self, whole, name, part, like, number):
+        """`whole`, of the shape of `like`, with the heads of one launch; it is made at the first one."""
+        if self.launches == 1:
+            return part
+        if whole is None:
+            whole = part.new_empty(like.shape)
+        axis = self._axis_of(name)
+        heads = part.shape[axis]
+        whole.narrow(axis, number * heads, heads).copy_(part)
+        return whole
+
+
 class _Nsa(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, plan, names, *tensors):
-        results = dict(zip(plan.results, _ops.run(list(tensors), plan.training, "nsa")))
-        given = {**dict(zip(names, tensors)), **results}
-        ctx.save_for_backward(*[given[name] for name in plan.inputs if name != "do"])
-        ctx.plan, ctx.names = plan, names
-        return results["o"]
+    def forward(ctx, plan, names, cut, recompute, *tensors):
+        o, kept = None, []
+        for number in range(cut.launches):
+            parts = [cut.part(name, tensor, number) for name, tensor in zip(names, tensors)]
+            if recompute:
+                own = _ops.run(parts, plan.text, "nsa")[0]
+            else:
+                results = dict(zip(plan.results, _ops.run(parts, plan.training, "nsa")))
+                own = results["o"]
+                kept += [results[name] for name in plan.inputs if name != "do" and name not in names]
+            o = cut.fill(o, "o", own, tensors[0], number)
+        ctx.save_for_backward(*tensors, *kept)
+        ctx.plan, ctx.names, ctx.cut, ctx.recompute = plan, names, cut, recompute
+        return o
 
     @staticmethod
     def backward(ctx, do):
-        plan, names = ctx.plan, ctx.names
+        plan, names, cut = ctx.plan, ctx.names, ctx.cut
         if torch.is_grad_enabled():
             raise UnsupportedError("attnc has no second derivatives: gradients of attention cannot be differentiated")
         if do.stride(-1) != 1 or any(s % 8 for s in do.stride()[:-1]):
             do = do.contiguous()
         elif not torch.compiler.is_compiling() and do.data_ptr() % 16:
             do = do.clone()
-        saved = iter(ctx.saved_tensors)
-        found = _ops.run([do if name == "do" else next(saved) for name in plan.inputs], plan.backward, "nsa_backward")
-        grads = dict(zip(plan.gradients, found))
-        return (None, None, *[grads.get("d" + name) for name in names])
+        tensors, kept = ctx.saved_tensors[:len(names)], ctx.saved_tensors[len(names):]
+        grads = dict.fromkeys(names)
+        for number in range(cut.launches):
+            parts = [cut.part(name, tensor, number) for name, tensor in zip(names, tensors)]
+            of_launch = len(kept) // cut.launches
+            found = _gradients(plan, names, parts, kept[number * of_launch:(number + 1) * of_launch],
+                               cut.part("do", do, number), ctx.recompute)
+            for gradient, part in zip(plan.gradients, found):
+                name = gradient[1:]
+                grads[name] = cut.fill(grads[name], name, part, tensors[names.index(name)], number)
+        return (None, None, None, None, *grads.values())
+
+
+def _gradients(plan, names, tensors, kept, do, recompute):
+    """Results of one launch of the backward pass. (What it recomputes lives no longer than this call.)"""
+    given = {**dict(zip(names, tensors)), "do": do}
+    if recompute:
+        given.update(zip(plan.results, _ops.run(tensors, plan.training, "nsa")))
+    else:
+        given.update(zip([name for name in plan.inputs if name not in given], kept))
+    return _ops.run([given[name] for name in plan.inputs], plan.backward, "nsa_backward")
+
+
+_BESIDE = 8_000_000_000  # bytes that a launch may have beside the caller's tensors, as `_launches` counts them
+
+
+def _launches(q, k, axis, training, at_once):
+    """How many launches a call has. Training: a backward pass has three dq in float32 (that of the branches before, the
+    own one, and what it is summed in), and two pairs of dk and dv; else the three branches' o."""
+    kv_heads, dim = k.shape[axis], q.shape[-1]
+    if at_once is not None:
+        at_once = operator.index(at_once)
+        if at_once < 1 or kv_heads % at_once:
+            raise TensorError(f"expected kv_heads_at_once to divide the {kv_heads} kv heads, got: {at_once}")
+        return kv_heads // at_once
+    rows, group = q.numel() // (q.shape[axis] * dim), q.shape[axis] // kv_heads
+    of_head = rows * dim * (4 * (3 * group + 4) if training else q.element_size() * 3 * group)
+    return next(n for n in range(1, kv_heads + 1)
+                if kv_heads % n == 0 and (n == kv_heads or of_head * (kv_heads // n) <= _BESIDE))
 
 
 def native_sparse_attention(q, k, v, gates=None, *, layout="bshd", length=32, stride=16, block=64, count=16, first=1,
                             local=2, window=512, rows=64, scale=None, cu_seqlens=None, deterministic=None,
-                            expected_seqlen=None):
+                            expected_seqlen=None, recompute=False, kv_heads_at_once=None):
     """Native sparse attention (Yuan et al. 2025): the gated sum of attention to compressed keys, to selected blocks of
     keys, and to a window, with gradients of q, k, v and gates.
 
@@ -85,6 +159,10 @@ def native_sparse_attention(q, k, v, gates=None, *, layout="bshd", length=32, st
     cu_seqlens: packed: int32 or int64 [sequences + 1] on the device.
     deterministic: equal bits each time; None is torch.are_deterministic_algorithms_enabled().
     expected_seqlen: a hint, which chooses kernels and changes no result.
+    recompute: the backward pass computes the outputs of the three branches again in place of keeping them: 3 * heads *
+        dim elements a token less, for the time of one more forward pass.
+    kv_heads_at_once: a divisor of kv heads. Each launch has this many and their query heads, and the memory of one
+        launch serves the next. None: as many as keep what a launch has beside the caller's tensors within 8 GB, or one.
 
     Returns o, as q. Raises attnc.ProblemError, TensorError, UnsupportedError, CompileError.
     """
@@ -96,7 +174,17 @@ def native_sparse_attention(q, k, v, gates=None, *, layout="bshd", length=32, st
         q, ks, vs, None if gates is None else gates.contiguous(), _DTYPES, layout, offsets,
         dict(length=length, stride=stride, block=block, count=count, first=first, local=local, window=window, rows=rows,
              scale=scale, expected_seqlen=expected_seqlen))
-    plan, tensors = _plan_of(options, bool(deterministic)), list(operands.values())
-    if torch.is_grad_enabled() and any([t.requires_grad for t in tensors]):
-        return _Nsa.apply(plan, tuple(operands), *tensors)
-    return _ops.run(tensors, plan.text, "nsa")[0]
+    names, tensors = tuple(operands), list(operands.values())
+    training = torch.is_grad_enabled() and any([t.requires_grad for t in tensors])
+    axis = 1 if layout in ("bhsd", "thd") else 2
+    cut = _Cut(_launches(q, ks[0], axis, training, kv_heads_at_once), axis, 1 if layout == "thd" else 2)
+    if cut.launches > 1:
+        options = tuple({**dict(options), "heads": tuple(t.shape[axis] // cut.launches for t in (q, ks[0]))}.items())
+    plan = _plan_of(options, bool(deterministic))
+    if training:
+        return _Nsa.apply(plan, names, cut, bool(recompute), *tensors)
+    o = None
+    for number in range(cut.launches):
+        parts = [cut.part(name, tensor, number) for name, tensor in zip(names, tensors)]
+        o = cut.fill(o, "o", _ops.run(parts, plan.text, "nsa")[0], q, number)
+    return o

@@ -48,7 +48,7 @@ attn.problem @p mask layout(bshd) heads(8) dims(64) dtype(bf16)
 // -----
 
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
-// expected-error @below {{custom op 'attn.backward' expected a clause, got: `determinstic`, which is near `deterministic`; clauses are of(...) [deterministic] [partial_kv] [dlse] [float32_dq] [float32_dkv] [add_dq] [add_array_grads] [requires_grad(...)] [schedule(...)] [schedule_reason(...)]}}
+// expected-error @below {{custom op 'attn.backward' expected a clause, got: `determinstic`, which is near `deterministic`; clauses are of(...) [deterministic] [partial_kv] [dlse] [delta] [float32_dq] [float32_dkv] [add_dq] [add_array_grads] [requires_grad(...)] [schedule(...)] [schedule_reason(...)]}}
 attn.backward @g of(@p) determinstic
 
 // -----

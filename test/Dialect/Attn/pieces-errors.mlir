@@ -102,10 +102,25 @@ attn.backward @g of(@p) add_array_grads requires_grad(["bias"])
 // -----
 
 // expected-note @below {{problem declared here}}
-attn.problem @p mask(#attn.full) layout(thd) heads(4, 1) dims(64) dtype(bf16)
-// C8
-// expected-error @below {{expected layout(thd pieces) with add_dq, got: #attn.layout<thd>}}
+attn.problem @p mask(#attn.full) layout(thd) heads(4, 1) dims(264) dtype(bf16)
+// C7
+// expected-error @below {{expected head dims up to 256 with add_dq, got: 264}}
 attn.backward @g of(@p) add_dq
+
+// -----
+
+// expected-note @below {{problem declared here}}
+attn.problem @p mask(#attn.full) layout(thd) heads(4, 1) dims(264) dtype(bf16)
+// C7
+// expected-error @below {{expected head dims up to 256 with delta, got: 264}}
+attn.backward @g of(@p) delta
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(thd) heads(4, 1) dims(64) dtype(bf16)
+// C9
+// expected-error @below {{expected delta without dlse, which is a part of it, got: both}}
+attn.backward @g of(@p) delta dlse
 
 // -----
 

@@ -13,8 +13,8 @@ attn.problem @middle partial(out, in) of_heads(4, 32, 8) mask(#attn.causal) layo
 // A part of the query heads of one kv head.
 // CHECK-NEXT: @end {{.*}} sink(5.000000e-01) partial(in) of_heads(5, 32, 8)
 attn.problem @end mask(#attn.causal) layout(thd pieces) heads(3, 1) dims(64) dtype(bf16) sink(0.5) partial(in) of_heads(5, 32, 8)
-// CHECK-NEXT: attn.backward @grads of(@pieces) deterministic partial_kv float32_dq float32_dkv add_dq
-attn.backward @grads of(@pieces) add_dq float32_dkv float32_dq partial_kv deterministic
+// CHECK-NEXT: attn.backward @grads of(@pieces) deterministic partial_kv delta float32_dq float32_dkv add_dq
+attn.backward @grads of(@pieces) add_dq delta float32_dkv float32_dq partial_kv deterministic
 // CHECK-NEXT: attn.problem @biased
 attn.problem @biased mask(#attn.causal) layout(thd pieces) heads(4, 2) dims(64) dtype(bf16) score([#attn.alibi<"slopes">])
 // CHECK-NEXT: attn.backward @learned of(@biased) add_dq add_array_grads requires_grad(["slopes"])

@@ -6,7 +6,25 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %p: i64, %n: i32) target
     schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>) {
   // tile.preprocess C1
   // expected-error @below {{expected dim in multiples of 8 from 8 to 256 and o of bf16, f16 or f32, got: dim 12, 'bf16'}}
-  tile.preprocess %f pitch(%p) from(%q, %p, %q, %p) lse(%f) rows(%n) dim 12 : !tile.ptr<bf16>
+  tile.preprocess %f pitch(%p) from(%q, %p, %q, %p : !tile.ptr<bf16>, !tile.ptr<bf16>) dim 12 lse(%f) rows(%n)
+}
+
+// -----
+
+tile.kernel @k(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %p: i64, %n: i32) target("cpu") grid(dense heads 1)
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>) {
+  // tile.preprocess C1
+  // expected-error @below {{expected dim with rows of O and dO, which are of one type}}
+  tile.preprocess %f pitch(%p) from(%q, %p, %q, %p : !tile.ptr<bf16>, !tile.ptr<bf16>) lse(%f) rows(%n)
+}
+
+// -----
+
+tile.kernel @k(%f: !tile.ptr<f32>, %p: i64, %n: i32) target("cpu") grid(dense heads 1)
+    schedule(#tile.tiled<q_tile = 64, kv_tile = 64, warps = 1, ctas_per_sm = 1>) {
+  // tile.preprocess C2
+  // expected-error @below {{expected rows of O and dO, with or without dlse, or delta alone}}
+  tile.preprocess %f pitch(%p) delta(%f) lse(%f) dlse(%f) rows(%n)
 }
 
 // -----

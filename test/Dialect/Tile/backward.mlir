@@ -12,15 +12,16 @@ tile.kernel @gradients(%q: !tile.ptr<bf16>, %row_statistics: !tile.ptr<f32>, %pi
   %s = tile.alloc "s" : !tile.frag<64x16, 4>
   %dp = tile.alloc "dp" : !tile.frag<64x16, 4>
   %w = tile.alloc "w" : !tile.frag<64x16, 4>
-  // CHECK: tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%row_statistics) rows(%n) dim 64 : !tile.ptr<bf16>
-  tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%row_statistics) rows(%n) dim 64 : !tile.ptr<bf16>
-  // CHECK: tile.preprocess {{.*}} lse(%row_statistics) stride 4 rows(%n cleared %n) dim 64 : !tile.ptr<bf16>
-  tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%row_statistics) stride 4 rows(%n cleared %n) dim 64 : !tile.ptr<bf16>
-  // CHECK: tile.preprocess {{.*}} lse(%row_statistics) rows(%n) dim 64 exponent 12 : !tile.ptr<bf16>
-  tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%row_statistics) rows(%n) dim 64 exponent 12 : !tile.ptr<bf16>
-  // CHECK: tile.preprocess {{.*}} lse(%row_statistics) dlse(%row_statistics) rows(%n) dim 64 : !tile.ptr<bf16>
-  tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%row_statistics) dlse(%row_statistics) rows(%n) dim 64
-      : !tile.ptr<bf16>
+  // CHECK: tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch : !tile.ptr<bf16>, !tile.ptr<bf16>) dim 64 lse(%row_statistics) rows(%n)
+  tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch : !tile.ptr<bf16>, !tile.ptr<bf16>) dim 64 lse(%row_statistics) rows(%n)
+  // CHECK: tile.preprocess {{.*}} lse(%row_statistics) stride 4 rows(%n cleared %n)
+  tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch : !tile.ptr<bf16>, !tile.ptr<bf16>) dim 64 lse(%row_statistics) stride 4 rows(%n cleared %n)
+  // CHECK: tile.preprocess {{.*}} lse(%row_statistics) rows(%n) exponent 12
+  tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch : !tile.ptr<bf16>, !tile.ptr<bf16>) dim 64 lse(%row_statistics) rows(%n) exponent 12
+  // CHECK: tile.preprocess {{.*}} lse(%row_statistics) dlse(%row_statistics) rows(%n)
+  tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch : !tile.ptr<bf16>, !tile.ptr<bf16>) dim 64 lse(%row_statistics) dlse(%row_statistics) rows(%n)
+  // CHECK: tile.preprocess %row_statistics pitch(%pitch) delta(%row_statistics) lse(%row_statistics) rows(%n)
+  tile.preprocess %row_statistics pitch(%pitch) delta(%row_statistics) lse(%row_statistics) rows(%n)
   // CHECK: %[[T:.*]] = tile.copy_row_statistics %stats, %row_statistics pitch(%pitch) : !tile.row_statistics<16>
   %t = tile.copy_row_statistics %stats, %row_statistics pitch(%pitch) : !tile.row_statistics<16>
   tile.wait %t : !tile.token<copy>
@@ -90,7 +91,7 @@ tile.kernel @sums(%sum: !tile.ptr<f32>, %row_statistics: !tile.ptr<f32>, %q: !ti
   // CHECK: %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // CHECK: tile.preprocess {{.*}} dim 64 clears(%sum) columns 128 : !tile.ptr<bf16>
-  tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%row_statistics) rows(%n) dim 64
+  tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch : !tile.ptr<bf16>, !tile.ptr<bf16>) dim 64 lse(%row_statistics) rows(%n)
       clears(%sum) columns 128 : !tile.ptr<bf16>
   // CHECK: tile.grad_scores %dp, %ds, %stats transposed : !tile.frag<128x64, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.row_statistics<64>
   tile.grad_scores %dp, %ds, %stats transposed : !tile.frag<128x64, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.row_statistics<64>
@@ -123,7 +124,7 @@ tile.kernel @turns(%sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %row_statis
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   // CHECK: tile.preprocess {{.*}} dim 64 semaphore(%semaphore) : !tile.ptr<bf16>
-  tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%row_statistics) rows(%tile) dim 64
+  tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch : !tile.ptr<bf16>, !tile.ptr<bf16>) dim 64 lse(%row_statistics) rows(%tile)
       semaphore(%semaphore) : !tile.ptr<bf16>
   // CHECK: tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) semaphore(%semaphore of %tile) : !tile.frag<128x64, 8> {
   // CHECK-NEXT: ^bb0(%{{.*}}: i32):

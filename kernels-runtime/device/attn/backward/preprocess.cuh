@@ -37,6 +37,19 @@ ATTN_INLINE void preprocess(float *to, long long pitch, const T *o, long long o_
   }
 }
 
+// The same with delta as the caller has it.
+template <int Rows, int Threads, int Stride = 1>
+ATTN_INLINE void preprocess(float *to, long long pitch, const float *delta, const float *lse, int rows,
+                            int exponent = 0) {
+  if (Stride == 1 && rows <= 0)
+    return;
+  for (int r = threadIdx.x; r < Rows; r += Threads) {
+    const float lse_of_row = r < rows ? lse[r * Stride] : -infinity();
+    to[r] = lse_in_base_2(lse_of_row, exponent);
+    to[r + pitch] = lse_of_row != -infinity() ? delta[r * Stride] * exp2(-exponent) : 0;
+  }
+}
+
 // Semaphores of dQ accumulation, one for each 64 rows: no tile has been added yet.
 template <int Count> ATTN_INLINE void clear_semaphores(int *semaphores, int rows) {
   if (threadIdx.x < Count && int(threadIdx.x) * 64 < rows)

@@ -15,6 +15,16 @@ template <class... Values> ATTN_INLINE Arguments<sizeof...(Values)> arguments_of
   return {{(long long)values...}};
 }
 
+// What the pointer of this number among arguments points to.
+template <int Number, class First, class... Rest> struct ElementAt : ElementAt<Number - 1, Rest...> {};
+template <class T, class... Rest> struct ElementAt<0, T *, Rest...> {
+  using Type = T;
+};
+template <class T, class... Rest> struct ElementAt<0, const T *, Rest...> {
+  using Type = T;
+};
+template <int Number, class... Arguments> using ElementOf = typename ElementAt<Number, Arguments...>::Type;
+
 // A row of dense sequences of one length; packed tensors have one sequence, and a batch stride of 0.
 struct DenseRow {
   int batch, row;

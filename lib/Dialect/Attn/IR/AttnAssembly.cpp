@@ -285,6 +285,7 @@ const Clause<B> backwardClauses[] = {
     flag<B, &B::deterministic>("deterministic"),
     flag<B, &B::partial_kv>("partial_kv", "merged"),
     flag<B, &B::dlse>("dlse"),
+    flag<B, &B::delta>("delta"),
     flag<B, &B::float32_dq>("float32_dq"),
     flag<B, &B::float32_dkv>("float32_dkv"),
     flag<B, &B::add_dq>("add_dq"),

@@ -138,6 +138,7 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "lse",
                              "do",
                              "dlse",
+                             "delta",
                              "dq",
                              "dk",
                              "dv",
@@ -226,14 +227,17 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return refuse("head dims up to 256 with requires_grad", "dim " + llvm::Twine(dim));
   if ((getFloat32Dq() || getFloat32Dkv()) && dim > widestOfTiles) // C7
     return refuse("head dims up to 256 with float32 gradients", dim);
+  for (auto [isGiven, expected] :
+       {std::pair(getDelta(), "head dims up to 256 with delta"), {getAddDq(), "head dims up to 256 with add_dq"}})
+    if (isGiven && dim > widestOfTiles) // C7
+      return refuse(expected, dim);
+  if (getDelta() && getDlse()) // C9
+    return emitOpError("expected delta without dlse, which is a part of it, got: both");
   if (problem.getSegments() || problem.getTiles()) // C4
     return refuse("a problem without segments and tiles",
                   problem.getSegments() ? "one with segments" : "one with tiles");
-  if (bool pieces = problem.getQLayout().hasPieces(); !pieces) // C8
-    for (auto [isGiven, expected] : {std::pair(getAddDq(), "layout(thd pieces) with add_dq"),
-                                     {getAddArrayGrads(), "layout(thd pieces) with add_array_grads"}})
-      if (isGiven)
-        return refuse(expected, problem.getQLayout());
+  if (getAddArrayGrads() && !problem.getQLayout().hasPieces()) // C8
+    return refuse("layout(thd pieces) with add_array_grads", problem.getQLayout());
   if (!isIdentifier(getSymName())) // C3
     return emitOpError("expected an identifier as its name, got: \"") << getSymName() << "\"";
   return verifyDifferentiatedArrays(*this); // C6

@@ -235,10 +235,10 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
   T::Role results = computation.backward ? T::Operand : T::Result;
   bool isPartial = !computation.backward && problem.getPartialOut();
   auto roundedUnless = [](bool isWide) { return isWide ? T::Float32 : T::Data; };
-  std::vector<T> list = {{"q", T::Operand, T::Data, axesQ},
-                         {"k", T::Operand, T::Data, axesK},
-                         {"v", T::Operand, T::Data, axesV},
-                         {"o", results, isPartial ? T::Float32 : T::Data, axesO}};
+  std::vector<T> list = {
+      {"q", T::Operand, T::Data, axesQ}, {"k", T::Operand, T::Data, axesK}, {"v", T::Operand, T::Data, axesV}};
+  if (!computation.backward || !computation.backward.getDelta())
+    list.emplace_back("o", results, isPartial ? T::Float32 : T::Data, axesO);
   if (problem.hasLse())
     list.emplace_back("lse", results, T::Float32, statistics);
   if (isPartial)
@@ -255,6 +255,8 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
     list.emplace_back("do", T::Operand, T::Data, axesO);
     if (computation.backward.getDlse())
       list.emplace_back("dlse", T::Operand, T::Float32, statistics);
+    if (computation.backward.getDelta())
+      list.emplace_back("delta", T::Operand, T::Float32, statistics);
     list.emplace_back("dq", T::Result, roundedUnless(computation.backward.getFloat32Dq()), axesQ);
     list.emplace_back("dk", T::Result, roundedUnless(computation.backward.getFloat32Dkv()), axesK);
     list.emplace_back("dv", T::Result, roundedUnless(computation.backward.getFloat32Dkv()), axesV);

@@ -69,6 +69,13 @@ static LogicalResult verifyReference(Operation *op, FlatSymbolRefAttr name, Symb
 
 static SmallVector<T::Axis, 4> queriesOf(LayoutAttr layout) { return axesOf(layout, T::RowsQ, T::Heads, T::DimQk); }
 
+/// Axes of a number for each query and head, as LSEs have them.
+static SmallVector<T::Axis, 4> statisticsOf(LayoutAttr layout) {
+  if (layout.isPacked())
+    return {T::Heads, T::RowsQ};
+  return {T::Batch, T::Heads, T::RowsQ};
+}
+
 /// The number of windows of a dense sequence, or rows that have room for those of all packed sequences.
 static rt::Extent windowsOf(LayoutAttr layout, int64_t length, int64_t stride) {
   if (layout.isPacked())
@@ -210,11 +217,10 @@ void SelectOp::appendTensors(Tensors &list) {
   list.emplace_back("q", T::Operand, T::Data, queriesOf(getLayout()));
   // As many windows as its caller has: packed, some rows may be unused.
   list.emplace_back("compressed_k", T::Operand, T::Data, axesOf(getLayout(), T::RowsKv, T::KvHeads, T::DimQk));
-  SmallVector<T::Axis, 4> statistics = {T::Batch, T::Heads, T::RowsQ},
-                          lists = {T::Batch, T::KvHeads, T::Derived, T::Table};
+  SmallVector<T::Axis, 4> lists = {T::Batch, T::KvHeads, T::Derived, T::Table};
   if (packed)
-    statistics.erase(statistics.begin()), lists.erase(lists.begin());
-  list.emplace_back("lse", T::Operand, T::Float32, statistics);
+    lists.erase(lists.begin());
+  list.emplace_back("lse", T::Operand, T::Float32, statisticsOf(getLayout()));
   using rt::Extent;
   Extent lines = packed ? floorDiv(Extent::symbol("total_q"), int64_t(getRows())) + Extent::symbol("batch")
                         : ceilDiv(Extent::symbol("seqlen_q"), int64_t(getRows()));
@@ -294,16 +300,18 @@ LogicalResult CombineBackwardOp::verify() { return verifyName(*this); } // C2
 
 void CombineBackwardOp::appendTensors(Tensors &list) {
   CombineOp combine = getCombineOp();
-  SmallVector<T::Axis, 4> axes = queriesOf(combine.getLayout());
-  const int64_t branches = combine.getBranches();
-  if (combine.getSigmoid()) {
-    for (int64_t i = 0; i < branches; ++i)
-      list.emplace_back(numbered("o_", i), T::Operand, T::Data, axes);
+  SmallVector<T::Axis, 4> axes = queriesOf(combine.getLayout()), statistics = statisticsOf(combine.getLayout());
+  auto append = [&](const char *prefix, T::Role role, T::Element element, ArrayRef<T::Axis> axes) {
+    for (int64_t i = 0; i < int64_t(combine.getBranches()); ++i)
+      list.emplace_back(numbered(prefix, i), role, element, axes);
+  };
+  append("o_", T::Operand, T::Data, axes);
+  append("lse_", T::Operand, T::Float32, statistics);
+  if (combine.getSigmoid())
     list.push_back(gatesOf(combine, "gates", T::Operand));
-  }
   list.emplace_back("do", T::Operand, T::Data, axes);
-  for (int64_t i = 0; i < branches; ++i)
-    list.emplace_back(numbered("do_", i), T::Result, T::Data, axes);
+  append("delta_", T::Result, T::Float32, statistics);
+  append("gated_lse_", T::Result, T::Float32, statistics);
   if (combine.getSigmoid())
     list.push_back(gatesOf(combine, "dgates", T::Result));
 }

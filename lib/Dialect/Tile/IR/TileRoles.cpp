@@ -199,7 +199,13 @@ LogicalResult CombineSumsOp::verify() {
   return verifyRows(*this, getDim(), getDst().getType().getElement(), "results");
 }
 
-LogicalResult PreprocessOp::verify() { return verifyRows(*this, getDim(), getO().getType().getElement(), "o"); }
+LogicalResult PreprocessOp::verify() {
+  if (bool(getO()) == bool(getDelta()) || (getGradLse() && getDelta())) // C2
+    return emitOpError("expected rows of O and dO, with or without dlse, or delta alone");
+  if (bool(getO()) != getDim().has_value() || (getO() && getO().getType() != getGradO().getType())) // C1
+    return emitOpError("expected dim with rows of O and dO, which are of one type");
+  return getO() ? verifyRows(*this, *getDim(), getO().getType().getElement(), "o") : success();
+}
 
 LogicalResult ProducerLoadRowStatisticsOp::verify() {
   if (!isa<RowStatisticsType>(getRing().getType().getTile())) // C1

@@ -215,18 +215,24 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
         dK[k, g] = scale * sum over q and the heads h of g of dS[q, k] * Q[q, h]
         dV[k, g] = sum over q and the heads h of g of P[q, k] * dO[q, h]
 
-    o and lse have to be exactly the problem's results: kernels for short sequences compute dot(dO, O) as the sum over
-    k of P * dot(dO, V) and do not read o. With `partial_kv` the problem has a part of the keys, and o and lse are
-    merged from all parts (a step of ring attention): then delta is always dot(dO, O) - dLSE, by tiled kernels.
+    Without `delta`, o and lse have to be exactly the problem's results: kernels for short sequences compute dot(dO, O)
+    as the sum over k of P * dot(dO, V) and do not read o. With `partial_kv` the problem has a part of the keys, and o
+    and lse are merged from all parts (a step of ring attention): then delta is always dot(dO, O) - dLSE, by tiled
+    kernels.
 
     With dropout, dot(dO[q, h], V[k, g]), and P[q, k] * dO[q, h] in dV, are 0 for a dropped pair and divided by 1 - p
     for others. The words are those of the forward pass.
 
+    With `delta` an operand `delta`, float32, of the shape of lse, replaces o: it is the delta of the formulas above,
+    dot(dO, O) - dLSE. Then lse need not be the problem's own result. P is exp(S - lse), so LSE - log(g) in its place
+    gives the gradients of g * o from the `do` of their sum (`attn.combine_backward`); g is from 0 to 1.
+
     With `float32_dq` dq, and with `float32_dkv` dk and dv are float32, not rounded to the dtype. With `add_dq`, dq is
-    the sum of the gradient and of a further operand, `before_dq`, float32, of q's shape: the gradient over other keys.
-    A float32 dq may be the memory of `before_dq`. With `add_array_grads`, gradients of arrays (`requires_grad`) are
-    likewise added to those over other queries and keys: for each there is an operand, `before_d` and the array's name,
-    float32, of the array's shape. The gradient may have its memory.
+    the sum of the gradient and of a further operand, `before_dq`, float32, of q's shape: the gradient over other keys,
+    or by another attention that reads the same q. A float32 dq may be the memory of `before_dq`. With
+    `add_array_grads`, gradients of arrays (`requires_grad`) are likewise added to those over other queries and keys:
+    for each there is an operand, `before_d` and the array's name, float32, of the array's shape. The gradient may have
+    its memory.
 
     `do` has the shape and layout of o, `dq`, `dk` and `dv` those of q, k and v, each with strides of its own; `dlse`
     has the shape of lse. Sums are float32, and results are rounded once to the problem's dtype, unless they are
@@ -258,7 +264,7 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     forward pass.
 
     Clauses may have any order; they are printed in this order: `of`, `deterministic`, `partial_kv`, `dlse`,
-    `float32_dq`, `float32_dkv`, `add_dq`, `add_array_grads`, `requires_grad`, `schedule`, `schedule_reason`.
+    `delta`, `float32_dq`, `float32_dkv`, `add_dq`, `add_array_grads`, `requires_grad`, `schedule`, `schedule_reason`.
 
     Constraints:
     - C1: it names an `attn.problem` of the same module.
@@ -269,25 +275,28 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     - C5: with head dims beyond 256, the mask is the same for all heads.
     - C6: `requires_grad` names arrays of the problem's score modifiers or its sinks, each once, and no other tensor has
       the name of such a gradient.
-    - C7: head dims beyond 256 have neither `partial_kv` nor `requires_grad` nor float32 gradients.
-    - C8: only a problem with pieces (`layout(thd pieces)`) has `add_dq` and `add_array_grads`. `requires_grad` does not
-      name its sinks: their gradient needs no keys, so each launch of some
-      queries would add it once more (the formula above, over a rank's rows, gives it).
+    - C7: head dims beyond 256 have neither `partial_kv` nor `requires_grad` nor `delta` nor `add_dq` nor float32
+      gradients.
+    - C8: only a problem with pieces (`layout(thd pieces)`) has `add_array_grads`. `requires_grad` does not name its
+      sinks: their gradient needs no keys, so each launch of some queries would add it once more (the formula above,
+      over a rank's rows, gives it).
+    - C9: `delta` and `dlse` exclude each other, since delta has dLSE.
 
     ```mlir
     attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
     attn.backward @grads of(@p)
     attn.backward @part_grads of(@p) deterministic dlse
     attn.backward @ring_grads of(@p) partial_kv
+    attn.backward @gated_grads of(@p) delta float32_dkv add_dq
     attn.problem @biased mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) score([#attn.bias<"bias",
         hqk>]) sink("sinks")
     attn.backward @biased_grads of(@biased) requires_grad(["bias", "sinks"])
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$problem, UnitAttr:$deterministic,
-      UnitAttr:$partial_kv, UnitAttr:$dlse, UnitAttr:$float32_dq, UnitAttr:$float32_dkv, UnitAttr:$add_dq,
-      UnitAttr:$add_array_grads, OptionalAttr<StrArrayAttr>:$requires_grad, OptionalAttr<AnyAttr>:$schedule,
-      OptionalAttr<StrAttr>:$schedule_reason);
+      UnitAttr:$partial_kv, UnitAttr:$dlse, UnitAttr:$delta, UnitAttr:$float32_dq, UnitAttr:$float32_dkv,
+      UnitAttr:$add_dq, UnitAttr:$add_array_grads, OptionalAttr<StrArrayAttr>:$requires_grad,
+      OptionalAttr<AnyAttr>:$schedule, OptionalAttr<StrAttr>:$schedule_reason);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
     ::attn::ProblemOp getProblemOp();

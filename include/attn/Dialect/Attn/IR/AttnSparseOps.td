@@ -176,15 +176,21 @@ def Attn_CombineOp : Attn_ComputationOp<"combine"> {
 
 def Attn_CombineBackwardOp
     : Attn_ComputationOp<"combine_backward", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "the gradients of branches and their gates";
+  let summary = "the gradients of gates, and what backward passes of branches read";
   let description = [{
-    For the `attn.combine` that it names, with g as there,
+    For the `attn.combine` that it names, whose branches are results of attention with these LSEs, with g as there,
 
-        do_i[t, h] = g[t, h, i] * do[t, h]
-        dgates[t, h, i] = g[t, h, i] * (1 - g[t, h, i]) * dot(do[t, h], o_i[t, h])
+        delta_i[t, h] = dot(do[t, h], o_i[t, h])
+        gated_lse_i[t, h] = lse_i[t, h] - log(g[t, h, i])
+        dgates[t, h, i] = g[t, h, i] * (1 - g[t, h, i]) * delta_i[t, h]
 
-    Tensors: operands o_0, o_1, ..., `gates`, `do`; results do_0, do_1, ..., and `dgates` of the type of gates. With
-    `uniform` there are no `gates` and no `dgates`, and branches are not operands.
+    in float32. The backward pass of branch i, an `attn.backward` with `delta`, reads `do`, `delta_i`, and `gated_lse_i`
+    as its lse: its probabilities are then those of the branch times g, so its gradients are those of g * o_i, and no
+    tensor of do * g exists. An lse of -inf (no key is visible) stays; where g is 0, gated_lse_i is +inf.
+
+    Tensors: operands o_0, o_1, ...; lse_0, lse_1, ..., float32 [batch, heads, seqlen_q] or packed [heads, total_q];
+    `gates`, `do`. Results: delta_0, delta_1, ... and gated_lse_0, gated_lse_1, ..., as lse_0 is, and `dgates` of the
+    type of gates. With `uniform` there are no `gates` and no `dgates`.
 
     Constraints:
     - C1: it names an `attn.combine` of the same module.

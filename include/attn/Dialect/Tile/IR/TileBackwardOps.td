@@ -10,7 +10,7 @@ include "mlir/IR/OpAsmInterface.td"
 /// LSE and delta of query rows: in shared memory, or in the registers of a kernel on SIMT tiles.
 def Tile_AnyStatistics : AnyTypeOf<[Tile_RowStatistics, Tile_SimtSoftmaxState]>;
 
-def Tile_PreprocessOp : Tile_ComputeOp<"preprocess", [AllTypesMatch<["o", "grad_o"]>, AttrSizedOperandSegments]> {
+def Tile_PreprocessOp : Tile_ComputeOp<"preprocess", [AttrSizedOperandSegments]> {
   let summary = "computes the row statistics of a backward pass: LSE in base 2, and delta";
   let description = [{
     The whole program of a kernel that runs before those that compute gradients. It writes two numbers for each of the
@@ -19,7 +19,7 @@ def Tile_PreprocessOp : Tile_ComputeOp<"preprocess", [AllTypesMatch<["o", "grad_
     | number | value | if lse is -inf, and from row `rows` on |
     |---|---|---|
     | LSE in base 2 | lse * log2(e) | +inf |
-    | delta | dot(dO, O) - dLSE | 0 |
+    | delta | dot(dO, O) - dLSE, or `delta` | 0 |
 
     Rows with +inf have probabilities of 0, so that whole tiles may be read without a test. A large LSE is rounded up
     by as much as rounding may have taken from it, so that probabilities are at most 1 + 2^-10.
@@ -28,28 +28,35 @@ def Tile_PreprocessOp : Tile_ComputeOp<"preprocess", [AllTypesMatch<["o", "grad_
     times as large, since a float16 product would otherwise round small ones to few bits. `tile.grad_scores` and the
     store of dV divide by 2^e again.
 
+    It has rows of O and dO (`from`), or `delta`, float32 numbers that lie as the LSE does.
+
     `clears`: the tile's rows of the dQ accumulator, of so many columns, become 0. `semaphore`: so do its semaphores,
     one for 64 rows. `stride`: the distance of the rows' LSE, and of their dLSE, in elements; 1 if it is not given. A
     tile of one residue may have fewer rows than those of others, or none, and is visited all the same. So with `stride`
     the row statistics of tiles without rows are written, too, and `cleared`, the most rows of any residue, are cleared.
 
     Constraints:
-    - C1: dim is a multiple of 8 from 8 to 256, o has elements of bf16 or f16 (of the target `cpu` also f32).
+    - C1: `from` goes with `dim`, a multiple of 8 from 8 to 256; o and grad_o are of one type, with elements of bf16 or
+      f16 (of the target `cpu` also f32).
+    - C2: it has one of `from` and `delta`; `dlse` goes with `from`.
 
     ```mlir
-    tile.preprocess %row_statistics pitch(%pitch) from(%o, %o_row, %do, %do_row) lse(%lse) rows(%rows) dim 128
-      : !tile.ptr<bf16>
+    tile.preprocess %row_statistics pitch(%pitch) from(%o, %o_row, %do, %do_row : !tile.ptr<bf16>, !tile.ptr<bf16>)
+      dim 128 lse(%lse) rows(%rows)
+    tile.preprocess %row_statistics pitch(%pitch) delta(%delta) lse(%lse) rows(%rows)
     ```
   }];
-  let arguments = (ins Out<Tile_FloatPtr>:$statistics, I64:$pitch, Tile_Ptr:$o, I64:$o_row, Tile_Ptr:$grad_o,
-      I64:$grad_o_row, Tile_FloatPtr:$lse, Optional<Tile_FloatPtr>:$grad_lse, OptionalAttr<I64Attr>:$stride, I32:$rows,
-      Optional<I32>:$cleared, I64Attr:$dim, Out<Optional<Tile_FloatPtr>>:$sum, OptionalAttr<I64Attr>:$sum_cols,
+  let arguments = (ins Out<Tile_FloatPtr>:$statistics, I64:$pitch, Optional<Tile_Ptr>:$o, Optional<I64>:$o_row,
+      Optional<Tile_Ptr>:$grad_o, Optional<I64>:$grad_o_row, Optional<Tile_FloatPtr>:$delta, Tile_FloatPtr:$lse,
+      Optional<Tile_FloatPtr>:$grad_lse, OptionalAttr<I64Attr>:$stride, I32:$rows, Optional<I32>:$cleared,
+      OptionalAttr<I64Attr>:$dim, Out<Optional<Tile_FloatPtr>>:$sum, OptionalAttr<I64Attr>:$sum_cols,
       Out<Optional<Tile_IntPtr>>:$semaphore, OptionalAttr<I64Attr>:$exponent);
   let assemblyFormat = [{
-    $statistics `pitch` `(` $pitch `)` `from` `(` $o `,` $o_row `,` $grad_o `,` $grad_o_row `)` `lse` `(` $lse `)`
-    (`dlse` `(` $grad_lse^ `)`)? (`stride` $stride^)?
-    `rows` `(` $rows (`cleared` $cleared^)? `)` `dim` $dim (`exponent` $exponent^)?
-    (`clears` `(` $sum^ `)` `columns` $sum_cols)? (`semaphore` `(` $semaphore^ `)`)? attr-dict `:` qualified(type($o))
+    $statistics `pitch` `(` $pitch `)`
+    (`from` `(` $o^ `,` $o_row `,` $grad_o `,` $grad_o_row `:` qualified(type($o)) `,` qualified(type($grad_o)) `)`)?
+    (`dim` $dim^)? (`delta` `(` $delta^ `)`)? `lse` `(` $lse `)` (`dlse` `(` $grad_lse^ `)`)? (`stride` $stride^)?
+    `rows` `(` $rows (`cleared` $cleared^)? `)` (`exponent` $exponent^)?
+    (`clears` `(` $sum^ `)` `columns` $sum_cols)? (`semaphore` `(` $semaphore^ `)`)? attr-dict
   }];
   let hasVerifier = 1;
 }
