@@ -330,6 +330,11 @@ static std::string mapLeaf(Random &random) {
   auto size = [&] { return random.pick<int64_t>({16, 32, 64, 64, 128, 128, 256, random.between(1, 300)}); };
   std::string q = std::to_string(size()), kv = std::to_string(size());
   // Arrays of one name are of one map.
+  if (random.oneIn(3)) {
+    const char *heads[] = {", shared", "", ", per_head", ""};
+    return fmt::format("#attn.block_list<\"lists_{0}_{1}_{2}\", rows = {1}, keys = {2}{3}>", index, q, kv,
+                       heads[index]);
+  }
   return fmt::format("#attn.block_map<\"offsets_{0}_{1}_{2}\", \"columns_{0}_{1}_{2}\", q = {1}, kv = {2}{3}>", index,
                      q, kv, lines[index]);
 }

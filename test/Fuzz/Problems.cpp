@@ -232,6 +232,19 @@ static void addBlocks(Random &random, const ProblemTensor &spec, const FixedSize
   arrays[lists.columns] = intTensor({int64_t(columns.size())}, [&](int64_t i) { return columns[i]; });
 }
 
+/// Lists of one width: blocks in any order, some twice, some -1 or beyond the keys. Sets the width.
+static void addLists(Random &random, const ProblemTensor &spec, const FixedSizes &fixed,
+                     llvm::ArrayRef<MaskOperand> operands, Sizes &sizes, Tensors &arrays) {
+  const auto *map =
+      llvm::find_if(operands, [&](const MaskOperand &o) { return o.lists && o.lists->columns == spec.name; });
+  const int64_t blocks = llvm::divideCeil(sizes.keysOfBlocks(), map->lists->kv);
+  const int64_t most = random.oneIn(4) ? blocks + 2 : random.between(0, blocks); // beyond it there are few
+  sizes.entries[spec.name] = random.pick<int64_t>({0, 1, 2, blocks / 4, blocks / 2, blocks + 3, 40});
+  arrays[spec.name] = intTensor(spec.shape(fixed, sizes), [&](int64_t) -> int64_t {
+    return random.oneIn(10) ? random.pick<int64_t>({-1, 0, blocks, INT32_MAX, INT32_MIN}) : random.between(-1, most);
+  });
+}
+
 //===--------------------------------------------------------------------===//
 // Memory
 //===--------------------------------------------------------------------===//
@@ -372,6 +385,8 @@ Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, ui
   for (const ProblemTensor &spec : tensorsOf(computation)) {
     if (spec.lists)
       addBlocks(random, spec, FixedSizes::of(computation), lengthsQ, made.sizes, made.exact);
+    else if (llvm::is_contained(spec.axes, ProblemTensor::Lines))
+      addLists(random, spec, FixedSizes::of(computation), distinctOperands(problem.getMask()), made.sizes, made.exact);
     Shape shape = spec.shape(computation, made.sizes);
     if (spec.role == ProblemTensor::Array) {
       if (!made.exact.count(spec.name) && spec.element == ProblemTensor::Float32) {

@@ -33,8 +33,11 @@ SAMPLED = {  # head dims and chips take turns
     "predicate": '#attn.predicate<"q >= k && (q - k) % 48 < 16 || kind[q] == kind_kv[k] && abs(q - k) < 99">',
     "blocks": '#attn.and<#attn.block_map<"offsets", "columns", q = 384, kv = 384>, #attn.causal>',
     "odd_blocks": '#attn.block_map<"offsets", "columns", q = 100, kv = 70, per_head>',
+    "lists": '#attn.and<#attn.block_list<"lists", rows = 64, keys = 64>, #attn.causal>',
+    "odd_lists": '#attn.block_list<"lists", rows = 16, keys = 32, per_head>',
     "question": '#attn.and<#attn.causal, #attn.or<#attn.prefix<"lengths">, #attn.document>>',
     "grid": '#attn.predicate<"abs(q / 64 - k / 64) <= 12 && abs(q % 64 - k % 64) <= 20">',  # has lists, without arrays
+    "lists_of_32": '#attn.and<#attn.block_list<"lists", rows = 32, keys = 64>, #attn.causal>',
 }
 DIVIDED = {  # masks whose rows take a division
     "chunk100": "#attn.chunk<100>",
@@ -245,6 +248,11 @@ def cases():
     # Predicates with lists of tiles, which gradients of dK and dQ have of their own.
     chosen |= {("sm_90a", "grid", layout, d, d, "bf16")
                for layout in ("bshd backward", "thd padded backward deterministic") for d in (64, 128, 256)}
+    # Lists of one width, which a backward pass transposes.
+    chosen |= {(chip, "lists", layout, d, d, "bf16") for chip, layout, d in (
+        ("sm_90a", "thd padded", 128), ("sm_90a", "bshd backward", 64), ("sm_90a", "bshd backward deterministic", 128),
+        ("sm_90a", "thd padded backward", 128), ("sm_90a", "thd padded backward", 256),
+        ("sm_80", "thd padded backward", 128), ("sm_80", "bshd backward", 64))}
     for i, mask in enumerate(DROPPED):
         for j, d in enumerate((64, 128, 256)):
             layout = ("bshd", "thd padded")[(i + j) % 2]

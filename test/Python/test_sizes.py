@@ -22,6 +22,8 @@ SIZES = {
     "global_rows": (attnc.global_rows, "the count of global rows", 0, FAR, "[0, 2^30]"),
     "block_map, q": (lambda n: attnc.block_map("a", "b", q=n), "a block of q", 1, BLOCK, "[1, 2^20]"),
     "block_map, kv": (lambda n: attnc.block_map("a", "b", kv=n), "a block of kv", 1, BLOCK, "[1, 2^20]"),
+    "block_list, rows": (lambda n: attnc.block_list("a", rows=n), "rows of a block list", 1, BLOCK, "[1, 2^20]"),
+    "block_list, keys": (lambda n: attnc.block_list("a", keys=n), "keys of a block list", 1, BLOCK, "[1, 2^20]"),
     "relative_bias": (lambda n: attnc.relative_bias("t", n), "the reach of a relative bias", 1, BLOCK, "[1, 2^20]"),
 }
 
@@ -83,7 +85,8 @@ def test_arrays_are_no_sizes(kind):
 
 @pytest.mark.parametrize("make", [
     attnc.document, attnc.ancestors, lambda x: attnc.rows(end=x), lambda x: attnc.columns(begin=x),
-    lambda x: attnc.tree(x, "b", "c"), lambda x: attnc.block_map(x, "b"), lambda x: attnc.bias(x, "qk"),
+    lambda x: attnc.tree(x, "b", "c"), lambda x: attnc.block_map(x, "b"), attnc.block_list,
+    lambda x: attnc.bias(x, "qk"),
     lambda x: attnc.relative_bias(x, 4), attnc.head_scale, lambda x: attnc.document("a", x)])
 def test_no_array(make):
     for value in (3, 2.5, [1, 2], np.int32(3), np.array(3)):

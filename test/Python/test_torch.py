@@ -65,6 +65,36 @@ def test_layouts(layout):
         lambda q, k, v: dense(q, k, v, CAUSAL)[0], qkv())
 
 
+@pytest.mark.parametrize("heads, axis", [("kv", G), ("query", H), (None, None)])
+def test_block_lists(heads, axis):
+    """Lists in any order, with a block twice, none and one beyond the sequence; blocks of whole tiles and others."""
+    for seqlen, rows, keys in ((S, 8, 5), (200, 64, 64)):
+        lists = torch.randint(-1, seqlen // keys + 3, (B, *([axis] if axis else []), -(-seqlen // rows), 3),
+                              generator=torch.Generator().manual_seed(seqlen), dtype=torch.int32)
+        lists[..., 0] = torch.arange(lists.shape[-2]) * rows // keys  # each row sees a key
+        lists[..., -1, 2] = lists[..., -1, 0]
+        own = lists if axis else lists[:, None]
+        own = own.repeat_interleave(H // own.shape[1], 1).repeat_interleave(rows, 2)[:, :, :seqlen]
+        listed = (own[..., None, :] == (torch.arange(seqlen) // keys)[:, None]).any(-1)
+        causal = torch.ones(seqlen, seqlen, dtype=torch.bool).tril()
+        mask = attnc.causal() & attnc.block_list(lists, rows, keys, heads)
+        check_gradients(lambda q, k, v: at.attention(q, k, v, mask=mask),
+                        lambda q, k, v: dense(q, k, v, causal & listed)[0], qkv(seqlen=seqlen))
+
+
+def test_block_that_all_rows_list():
+    """More tiles of rows than parts in which lists are transposed; nobody lists block 2."""
+    seqlen, size = 2500, 64
+    tiles = torch.arange(-(-seqlen // size), dtype=torch.int32)
+    lists = torch.stack([tiles, torch.zeros_like(tiles), tiles // 2, tiles // 2], 1)
+    lists[lists == 2] = -1
+    listed = (lists.repeat_interleave(size, 0)[:seqlen, None, :] == (torch.arange(seqlen) // size)[:, None]).any(-1)
+    causal = torch.ones(seqlen, seqlen, dtype=torch.bool).tril()
+    mask = attnc.causal() & attnc.block_list(lists[None].clone(), heads=None)
+    check_gradients(lambda q, k, v: at.attention(q, k, v, mask=mask),
+                    lambda q, k, v: dense(q, k, v, causal & listed)[0], qkv(batch=1, seqlen=seqlen))
+
+
 def test_lse_and_its_gradient():
     def both(o, lse):
         return torch.cat([o.flatten(), lse.flatten().to(o.dtype)])

@@ -67,6 +67,7 @@ CASES = {
     "ancestors": (attnc.ancestors("up"), {"up": ints(B, S) - 2}, {}, S),
     "block map": (attnc.block_map("offsets", "listed", 8, 8, per_sequence=True, heads="kv"),
                   {"offsets": ints(B, G, 3) - 1, "listed": ints(4) - 1}, {}, SK),
+    "block list": (attnc.block_list("listed", 8, 8), {"listed": ints(B, G, 2, 3)}, {}, SK),
     "condition": (attnc.where("k < most[b]"), {"most": ints(B)}, {}, SK),
     "bias": (attnc.bias("pairs", "hqk"), {"pairs": floats(H, S, SK)}, {}, SK),
     "slopes": (attnc.alibi("steep"), {"steep": floats(H)}, {}, SK),

@@ -208,7 +208,19 @@ def parents():
            {**PACKED_INPUTS, "parent": i32(*[-1, 1] * 3)})
 
 
+def block_lists():
+    text = DENSE.replace('#attn.prefix<"lengths">', '#attn.block_list<"lists", rows = 2, keys = 4>')
+    inputs = {n: x for n, x in DENSE_INPUTS.items() if n != "lengths"}
+    bad = lambda message, lists: expect("error: " + message, text, {**inputs, "lists": lists})
+    bad("expected shape [2, 2, 3, entries] for `lists`, got: [2, 2, 4, 1]", i32(*[[[[0]] * 4] * 2] * 2))
+    bad("expected shape [2, 2, 3, entries] for `lists`, got: [2, 3, 1]", i32(*[[[0]] * 3] * 2))
+    text = text.replace("bshd", "thd padded").replace("dims(16, 8) dtype(bf16)", "dims(8) dtype(f16)")
+    text = text.replace("heads(4, 2)", "heads(2)")
+    inputs = PACKED_INPUTS
+    bad("expected shape [2, 6, entries] for `lists`, got: [2, 5, 1]", i32(*[[[0]] * 5] * 2))
+
+
 with tempfile.TemporaryDirectory() as folder:
-    for test in (files, results, shapes, arrays, pieces, block_maps, parents):
+    for test in (files, results, shapes, arrays, pieces, block_maps, block_lists, parents):
         test()
 print("all refused")

@@ -99,7 +99,18 @@ struct GatheredTileBits {
   int some, all;
 };
 template <int Number> ATTN_HELPER GatheredTileBits gathered_bits(int first) {
+  const GatheredBlocks &blocks = gathered_blocks<Number>();
   GatheredTileBits bits = {0, 0};
+  if (!blocks.bits) { // entries are looked at once for all 32 tiles
+    const long long tiles = blocks.size / blocks.tile;
+    for (int i = blocks.list.begin; i < blocks.list.end; ++i) {
+      const long long tile = blocks.list.columns[i] * tiles - first;
+      for (long long own = max(tile, 0ll); own < min(tile + tiles, 32ll); ++own)
+        bits.some |= int(1u << own);
+    }
+    bits.all = bits.some;
+    return bits;
+  }
   for (int i = max(-first, 0); i < 32; ++i) {
     const GatheredTile known = gathered<Number>(first + i);
     bits.some |= int(unsigned(known.some) << i);

@@ -12,7 +12,8 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-void attn::writeBackward(BackwardOp backward, BackwardKernelsAttr kernels, Lowering &lowering) {
+void attn::writeBackward(BackwardOp backward, BackwardKernelsAttr kernels, Lowering &lowering,
+                         ArrayRef<MaskOperand> mapsAsLists) {
   ProgramBuilder &program = lowering.program;
   const TargetInfo &target = lowering.target;
   const std::optional<ShortLimit> &limit = lowering.limit;
@@ -34,9 +35,9 @@ void attn::writeBackward(BackwardOp backward, BackwardKernelsAttr kernels, Lower
     writeWorkTileLists(backward, program, generic, *limit, lists);
   bool listsTiles = hasTileLists(problem, dkdv);
   if (listsTiles)
-    writeTileLists(backward, program, generic, inPositions(dkdv, rowStride), /*ofKeys=*/true);
+    writeTileLists(backward, program, generic, inPositions(dkdv, rowStride), /*ofKeys=*/true, mapsAsLists);
   if (listsTiles && !accumulates)
-    writeTileLists(backward, program, generic, inPositions(kernels.getDq(), rowStride), /*ofKeys=*/false);
+    writeTileLists(backward, program, generic, inPositions(kernels.getDq(), rowStride), /*ofKeys=*/false, mapsAsLists);
   bool hasSoleWriters = storesDqDirectly(backward, kernels), splitsQ = kernels.getSplitQ() > 0;
   if (splitsQ)
     writeQuerySplits(backward, program, generic, kernels);
@@ -48,7 +49,7 @@ void attn::writeBackward(BackwardOp backward, BackwardKernelsAttr kernels, Lower
     auto rows = [&](StringRef tensor) {
       return tensor == "k" || tensor == "v" ? schedule.getKvTile() : schedule.getQTile();
     };
-    auto arguments = KernelArguments::ofBackward(backward, all, usesTma, rows, rowStride);
+    auto arguments = KernelArguments::ofBackward(backward, all, usesTma, rows, rowStride, mapsAsLists);
     LayoutAttr layout = keys ? problem.getKLayout() : problem.getQLayout();
     int64_t heads = keys ? problem.getKvHeads() : problem.getHeads();
     KernelGrid grid = {layout.isPacked(), heads * rowStride, keys};

@@ -8,6 +8,7 @@
 #include "QuerySplits.h"
 #include "Schedules/Choices.h"
 #include "Schedules/Common/Registry.h"
+#include "Schedules/Metadata/BlockMapKernels.h"
 #include "Schedules/Metadata/DerivedArrays.h"
 #include "attn/Schedules/KeyWalk.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -405,13 +406,15 @@ public:
     auto kernels = llvm::cast<BackwardKernelsAttr>(schedule);
     if (lowering.limit)
       kernels = kernels.withSplitQ(0); // long sequences have CTAs enough
-    if (!lowering.limit)
-      writeDerivedArrays(of, lowering);
-    else if (kernels.getDv() &&
-             kernels.getDv().getKvTile() != kernels.getDkdv().getKvTile()) // dV and dK share one list of work tiles
+    llvm::SmallVector<MaskOperand> mapsAsLists;
+    if (!lowering.limit) { // otherwise the kernel of short sequences reads the derived arrays, too
+      mapsAsLists = mapsReadAsLists(of.backward, kernels);
+      writeDerivedArrays(of, lowering, mapsAsLists);
+    } else if (kernels.getDv() &&
+               kernels.getDv().getKvTile() != kernels.getDkdv().getKvTile()) // dV and dK share one list of work tiles
       kernels = BackwardKernelsAttr::get(kernels.getContext(), kernels.getAccumulation(), kernels.getDkdv(),
                                          kernels.getDkdv(), kernels.getDq(), kernels.getSplitQ());
-    writeBackward(of.backward, kernels, lowering);
+    writeBackward(of.backward, kernels, lowering, mapsAsLists);
     writeArrayGrads(of.backward, lowering.program, lowering.target);
   }
 };

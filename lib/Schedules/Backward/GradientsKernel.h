@@ -12,7 +12,9 @@ class Lowering;
 /// stationary KV tiles (`<name>`; dV in `<name>_dv` if a thread lacks registers for both), dQ with stationary query
 /// tiles (`<name>_dq`) or by accumulation (`<name>_postprocess`). With a limit, for sequences beyond it, preceded by a
 /// kernel that lists their work tiles (`<name>_work_tiles`). With residues, for tiles of one residue each.
-void writeBackward(BackwardOp backward, tile::BackwardKernelsAttr kernels, Lowering &lowering);
+/// `mapsAsLists`: block maps that are read as lists instead of bits (`mapsReadAsLists`).
+void writeBackward(BackwardOp backward, tile::BackwardKernelsAttr kernels, Lowering &lowering,
+                   llvm::ArrayRef<MaskOperand> mapsAsLists);
 
 /// Which results a gradients kernel computes, and how it accumulates dQ.
 struct GradientResults {

@@ -220,6 +220,22 @@ AttentionBody::ListOfRow AttentionBody::listOfRow(const MaskOperand &map, Index 
   return {offsets, math.value(lists), args[map.lists->columns], args[map.lists->columns + "_entries"], math.value(row)};
 }
 
+AttentionBody::ListOfRow AttentionBody::listOfBlock(const MaskOperand &map, Index block) {
+  TransposedLists lists = transposedOf(map);
+  Index blocks = arg(lists.tiles + "_blocks"), entries = arg(lists.tiles + "_entries");
+  Index first = problem.getKLayout().isPacked()
+                    ? math.add(math.floorDiv(load(args["cu_seqlens_kv"], batch), map.lists->kv), batch)
+                    : mulRuntime(batch, math.ceilDiv(arg("seqlen_kv"), map.lists->kv));
+  Value start = wide(first), tiles = args[lists.tiles];
+  if (map.heads != OperandHeads::shared) {
+    Value head = wide(map.heads == OperandHeads::per_head ? numberOfHead() : numberOfKvHead());
+    start = add(mul(head, wide(math.add(blocks, 1))), start);
+    tiles = AdvanceOp::create(b, loc, tiles, mul(head, wide(entries)));
+  }
+  Value offsets = AdvanceOp::create(b, loc, args[lists.offsets], start);
+  return {offsets, math.value(math.sub(blocks, first)), tiles, math.value(entries), math.value(block)};
+}
+
 bool AttentionBody::packsLists(const MaskOperand &map) {
   return map.lists->fixedWidth && problem.getQLayout().isPacked();
 }
@@ -235,12 +251,17 @@ Value AttentionBody::rowsOfBits(const MaskOperand &map) {
 
 Cond AttentionBody::isOnList(const MaskOperand &map, Index column) {
   OpBuilder::InsertionGuard guard(b);
+  std::optional<Index> query = firstOfTile;
   if (auto mask =
           dyn_cast_or_null<ApplyMaskOp>(b.getInsertionBlock()->getParentOp())) { // once for all scores of the tile
     b.setInsertionPoint(mask);
-    column = math.floorDiv(Index(mask.getK0()), map.lists->kv);
+    Value q0 = mask.getTransposed() ? mask.getK0() : mask.getQ0(),
+          k0 = mask.getTransposed() ? mask.getQ0() : mask.getK0();
+    column = math.floorDiv(Index(k0), map.lists->kv);
+    if (!query)
+      query = q0;
   }
-  ListOfRow list = listOfRow(map, math.floorDiv(firstOfTile, map.lists->q));
+  ListOfRow list = listOfRow(map, math.floorDiv(*query, map.lists->q));
   return Cond::of(
       Value(metadata::IsListedOp::create(b, loc, list.offsets, list.rows, list.columns, list.entries, list.row,
                                          math.value(column), /*first=*/Value(), math.value(*tileListsHull))));

@@ -256,6 +256,8 @@ protected:
     mlir::Value offsets, rows, columns, entries, row;
   };
   ListOfRow listOfRow(const MaskOperand &map, Index row);
+  /// The list of the tiles of rows that list a block of keys, in a kernel that reads transposed lists.
+  ListOfRow listOfBlock(const MaskOperand &map, Index block);
   /// Does the kernel read the lists of some block map instead of its bits?
   bool hasListsOfMaps() {
     return llvm::any_of(distinctOperands(problem.getMask()),
@@ -284,9 +286,9 @@ protected:
   Index batch = 0, h = 0, kvHead = 0;
   Index lenQ = 0;
   Index firstQuery = 0, firstKey = 0; ///< the first rows of the sequence, or of its piece, in packed tensors
-  /// The first query of a stationary query tile, and whether the loop may visit unlisted tiles, because the lists were
-  /// full.
-  Index firstOfTile = 0;
+  /// The first query of the stationary query tile of a forward pass, and whether the loop may visit unlisted tiles,
+  /// because the lists were full.
+  std::optional<Index> firstOfTile;
   std::optional<Cond> tileListsHull;
   MaskScope scope;
   std::optional<Dropout> dropout = problem.dropoutInForce();
@@ -301,7 +303,7 @@ private:
   /// scores, if there is a formula. Slopes are yielded separately if the op has an attribute for them.
   bool writeModified(tile::ProbabilitiesOp op, mlir::OpBuilder before, bool transposed, bool packs, bool wantsSlope,
                      bool hasSmall, const ScoreOperand *by);
-  /// Is the block at `column` on the list of the stationary tile's rows? Blocks are whole tiles, so each
+  /// Is the block at `column` on the list of the tile's rows? Blocks are whole tiles, so each
   /// visited tile is listed, unless the loop runs over all tiles from the first listed one to the last.
   Cond isOnList(const MaskOperand &map, Index column);
   /// The entry of a modifier's array for the score of q and k.

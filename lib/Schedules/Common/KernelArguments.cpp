@@ -92,10 +92,10 @@ static std::vector<ProblemTensor> integerArraysOf(ProblemOp problem) {
 }
 
 KernelArguments KernelArguments::ofTileLists(ProblemOp problem, ArrayRef<TensorUse> results,
-                                             ArrayRef<MaskOperand> mapsAsLists) {
+                                             ArrayRef<MaskOperand> mapsAsLists, bool transposed) {
   KernelArguments arguments(problem.getContext());
   arguments.addPointers(problem, integerArraysOf(problem));
-  arguments.addDerivedArrays(problem, mapsAsLists);
+  arguments.addDerivedArrays(problem, mapsAsLists, /*parents=*/"", transposed);
   arguments.addIntegers(results);
   for (bool ofKeys : {false, true})
     if (llvm::any_of(results, [&](const TensorUse &use) { return use.name == tileLists(ofKeys).list; }))
@@ -118,7 +118,8 @@ KernelArguments KernelArguments::ofLoopSplits(ProblemOp problem, ArrayRef<Tensor
 }
 
 KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<TensorUse> uses, bool usesTma,
-                                            llvm::function_ref<int64_t(StringRef)> rows, int64_t rowStride) {
+                                            llvm::function_ref<int64_t(StringRef)> rows, int64_t rowStride,
+                                            ArrayRef<MaskOperand> mapsAsLists) {
   ProblemOp problem = backward.getProblemOp();
   KernelArguments arguments(backward.getContext());
   auto find = [&](StringRef name) {
@@ -135,7 +136,7 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<Tensor
       plain.push_back(std::move(tensor));
   }
   arguments.addPointers(problem, plain, effectOf);
-  arguments.addDerivedArrays(problem);
+  arguments.addDerivedArrays(problem, mapsAsLists);
   // Lists are added below, with their lengths.
   auto isOfSplits = [](StringRef name) {
     return llvm::any_of(ArrayRef({false, true}), [&](bool ofDv) {
@@ -352,9 +353,16 @@ void KernelArguments::addPointers(ProblemOp problem, ArrayRef<ProblemTensor> ten
   }
 }
 
-void KernelArguments::addDerivedArrays(ProblemOp problem, ArrayRef<MaskOperand> mapsAsLists, StringRef parents) {
+void KernelArguments::addDerivedArrays(ProblemOp problem, ArrayRef<MaskOperand> mapsAsLists, StringRef parents,
+                                       bool transposed) {
   for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
-    if (llvm::is_contained(mapsAsLists, operand)) {
+    if (transposed && llvm::is_contained(mapsAsLists, operand)) {
+      ProblemExtents extents = {FixedSizes::of(problem)};
+      TransposedLists lists = transposedOf(operand);
+      addIntegers({{lists.offsets}, {lists.tiles}});
+      addNumber(lists.tiles + "_blocks", blocksOfMap(operand, extents));
+      addNumber(lists.tiles + "_entries", floorDiv(entriesOfMap(operand, extents), headsOfMap(operand, extents.fixed)));
+    } else if (llvm::is_contained(mapsAsLists, operand)) {
       addIntegers({{operand.name}});
       addExtent(operand.name, "entries", 1);
       addColumns(problem, operand);
@@ -385,6 +393,22 @@ KernelArguments KernelArguments::ofOffsets(ProblemOp problem, const MaskOperand 
   arguments.addExtent(map.name, "entries", 1);
   arguments.addExtent(map.lists->columns, "width", 1);
   arguments.addNumber("offsets", offsetsOfMap(map, {FixedSizes::of(problem)}));
+  return arguments;
+}
+
+KernelArguments KernelArguments::ofTransposed(ProblemOp problem, const MaskOperand &map, ArrayRef<TensorUse> uses) {
+  KernelArguments arguments(problem.getContext());
+  ProblemExtents extents = {FixedSizes::of(problem)};
+  arguments.addIntegers(uses);
+  for (auto [layout, name] : {std::pair(problem.getQLayout(), "cu_seqlens_q"), {problem.getKLayout(), "cu_seqlens_kv"}})
+    if (layout.isPacked())
+      arguments.addIntegers({{name}});
+  arguments.addSize("batch");
+  arguments.addNumber("lines", extents.linesOfLists(map.lists->q));
+  arguments.addExtent(map.lists->columns, "width", 1);
+  arguments.addNumber("key_blocks", extents.linesOfLists(map.lists->kv, /*keys=*/true));
+  arguments.addNumber("all_blocks", blocksOfMap(map, extents));
+  arguments.addBlocks();
   return arguments;
 }
 

@@ -79,9 +79,10 @@ struct KernelArguments {
   static KernelArguments ofCombine(ProblemOp problem);
   /// For the kernel that combines the results of split loops over keys.
   static KernelArguments ofCombineLoops(ProblemOp problem);
-  /// For kernels that list tiles: all arrays, `results`, the capacity of lists, the sizes of both sides.
+  /// For kernels that list tiles: all arrays, `results`, the capacity of lists, the sizes of both sides. `transposed`:
+  /// with transposed lists instead of `mapsAsLists` themselves.
   static KernelArguments ofTileLists(ProblemOp problem, llvm::ArrayRef<TensorUse> results,
-                                     llvm::ArrayRef<MaskOperand> mapsAsLists = {});
+                                     llvm::ArrayRef<MaskOperand> mapsAsLists = {}, bool transposed = false);
   /// For the kernel that computes the bits of a block map: `<offsets>`, `<columns>`, `<columns>_entries`,
   /// `<offsets>_bits`, `<offsets>_bits_rows`, `<offsets>_bits_words`, `batch`, the number of `blocks`. Kernels that
   /// test blocks have the bits and their extents instead of the lists, or the lists (`mapsReadAsLists`) with
@@ -90,6 +91,10 @@ struct KernelArguments {
   /// For the kernel that writes the offsets of lists of one width: them, `<offsets>_entries` of a head or sequence,
   /// `<columns>_width`, and `offsets`, those of all.
   static KernelArguments ofOffsets(ProblemOp problem, const MaskOperand &map);
+  /// For kernels that transpose lists of one width: these `uses`, prefix sums of packed sequences, `batch`, `lines`
+  /// (lists of a dense sequence, or of all packed ones of a head), `<columns>_width`, `key_blocks` (likewise),
+  /// `all_blocks` of a head, and the number of `blocks`, which are CTAs.
+  static KernelArguments ofTransposed(ProblemOp problem, const MaskOperand &map, llvm::ArrayRef<TensorUse> uses);
   /// For the kernel that numbers a tree: all arrays, its scratch buffer, the sizes of both sides; `cooperative`: for
   /// cooperative CTAs, with the `queue`.
   static KernelArguments ofTree(ProblemOp problem, llvm::StringRef parents, bool cooperative);
@@ -101,7 +106,8 @@ struct KernelArguments {
   /// sizes of both sides, and the number of `blocks` if that is among them. With `usesTma`, read-only tensors are
   /// passed as `<tensor>_map` for tiles of `rows(tensor)` rows, `rowStride` apart.
   static KernelArguments ofBackward(BackwardOp backward, llvm::ArrayRef<TensorUse> tensors, bool usesTma,
-                                    llvm::function_ref<int64_t(llvm::StringRef)> rows, int64_t rowStride = 1);
+                                    llvm::function_ref<int64_t(llvm::StringRef)> rows, int64_t rowStride = 1,
+                                    llvm::ArrayRef<MaskOperand> mapsAsLists = {});
   /// For the segments kernel: tensors (int32), `id_rows`, `tokens_q`, `tokens_kv`, with positions `position_rows_q` and
   /// `position_rows_kv`, the `queue`. `problem`: the problem it is expanded for (`expandSegments`), null if its results
   /// are the caller's.
@@ -139,9 +145,10 @@ private:
   /// `effect`: the effect on results and buffers; other tensors are read.
   void addPointers(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors,
                    llvm::function_ref<program::Effect(llvm::StringRef)> effect = {});
-  /// Arrays that preceding kernels derive from the mask's; the block maps `mapsAsLists` are passed themselves. This
-  /// kernel itself writes the arrays of trees with these parents.
-  void addDerivedArrays(ProblemOp problem, llvm::ArrayRef<MaskOperand> mapsAsLists = {}, llvm::StringRef parents = "");
+  /// Arrays that preceding kernels derive from the mask's; the block maps `mapsAsLists` are passed themselves, or their
+  /// transposed lists. This kernel itself writes the arrays of trees with these parents.
+  void addDerivedArrays(ProblemOp problem, llvm::ArrayRef<MaskOperand> mapsAsLists = {}, llvm::StringRef parents = "",
+                        bool transposed = false);
   /// The columns of a block map, and how many entries they have.
   void addColumns(ProblemOp problem, const MaskOperand &map);
   void addPartial(program::Effect effect);

@@ -20,8 +20,9 @@ Extent attn::tilesOfRows(bool packed, const Extent &batch, const Extent &rows, i
   return packed ? floorDiv(rows, tile) + batch + 2 : batch * ceilDiv(rows, tile);
 }
 
-Extent ProblemExtents::linesOfLists(int64_t tile) const {
-  return fixed.packedQ ? floorDiv(rows(false), tile) + sizeNamed("batch") : ceilDiv(rows(false), tile);
+Extent ProblemExtents::linesOfLists(int64_t tile, bool keys) const {
+  bool packed = keys ? fixed.packedKv : fixed.packedQ;
+  return packed ? floorDiv(rows(keys), tile) + sizeNamed("batch") : ceilDiv(rows(keys), tile);
 }
 
 Extent ProblemExtents::tilesOf(bool keys, int64_t tile) const {

@@ -31,8 +31,8 @@ struct ProblemExtents {
   rt::Extent keysOfBlocks() const { return fixed.pieces ? sizeNamed("whole_kv") : rows(true); }
   /// Packed sequences, or pieces, of queries or keys.
   rt::Extent sequences(bool keys) const;
-  /// Lists of one width for tiles of query rows: of a dense sequence, or of all packed ones.
-  rt::Extent linesOfLists(int64_t tile) const;
+  /// Tiles of query rows that have lists of one width, or blocks of keys: of a dense sequence, or of all packed ones.
+  rt::Extent linesOfLists(int64_t tile, bool keys = false) const;
   /// Tiles of one side, of one head.
   rt::Extent tilesOf(bool keys, int64_t tile) const;
   rt::Extent extentOf(ProblemTensor::Axis axis, const ProblemTensor &tensor) const;

@@ -50,6 +50,18 @@ int64_t attn::headsToPack(ProblemOp problem, int64_t rows) {
   return best;
 }
 
+int64_t attn::headsOfListedTile(ProblemOp problem, int64_t rows, int64_t keys) {
+  auto maps = boundingLists(problem.getMask());
+  if (!maps || dependsOnQueryHead(problem.getMask()) || !problem.getModifiers().empty() || problem.dropoutInForce())
+    return 1;
+  for (int64_t heads = 1; heads <= groupOf(problem) && rows / heads >= 16; heads *= 2) // lists have 16 queries or more
+    if (groupOf(problem) % heads == 0 && llvm::all_of(*maps, [&](const MaskOperand &map) {
+          return map.lists->fixedWidth && map.lists->q % (rows / heads) == 0 && map.lists->kv % keys == 0;
+        }))
+      return heads;
+  return 1;
+}
+
 int64_t attn::kvHeadsToPack(ProblemOp problem, int64_t rows, int64_t keys) {
   int64_t most = dependsOnHead(problem.getMask()) || !problem.getModifiers().empty() ? 1 : 16 / std::max(rows, keys);
   for (; most > 1; --most)
@@ -128,12 +140,12 @@ std::string attn::withSchedule(const llvm::Twine &text, mlir::Attribute schedule
   return whole;
 }
 
-std::optional<std::string> attn::refusalOfPackedHeads(ProblemOp problem, ScheduleInterface schedule) {
+std::optional<std::string> attn::refusalOfPackedHeads(ProblemOp problem, ScheduleInterface schedule, bool ofGrid) {
   int64_t group = groupOf(problem), pack = schedule.getPackHeads();
   if (group % pack)
     return withSchedule(llvm::formatv("expected pack_heads to divide the {0} query heads of a kv head, got: ", group),
                         schedule);
-  if (pack != 1 && dependsOnHead(problem.getMask()))
+  if (pack != 1 && (ofGrid ? dependsOnQueryHead(problem.getMask()) : dependsOnHead(problem.getMask())))
     return withSchedule("expected pack_heads = 1 with a mask that differs between heads, got: ", schedule);
   return std::nullopt;
 }
@@ -144,7 +156,7 @@ std::optional<std::string> attn::refusalOfTiles(ProblemOp problem, ScheduleInter
                                       "schedule), got: tiles({1}) with ",
                                       schedule.getQueries(), *listed),
                         schedule);
-  if (std::optional<std::string> refusal = refusalOfPackedHeads(problem, schedule))
+  if (std::optional<std::string> refusal = refusalOfPackedHeads(problem, schedule, /*ofGrid=*/true))
     return refusal;
   if (problem.getQLayout().hasPieces() && (schedule.getPackHeads() != 1 || schedule.splitsKv()))
     return withSchedule("expected pack_heads = 1 with layout(thd pieces), got: ", schedule);

@@ -48,6 +48,9 @@ bool hasFewQueries(ProblemOp problem);
 /// Query heads of a group to pack into a tile of `rows`: the number that needs the fewest tiles, since each tile reads
 /// all keys.
 int64_t headsToPack(ProblemOp problem, int64_t rows);
+/// Query heads to pack into a tile so that its queries are no more than a list of blocks has, where all lists that
+/// bound the mask have one width. 1 if they have queries enough, or no number of heads does.
+int64_t headsOfListedTile(ProblemOp problem, int64_t rows, int64_t keys);
 /// Kv heads of `rows` rows and `keys` keys to pack into a warp's tile: they share the fixed cost of a CTA.
 int64_t kvHeadsToPack(ProblemOp problem, int64_t rows, int64_t keys);
 /// Is a CTA with a tile of rows faster than SIMT rows? Yes from `least` rows on that read the same keys, if the tile is
@@ -89,8 +92,10 @@ std::optional<int64_t> tilesOfEachSequence(ProblemOp problem, tile::ScheduleInte
 bool mayHaveSinglePass(ProblemOp problem);
 /// Common `refusal` of forward schedules on tiles.
 std::optional<std::string> refusalOfTiles(ProblemOp problem, tile::ScheduleInterface schedule);
-/// Why query heads cannot be packed into a tile.
-std::optional<std::string> refusalOfPackedHeads(ProblemOp problem, tile::ScheduleInterface schedule);
+/// Why query heads cannot be packed into a tile. `ofGrid`: tiles are of one kv head each, so masks of kv heads may
+/// differ.
+std::optional<std::string> refusalOfPackedHeads(ProblemOp problem, tile::ScheduleInterface schedule,
+                                                bool ofGrid = false);
 /// Why registers do not suffice: before setmaxnreg, ptxas needs room for an instruction with a whole product as its
 /// operand.
 std::optional<std::string> refusalOfRegisters(ProblemOp problem, tile::WarpSpecializedInterface schedule, int64_t keys);

@@ -78,16 +78,23 @@ struct ListBounds {
 /// 64 MB, all tiles of a head of 500,000 tokens in tiles of 128.
 static constexpr int64_t entriesOfEachList = 10, entriesInAll = 1 << 24;
 
-/// Heads that have lists of a map.
-static int64_t headsOfMap(const MaskOperand &map, const Extents &extents) {
-  return map.heads == OperandHeads::per_head      ? extents.fixed.heads
-         : map.heads == OperandHeads::per_kv_head ? extents.fixed.kvHeads
-                                                  : 1;
+TransposedLists attn::transposedOf(const MaskOperand &map) {
+  std::string name = map.lists->columns + "_transposed";
+  return {name + "_offsets", name, name + "_counts"};
+}
+
+int64_t attn::headsOfMap(const MaskOperand &map, const FixedSizes &fixed) {
+  return map.heads == OperandHeads::per_head ? fixed.heads : map.heads == OperandHeads::per_kv_head ? fixed.kvHeads : 1;
+}
+
+Extent attn::blocksOfMap(const MaskOperand &map, const Extents &extents) {
+  Extent blocks = extents.linesOfLists(map.lists->kv, /*keys=*/true);
+  return extents.fixed.packedKv ? blocks : sizeNamed("batch") * blocks;
 }
 
 /// Sequences and heads that have lists of one width of their own, or, packed, heads.
 static Extent setsOfLists(const MaskOperand &map, const Extents &extents) {
-  Extent heads = headsOfMap(map, extents);
+  Extent heads = headsOfMap(map, extents.fixed);
   return extents.fixed.packedQ ? heads : heads * sizeNamed("batch");
 }
 
@@ -113,7 +120,7 @@ static Extent entriesOfLists(const ListBounds &bounds, const Extents &extents) {
   Extent lists = Extent(bounds.heads) * extents.tilesOf(bounds.ofKeys, bounds.ofKeys ? tiles.keys : tiles.queries),
          room = 0;
   for (const MaskOperand &map : bounds.blocks) {
-    int64_t heads = headsOfMap(map, extents);
+    int64_t heads = headsOfMap(map, extents.fixed);
     int64_t count =
         tilesOfBlock(map.lists->q, tiles.queries) * tilesOfBlock(map.lists->kv, tiles.keys) * bounds.heads / heads;
     room =
@@ -201,6 +208,22 @@ private:
         addIntegers(operand.name, shapeOf(operand, [operand](const Extents &extents) -> Shape {
                       return {extents.linesOfLists(operand.lists->q) + 1};
                     }));
+  }
+
+  /// Lists of one width, transposed.
+  void addTransposed() {
+    for (const MaskOperand &map : distinctOperands(problem.getMask())) {
+      if (!map.lists || !map.lists->fixedWidth)
+        continue;
+      TransposedLists names = transposedOf(map);
+      addIntegers(names.offsets, [map](const Extents &extents) -> Shape {
+        return {headsOfMap(map, extents.fixed), blocksOfMap(map, extents) + 1};
+      });
+      addIntegers(names.tiles, [map](const Extents &extents) -> Shape { return {entriesOfMap(map, extents)}; });
+      addIntegers(names.counts, [map](const Extents &extents) -> Shape {
+        return {headsOfMap(map, extents.fixed), partsOfLists, blocksOfMap(map, extents)};
+      });
+    }
   }
 
   /// Numbers of tree nodes, and scratch space for computing them.
@@ -308,6 +331,7 @@ private:
   }
 
   void addBackward() {
+    addTransposed();
     if (leavesTilesOut(problem.getMask())) // evaluated once: it may sample tiles of predicates
       for (bool ofKeys : {false, true})
         addLists(ofKeys);

@@ -74,6 +74,20 @@ rt::Extent splitSlots();
 rt::Extent entriesOfMap(const MaskOperand &map, const ProblemExtents &extents);
 /// Offsets of all lists of one width.
 rt::Extent offsetsOfMap(const MaskOperand &map, const ProblemExtents &extents);
+
+/// Buffers with lists of one width transposed: for each block of keys the tiles of rows that list it.
+struct TransposedLists {
+  std::string offsets; ///< [heads, blocks + 1]: where the list of each block begins in the head's `tiles`
+  std::string tiles;   ///< [heads, entries], ascending for each block
+  std::string counts;  ///< [heads, partsOfLists, blocks], scratch space
+};
+TransposedLists transposedOf(const MaskOperand &map);
+/// Parts of a head's lists, which are counted and transposed by a CTA each (`ListParts`).
+constexpr int64_t partsOfLists = 32;
+/// Heads that have lists of a map.
+int64_t headsOfMap(const MaskOperand &map, const FixedSizes &fixed);
+/// Blocks of keys of all sequences, of one head.
+rt::Extent blocksOfMap(const MaskOperand &map, const ProblemExtents &extents);
 /// The buffer of the bits of a block map's lists.
 std::string bitsOf(const MaskOperand &lists);
 /// The buffer that `metadata.number_tree` needs for parents of this name.

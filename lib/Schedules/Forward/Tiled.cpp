@@ -28,7 +28,7 @@ static TiledAttr sizesFor(ProblemOp problem, const TargetInfo &target) {
                           /*pack_heads=*/1);
   };
   if (target.isHost())
-    return sizes(64, 64, 1, 1, false, false);
+    return sizes(64, 64, 1, 1, false, false).withPackHeads(headsOfListedTile(problem, 64, 64));
   int64_t dimQk = problem.getDimQk(), dimV = problem.getDimV();
   KeyWalk walk(problem.getMask(), MaskScope());
   bool local = walk.isLocal(), small = dimQk <= 64 && dimV <= 64;

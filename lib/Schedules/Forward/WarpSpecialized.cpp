@@ -33,7 +33,8 @@ static WarpSpecializedAttr chooseListed(ProblemOp problem, bool isLocal, bool pi
       return config(12, 128, 1, 2).withPingpong(pingpong);
     if (areWhole(128, 128))
       return dim <= 128 ? config(8, 128, 1, 2) : config(8, 64, 1, 1);
-    return dim <= 128 || areWhole(64, 64) ? small() : config(8, 48, 1, 1);
+    return dim <= 128 || areWhole(64, 64) ? small().withPackHeads(headsOfListedTile(problem, 64, 64))
+                                          : config(8, 48, 1, 1);
   }
   int64_t keyArrays = llvm::count_if(distinctOperands(problem.getMask()),
                                      [](const MaskOperand &array) { return array.shape == OperandShape::PerKey; });

@@ -7,6 +7,8 @@
 #include "Schedules/Common/KernelArguments.h"
 #include "Schedules/Common/KernelBody.h"
 #include "attn/Dialect/Metadata/IR/Metadata.h"
+#include "attn/Schedules/KeyWalk.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace attn;
@@ -33,20 +35,22 @@ public:
   }
 };
 
-} // namespace
-
-namespace {
-class OffsetsKernel : KernelBody {
+/// A kernel that calls a function of "attn/fixed_lists.h" with some of its arguments and `cta`.
+class FixedListsKernel : KernelBody {
 public:
-  OffsetsKernel(KernelOp kernel) : KernelBody(kernel) {}
+  FixedListsKernel(KernelOp kernel) : KernelBody(kernel) {}
 
-  void build(const MaskOperand &map, int64_t threads) {
-    Value cta = IndexOp::block(b, loc);
-    tile::CallOp::create(
-        b, loc, "list_offsets<" + std::to_string(threads) + ">", "attn/list_offsets.h", ValueRange(args[map.name]),
-        ValueRange{cta, args["offsets"], args[map.name + "_entries"], args[map.lists->columns + "_width"]});
+  void call(const std::string &function, ArrayRef<std::string> written, ArrayRef<std::string> others) {
+    args["cta"] = IndexOp::block(b, loc);
+    SmallVector<Value> to, from;
+    for (const std::string &name : written)
+      to.push_back(args[name]);
+    for (const std::string &name : others)
+      from.push_back(args[name]);
+    tile::CallOp::create(b, loc, function, "attn/fixed_lists.h", to, from);
   }
 };
+
 } // namespace
 
 /// Writes the kernel that computes the offsets of lists of one width.
@@ -58,9 +62,73 @@ static void writeOffsets(Computation computation, ProgramBuilder &program, Strin
   grid.blocks = ceilDiv(offsetsOfMap(map, {FixedSizes::of(computation)}), 4 * 32 * warps);
   auto tiles = AuxiliaryAttr::get(b.getContext(), 16, 16, warps, /*ctas_per_sm=*/4);
   std::string name = freeSymbol(op->getParentOp(), (computation.getName() + "_offsets").str());
-  OffsetsKernel(KernelArguments::ofOffsets(computation.problem, map)
-                    .makeKernel(program, b, op->getLoc(), name, target, grid, tiles))
-      .build(map, 32 * warps);
+  FixedListsKernel(KernelArguments::ofOffsets(computation.problem, map)
+                       .makeKernel(program, b, op->getLoc(), name, target, grid, tiles))
+      .call(llvm::formatv("list_offsets<{0}>", 32 * warps), {map.name},
+            {"cta", "offsets", map.name + "_entries", map.lists->columns + "_width"});
+}
+
+/// Writes the kernels that transpose lists of one width. Each head's lists are divided into parts: a CTA counts the
+/// entries of each part by blocks, one for each head adds up these counts, and a warp writes the tiles of each part in
+/// order.
+static void writeTransposed(Computation computation, ProgramBuilder &program, StringRef target,
+                            const MaskOperand &map) {
+  ProblemOp problem = computation.problem;
+  Operation *op = computation.getOperation();
+  OpBuilder b(op);
+  const TransposedLists names = transposedOf(map);
+  const std::string &columns = map.lists->columns;
+  const bool packedQ = problem.getQLayout().isPacked(), packedKv = problem.getKLayout().isPacked();
+  const FixedSizes fixed = FixedSizes::of(computation);
+  const int64_t heads = headsOfMap(map, fixed), most = target == "cpu" ? 1 : 16;
+  using program::Effect;
+  auto write = [&](StringRef suffix, std::string function, int64_t warps, const rt::Extent &ctas,
+                   ArrayRef<TensorUse> uses, ArrayRef<std::string> written, ArrayRef<std::string> others) {
+    KernelGrid grid;
+    grid.blocks = ctas;
+    auto tiles = AuxiliaryAttr::get(b.getContext(), 16, 16, warps, /*ctas_per_sm=*/warps == 16 ? 2 : 4);
+    std::string name = freeSymbol(op->getParentOp(), (computation.getName() + suffix).str());
+    FixedListsKernel(KernelArguments::ofTransposed(problem, map, uses)
+                         .makeKernel(program, b, op->getLoc(), name, target, grid, tiles))
+        .call(function, written, others);
+  };
+  const std::string ofLists = llvm::formatv("{0}, {1}, {2}, {3}, {4}", map.lists->q, map.lists->kv, heads,
+                                            packedQ ? "true" : "false", packedKv ? "true" : "false");
+  const std::string lists[] = {columns, // where nothing is packed, any pointer does in place of prefix sums
+                               packedQ ? "cu_seqlens_q" : columns,
+                               packedKv ? "cu_seqlens_kv" : columns,
+                               "batch",
+                               "lines",
+                               columns + "_width",
+                               "key_blocks",
+                               "cta"};
+  const rt::Extent parts = heads * partsOfLists;
+  write("_clear", llvm::formatv("clear_counts<{0}, {1}>", 32 * most, heads), most,
+        ceilDiv(parts * blocksOfMap(map, {fixed}), 32 * most), {{names.counts, Effect::write}}, {names.counts},
+        {"cta", "blocks", "all_blocks"});
+  write("_count", llvm::formatv("count_lists<{0}, {1}>", ofLists, 32 * most), most, parts,
+        {{names.counts, Effect::update}, {columns}}, {names.counts}, lists);
+  write("_sum", llvm::formatv("sum_counts<{0}>", 32 * most), most, heads,
+        {{names.offsets, Effect::write}, {names.counts, Effect::update}}, {names.offsets, names.counts},
+        {"all_blocks", "cta"});
+  write("_transpose", llvm::formatv("transpose_lists<{0}>", ofLists), /*warps=*/1, parts,
+        {{names.tiles, Effect::write}, {names.counts, Effect::update}, {columns}}, {names.tiles, names.counts}, lists);
+}
+
+SmallVector<MaskOperand> attn::mapsReadAsLists(BackwardOp backward, BackwardKernelsAttr kernels) {
+  ProblemOp problem = backward.getProblemOp();
+  ScheduleInterface dkdv = kernels.getDkdv(), dv = kernels.getDv(), dq = kernels.getDq();
+  // Kernels without lists of tiles, and those of gradients of arrays, test single blocks.
+  if (!hasTileLists(problem, dkdv) || !backward.getDifferentiatedArrays().empty() ||
+      (dv && (dv.getQTile() != dkdv.getQTile() || dv.getKvTile() != dkdv.getKvTile())))
+    return {};
+  SmallVector<MaskOperand> maps = mapsReadAsLists(problem, dkdv);
+  llvm::erase_if(maps, [](const MaskOperand &map) { return !map.lists->fixedWidth; });
+  if (!kernels.accumulates()) {
+    SmallVector<MaskOperand> ofQueries = mapsReadAsLists(problem, dq);
+    llvm::erase_if(maps, [&](const MaskOperand &map) { return !llvm::is_contained(ofQueries, map); });
+  }
+  return maps;
 }
 
 SmallVector<MaskOperand> attn::mapsReadAsLists(ProblemOp problem, ScheduleInterface schedule) {
@@ -89,6 +157,9 @@ void attn::writeBlockMaps(Computation computation, ProgramBuilder &program, Stri
   for (const MaskOperand &operand : distinctOperands(problem.getMask()))
     if (operand.lists && operand.lists->fixedWidth)
       writeOffsets(computation, program, target, operand);
+  if (computation.backward)
+    for (const MaskOperand &map : mapsAsLists)
+      writeTransposed(computation, program, target, map);
   for (const MaskOperand &operand : distinctOperands(problem.getMask()))
     if (operand.lists && !llvm::is_contained(mapsAsLists, operand)) {
       std::string name = freeSymbol(op->getParentOp(), (computation.getName() + "_blocks").str());

@@ -10,7 +10,8 @@
 
 namespace attn {
 
-/// Writes a kernel for each block map of the mask, except `mapsAsLists`, before the pass.
+/// Writes a kernel for each block map of the mask, except `mapsAsLists`, before the pass; for lists of one width also
+/// their offsets, and in a backward pass `mapsAsLists` transposed.
 void writeBlockMaps(Computation computation, ProgramBuilder &program, llvm::StringRef target,
                     llvm::ArrayRef<MaskOperand> mapsAsLists);
 
@@ -18,6 +19,8 @@ void writeBlockMaps(Computation computation, ProgramBuilder &program, llvm::Stri
 /// Each visited tile is listed as a whole, so no element tests are needed, and the list kernel reads the map's own
 /// lists.
 llvm::SmallVector<MaskOperand> mapsReadAsLists(ProblemOp problem, tile::ScheduleInterface schedule);
+/// Likewise those of a backward pass: lists of one width, which kernels transpose.
+llvm::SmallVector<MaskOperand> mapsReadAsLists(BackwardOp backward, tile::BackwardKernelsAttr kernels);
 
 } // namespace attn
 

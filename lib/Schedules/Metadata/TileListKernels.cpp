@@ -351,7 +351,8 @@ private:
       std::string bits = bitsOf(map);
       int64_t size = ofKeys ? map.lists->kv : map.lists->q, otherSize = ofKeys ? map.lists->q : map.lists->kv;
       if (!args.contains(bits)) {
-        ListOfRow list = listOfRow(map, math.floorDiv(at.lo, size));
+        Index block = math.floorDiv(at.lo, size);
+        ListOfRow list = ofKeys ? listOfBlock(map, block) : listOfRow(map, block);
         GatherTilesOp::create(b, loc, i, list.offsets, list.rows, list.columns, list.entries, list.row, /*end=*/Value(),
                               from, to, tileOf(!ofKeys), otherSize, /*transposed=*/false);
         continue;
@@ -411,7 +412,7 @@ void attn::writeTileLists(Computation computation, ProgramBuilder &program, Stri
             ? ctasPerMultiprocessorFor(problem, schedule, mapsAsLists) / 2
             : std::min<int64_t>(4 * ctasPerMultiprocessorFor(problem, schedule, mapsAsLists) / warps, 16));
     std::string name = freeSymbol(op->getParentOp(), computation.getName() + suffix);
-    return KernelArguments::ofTileLists(problem, results, mapsAsLists)
+    return KernelArguments::ofTileLists(problem, results, mapsAsLists, /*transposed=*/ofKeys)
         .makeKernel(program, b, op->getLoc(), name, target, grid, tiles);
   };
   using program::Effect;

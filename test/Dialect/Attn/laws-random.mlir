@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Random expressions over every leaf, each analysis of each against `keeps` on
-// all small shapes; so are canonical forms, and what is said of two masks' equality. The 30 masks
+// all small shapes; so are canonical forms, and what is said of two masks' equality. The 31 masks
 // themselves are checked first.
 //
 // RUN: attn-opt %s --test-mask-laws="random=%if long %{400%} %else %{100%} size=5" -o /dev/null | FileCheck %s -D#RANDOM=%if long %{400%} %else %{100%}
 // RUN: attn-opt %s --test-mask-laws="random=%if long %{100%} %else %{15%} size=6 seed=2" -o /dev/null | FileCheck %s -D#RANDOM=%if long %{100%} %else %{15%}
 // RUN: attn-opt %s --test-mask-laws="random=%if long %{10000%} %else %{1200%} size=3 seed=3" -o /dev/null | FileCheck %s -D#RANDOM=%if long %{10000%} %else %{1200%} --check-prefixes=CHECK,MANY
-// CHECK: mask laws hold for [[#RANDOM + 30]] masks
+// CHECK: mask laws hold for [[#RANDOM + 31]] masks
 // MANY-NEXT: {{[0-9]+}} pairs are equal, 0 are not decided
 attn.problem @full mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @causal mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
@@ -39,3 +39,4 @@ attn.problem @every_third mask(#attn.predicate<"(q - k) % 3 != 1 && k <= q + 1">
 attn.problem @kinds mask(#attn.predicate<"kind[q] == 1 || kind_kv[k] == kind[q] && abs(q - k) < 2">) layout(bshd) heads(12) dims(64) dtype(bf16)
 attn.problem @choice mask(#attn.predicate<"h < 4 ? (k - q) / 2 < some[b] : q / 2 == k / 2">) layout(bshd) heads(12) dims(64) dtype(bf16)
 attn.problem @map mask(#attn.block_map<"offsets", "columns", q = 2, kv = 3, per_head>) layout(bshd) heads(12) dims(64) dtype(bf16)
+attn.problem @lists mask(#attn.block_list<"lists", rows = 3, keys = 2>) layout(bshd) heads(12) dims(64) dtype(bf16)

@@ -170,9 +170,10 @@ static LogicalResult verifyNames(ProblemOp problem) {
     if (array.isComputed())
       taken.insert(array.name);
   }
+  llvm::StringSet<> listed; // by `block_list`s, one each
   auto clash = [&](const MaskOperand &array) {
     return problem.emitOpError("expected a name for the mask's array that nothing else of the problem has, got: \"")
-           << array.name << "\"";
+           << (array.isComputed() && array.lists ? array.lists->columns : array.name) << "\"";
   };
   SmallVector<MaskOperand> arrays = problem.getMask().operands(); // of one name and shape, one is distinct
   for (const MaskOperand &array : arrays)
@@ -180,7 +181,8 @@ static LogicalResult verifyNames(ProblemOp problem) {
         llvm::any_of(arrays, [&](const MaskOperand &made) { return made.isComputed() && made.name == array.name; }))
       return clash(array);
   for (const MaskOperand &array : distinctOperands(problem.getMask()))
-    if (!array.isComputed() && !taken.insert(array.name).second)
+    if (array.isComputed() ? array.lists && !listed.insert(array.lists->columns).second
+                           : !taken.insert(array.name).second)
       return clash(array);
   for (const ScoreOperand &array : scoreOperands(problem))
     if (!taken.insert(array.name).second)

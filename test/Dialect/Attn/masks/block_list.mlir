@@ -6,17 +6,20 @@
 // RUN: attn-opt %s -split-input-file -verify-diagnostics -mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
 // RUN: attn-opt %s -split-input-file -verify-diagnostics --test-mask-laws="size=7" | FileCheck %s --check-prefix=LAWS
 
-// LAWS: mask laws hold for 4 masks
+// LAWS: mask laws hold for 5 masks
 // CHECK: mask(#attn.block_list<"a", rows = 2, keys = 3>)
 // GENERIC: mask = #attn.block_list<"a", rows = 2, keys = 3>,
 attn.problem @m0 mask(#attn.block_list<"a", rows = 2, keys = 3>) layout(bshd) heads(8) dims(64) dtype(bf16)
 // CHECK: mask(#attn.block_list<"a", rows = 1, keys = 1, per_head>)
-attn.problem @m1 mask(#attn.block_list<"a", keys = 1, rows = 1, per_head>) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @m1 mask(#attn.block_list<"a", keys = 1, per_head, rows = 1>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// Each kv head has lists by default.
 // CHECK: mask(#attn.block_list<"a", rows = 1048576, keys = 2>)
 // GENERIC: mask = #attn.block_list<"a", rows = 1048576, keys = 2>,
-attn.problem @m2 mask(#attn.block_list<"a", rows = 1048576, per_kv_head, keys = 2>) layout(thd) heads(8) dims(64) dtype(bf16)
+attn.problem @m2 mask(#attn.block_list<"a", rows = 1048576, per_kv_head, keys = 2>) layout(thd) heads(8, 2) dims(64) dtype(bf16)
 // CHECK: mask(#attn.not<#attn.block_list<"a", rows = 3, keys = 2, shared>>)
-attn.problem @m3 mask(#attn.not<#attn.block_list<"a", rows = 3, keys = 2, shared>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @m3 mask(#attn.not<#attn.block_list<"a", shared, rows = 3, keys = 2>>) layout(thd padded) heads(8) dims(64) dtype(bf16)
+// CHECK: mask(#attn.and<#attn.block_list<"a", rows = 2, keys = 2>, #attn.causal>)
+attn.problem @m4 mask(#attn.and<#attn.block_list<"a", rows = 2, keys = 2>, #attn.causal>) layout(bshd) heads(8, 4) dims(64) dtype(bf16)
 
 // -----
 
@@ -54,14 +57,31 @@ attn.problem @p mask(#attn.block_list<"a", q = 128>) layout(bshd) heads(8) dims(
 
 // -----
 
+// Each sequence has lists of its own in any case.
+// expected-error @below {{expected `rows`, `keys`, `shared`, `per_kv_head` or `per_head`, got: per_sequence}}
+attn.problem @p mask(#attn.block_list<"a", rows = 2, keys = 2, per_sequence>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
 // expected-error @below {{expected one of `shared`, `per_kv_head` and `per_head`, got: `shared` too}}
 attn.problem @p mask(#attn.block_list<"a", rows = 1, keys = 1, per_head, shared>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
 
-// The offsets of lists are computed, and no array of the caller may have their name.
+// One array is of one mask.
+// expected-error @below {{expected a name for the mask's array that nothing else of the problem has, got: "a"}}
+attn.problem @p mask(#attn.or<#attn.block_list<"a", rows = 2, keys = 2>, #attn.block_list<"a", rows = 2, keys = 4>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// The offsets of lists and the lengths of arrays are computed, and no array of the caller may have their names.
 // expected-error @below {{expected a name for the mask's array that nothing else of the problem has, got: "a_offsets"}}
 attn.problem @p mask(#attn.and<#attn.block_list<"a", rows = 1, keys = 1>, #attn.prefix<"a_offsets">>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// expected-error @below {{expected a name for the mask's array that nothing else of the problem has, got: "a_entries"}}
+attn.problem @p mask(#attn.or<#attn.prefix<"a_entries">, #attn.block_list<"a", rows = 2, keys = 2>>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
 
