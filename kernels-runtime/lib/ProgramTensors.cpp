@@ -101,14 +101,16 @@ Status ProgramCode::checkShape(size_t number, const TensorView &view, Extents le
   return expected(tensor, what, textOf(view.shape));
 }
 
-/// Has it rows of head dims, which kernels read and write 16 bytes at a time? Float32 ones are those of partial results
-/// and sums beside narrower operands.
+/// Has it rows of head dims, which kernels read and write 16 bytes at a time? These have axes with strides; gates have
+/// none, and are read one by one. Float32 tensors of rows are those of partial results and sums beside narrower
+/// operands.
 static bool isOfRows(const Program &program, const Program::Tensor &tensor) {
   auto isNarrow = [](const Program::Tensor &other) { return other.dtype == Dtype::BF16 || other.dtype == Dtype::F16; };
+  if (tensor.strided.empty())
+    return false;
   if (isNarrow(tensor))
     return true;
-  return tensor.dtype == Dtype::F32 && tensor.extents.size() >= 3 && !tensor.strided.empty() &&
-         tensor.extents.back().constant().value_or(1) > 1 &&
+  return tensor.dtype == Dtype::F32 && tensor.extents.size() >= 3 && tensor.extents.back().constant().value_or(1) > 1 &&
          std::any_of(program.tensors.begin(), program.tensors.end(), isNarrow);
 }
 
@@ -117,7 +119,7 @@ Status ProgramCode::checkMemory(size_t number, const TensorView &view, Given giv
   const Tensor &tensor = source.tensors[number];
   const bool isEmpty = view.isEmpty(), isData = isOfRows(source, tensor);
   if (given == Given::Memory && !isEmpty) {
-    const uintptr_t alignment = isData ? 16 : 4;
+    const uintptr_t alignment = isData ? 16 : static_cast<uintptr_t>(sizeOf(tensor.dtype));
     if (!view.data)
       return expected(tensor, "memory", "a null pointer");
     if (reinterpret_cast<uintptr_t>(view.data) % alignment)

@@ -3,6 +3,7 @@
 #include "attn-rt/Driver.h"
 #include "attn/API/Pipeline.h"
 #include "attn/API/SourceText.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Program/IR/PlainData.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Schedules/Schedule.h"
@@ -310,7 +311,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
       continue;
     Computation pass = backward ? Computation(backward) : Computation(problem);
     ProblemOp masked = pass.problem;
-    masked.setMaskAttr(canonicalMask(masked.getMask())); // before there are kernels in its place
+    canonicalizeMask(masked); // before there are kernels in its place
     if (computed.size() == 1) {
       FixedSizes fixed = FixedSizes::of(pass);
       rule = {specializationOf(masked, backward),

@@ -11,9 +11,22 @@ using namespace attn;
 using rt::Extent;
 using Tensor = rt::Program::Tensor;
 
+/// The signature of a computation under the mask that was given, whose arrays are what calls give.
+static rt::Program signatureAsGiven(Computation computation) {
+  ProblemOp problem = computation.problem;
+  auto given = dyn_cast_or_null<MaskInterface>(problem->getAttr(givenMaskAttrName));
+  if (!given)
+    return signatureOf(computation);
+  MaskInterface canonical = problem.getMask();
+  problem.setMaskAttr(given);
+  rt::Program signature = signatureOf(computation);
+  problem.setMaskAttr(canonical);
+  return signature;
+}
+
 static rt::Program signatureOfCallee(Operation *callee) {
   return llvm::TypeSwitch<Operation *, rt::Program>(callee)
-      .Case<ProblemOp, BackwardOp>([](auto op) { return signatureOf(Computation(op)); })
+      .Case<ProblemOp, BackwardOp>([](auto op) { return signatureAsGiven(op); })
       .Case<GatherRowsOp, ComputationInterface>([](auto op) { return signatureOf(op); });
 }
 

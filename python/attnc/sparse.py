@@ -21,7 +21,7 @@ class NativeSparseAttention(Program):
     window: keys of the window, the query's own included.
     rows: queries of a tile, which share the blocks that are selected for the first of them; 1 is the paper's.
     gates: "sigmoid": of logits, an operand `gates` [batch, seqlen, heads, 3] or [tokens, heads, 3]; "uniform": 1/3.
-    gates_dtype: of the logits, "f32" or the dtype; programs with 16-bit gates cannot run yet.
+    gates_dtype: of the logits, "f32" or the dtype.
     shared_kv: one k and one v for all branches; else `k_compressed`, `k_selected`, `k_window`, and so on.
     expected_seqlen: a hint, which chooses kernels and changes no result.
 

@@ -46,6 +46,27 @@ def test_gradients(layout, own):
         np.testing.assert_allclose(slope, along(loss, arrays, direction), rtol=2e-2, atol=2e-2)
 
 
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize("layout", ["thd", "bshd"])
+def test_narrow_gates(dtype, layout):
+    """Gates of q's dtype give the bits of the same gates in float32, and gradients rounded to that dtype."""
+    lead = (50, ) if layout == "thd" else (2, 25)
+    offsets = dict(cu_seqlens=jnp.array([0, 1, 20, 50])) if layout == "thd" else {}
+    q, k, v = (made(*lead, heads, 16, seed=i).astype(dtype) for i, heads in enumerate((3, 1, 1)))
+    gates, weights = made(*lead, 3, 3, seed=3).astype(dtype), made(*lead, 3, 16, seed=9)
+
+    @jax.jit
+    def call(q, k, v, gates):
+        o = native_sparse_attention(q, k, v, gates, layout=layout, **offsets, **OPTIONS)
+        return (o.astype(jnp.float32) * weights).sum(), o
+
+    step = jax.value_and_grad(call, argnums=(0, 1, 2, 3), has_aux=True)
+    (_, o), (*grads, dgates) = step(q, k, v, gates)
+    (_, wanted_o), (*wanted, wide_dgates) = step(q, k, v, gates.astype(jnp.float32))
+    assert jnp.array_equal(o, wanted_o) and all(map(jnp.array_equal, grads, wanted))
+    assert dgates.dtype == dtype and jnp.array_equal(dgates, wide_dgates.astype(dtype)) and dgates.any()
+
+
 def test_values_of_torch():
     torch = pytest.importorskip("torch")
     from attnc.torch import native_sparse_attention as of_torch

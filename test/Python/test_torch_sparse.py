@@ -66,7 +66,7 @@ def agree(found, wanted, leaves):
     torch.testing.assert_close(found.double(), wanted, rtol=0, atol=2e-5)
     weights = torch.randn(found.shape, generator=torch.Generator().manual_seed(9))
     for x, y in zip(torch.autograd.grad((found * weights).sum(), leaves),
-                    torch.autograd.grad((wanted * weights.double()).sum(), leaves)):
+                    torch.autograd.grad((wanted * weights.double()).sum(), leaves, retain_graph=True)):
         torch.testing.assert_close(x.double(), y.double(), rtol=0, atol=1e-4)
 
 
@@ -93,6 +93,80 @@ def test_dense_and_keys_of_their_own(layout):
     wanted = torch.stack([expected(q[b].double(), [(k[b].double(), v[b].double()) for k, v in zip(ks, vs)],
                                    gates[b].double(), OPTIONS) for b in range(2)])
     agree(found, wanted, [q, *ks, *vs, gates])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("layout", ["thd", "bshd"])
+def test_narrow_gates(dtype, layout):
+    """Gates of q's dtype give the bits of the same gates in float32, and gradients rounded to that dtype. Rows of 3
+    heads and 3 gates have no multiple of 16 bytes, and need not begin at one."""
+    lead = (50, ) if layout == "thd" else (2, 25)
+    offsets = dict(cu_seqlens=torch.tensor([0, 1, 20, 50])) if layout == "thd" else {}
+    q, k, v = (made(*lead, heads, 16, seed=i).detach().to(dtype).requires_grad_() for i, heads in enumerate((3, 1, 1)))
+    many = made(50 * 9 + 1, seed=3).detach().to(dtype)
+    weights = made(*lead, 3, 16, seed=9).detach()
+
+    def call(gates):
+        o = native_sparse_attention(q, k, v, gates, layout=layout, **offsets, **OPTIONS)
+        return o, *torch.autograd.grad((o.float() * weights).sum(), (q, k, v, gates))
+
+    for start in (0, 1):
+        narrow = many[start:start + 50 * 9].view(*lead, 3, 3).requires_grad_()
+        *found, dgates = call(narrow)
+        *wanted, wide_dgates = call(narrow.detach().float().requires_grad_())
+        assert all(map(torch.equal, found, wanted))
+        assert dgates.dtype == dtype and torch.equal(dgates, wide_dgates.to(dtype)) and dgates.any()
+
+
+@pytest.mark.parametrize("heads, kv_heads", [(2, 2), (3, 1), (20, 1), (40, 2)])
+def test_groups_of_any_size(heads, kv_heads):
+    q, gates = made(45, heads, 8), made(45, heads, 3, seed=3)
+    k, v = made(45, kv_heads, 8, seed=1), made(45, kv_heads, 8, seed=2)
+    found = native_sparse_attention(q[None], k[None], v[None], gates[None], **OPTIONS)[0]
+    agree(found, expected(q.double(), [(k.double(), v.double())] * 3, gates.double(), OPTIONS), [q, k, v, gates])
+
+
+@pytest.mark.parametrize("tokens", [0, 1, OPTIONS["length"] - 1])
+def test_below_one_window(tokens):
+    """Dense sequences, and packed ones of all such lengths, that have no compressed key."""
+    shapes = [(tokens, 4, 16), (tokens, 2, 16), (tokens, 2, 16), (tokens, 4, 3)]
+    q, k, v, gates = leaves = [made(*shape, seed=i) for i, shape in enumerate(shapes)]
+    wanted = expected(q.double(), [(k.double(), v.double())] * 3, gates.double(), OPTIONS) if tokens else (
+        q.double() + 0 * (k.sum() + v.sum() + gates.sum()))
+    for layout, place in [("bshd", lambda x: x[None]), ("sbhd", lambda x: x[:, None]),
+                          ("bhsd", lambda x: x.transpose(0, 1)[None])]:
+        own = [place(x) for x in (q, k, v)] + [gates[None]]
+        found = native_sparse_attention(*own, layout=layout, **OPTIONS)
+        agree({"bshd": lambda: found[0], "sbhd": lambda: found[:, 0],
+               "bhsd": lambda: found[0].transpose(0, 1)}[layout](), wanted, leaves)
+    ends = torch.tensor([0, 0, tokens, tokens])
+    agree(native_sparse_attention(*leaves, layout="thd", cu_seqlens=ends, **OPTIONS), wanted, leaves)
+
+
+@pytest.mark.parametrize("rows", [1, 8, 16])
+def test_nan_key(rows):
+    """A NaN in one key stays in its sequence and the heads of its kv head, also in gradients. Rows before it, and their
+    gates, do not see it."""
+    o, ends, bad = dict(OPTIONS, rows=rows), torch.tensor([0, 30, 64, 90]), 40
+    leaves = [made(90, 4, 16), made(90, 2, 16, seed=1), made(90, 2, 16, seed=2), made(90, 4, 3, seed=3)]
+    weights = made(90, 4, 16, seed=9).detach()
+
+    def call(q, k, v, gates):
+        found = native_sparse_attention(q, k, v, gates, layout="thd", cu_seqlens=ends, **o)
+        return found, *torch.autograd.grad((found * weights).sum(), (q, k, v, gates))
+
+    whole = call(*leaves)
+    leaves[1] = leaves[1].detach().clone()
+    leaves[1][bad, 1, 5] = float("nan")
+    leaves[1].requires_grad_()
+    found = call(*leaves)
+    for number, (x, y) in enumerate(zip(whole, found)):
+        apart = torch.zeros(x.shape, dtype=torch.bool)
+        apart[30:64, x.shape[1] // 2:] = True
+        if number in (0, 4):  # o and dgates
+            apart[30:bad] = False
+        assert torch.equal(x[~apart], y[~apart]), number
+        assert x.isfinite().all() and y[bad].isnan().any(), number
 
 
 def test_causal():

@@ -93,6 +93,26 @@ static void checkTensors() {
   check(Tensor(Dtype::F32, {0, 3}).bytes().empty() && Tensor(Dtype::F32, {}).numElements() == 1, "empty and scalar");
 }
 
+/// Of rows that the reference does not know, only whether they have been written counts.
+static void checkDifferences() {
+  Outputs expected{{}, Tensor(Dtype::F64, {2, 3}), Tensor(Dtype::I32, {2, 3}), {}};
+  for (Dtype dtype : {Dtype::BF16, Dtype::F16, Dtype::F32}) {
+    expected.known.fill(1);
+    Tensor actual(dtype, {2, 3});
+    llvm::fill(actual.bytes(), char(0xff));
+    Difference all = differenceOfLse(expected, actual);
+    check(std::isinf(all.maxAbs) && all.compared == 6 && all.written == 0, "NaN is no 0");
+    expected.known.store(1, 0), expected.known.store(5, 0);
+    for (int64_t i : {0, 2, 3, 4})
+      actual.store(i, 0);
+    Difference kept = differenceOfLse(expected, actual);
+    check(kept.maxAbs == 0 && kept.compared == 4 && kept.written == 0, "padding keeps its bits");
+    actual.store(5, 0);
+    Difference written = differenceOfLse(expected, actual);
+    check(written.maxAbs == 0 && written.compared == 4 && written.written == 1, "padding is overwritten");
+  }
+}
+
 /// Polynomials of small scores against the definition.
 static void checkSmallScores() {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
@@ -191,6 +211,7 @@ int main(int argc, char **argv) {
   if (selfTest) {
     checkRounding();
     checkTensors();
+    checkDifferences();
     checkSmallScores();
   } else if (llvm::Error failure = run()) {
     llvm::errs() << "error: " << llvm::toString(std::move(failure)) << "\n";

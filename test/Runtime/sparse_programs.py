@@ -28,14 +28,14 @@ def options_of(r):
     if r.choice([True, False, False, False]):  # kernels read lists of whole tiles instead of bits
         block, rows = 64, [16, 32, 64, 128]
     first, local = r.randint(0, 2), r.randint(1, 3)
-    kv_heads = r.randint(1, 3)
+    kv_heads, dtype = r.randint(1, 3), r.choice(["f32", "f32", "bf16", "f16"])
     return dict(heads=(kv_heads * r.randint(1, 4), kv_heads), dims=8 * r.randint(1, 5),
-                layout=r.choice(["thd", "thd", "bshd", "sbhd", "bhsd"]), dtype=r.choice(["f32", "f32", "bf16", "f16"]),
+                layout=r.choice(["thd", "thd", "bshd", "sbhd", "bhsd"]), dtype=dtype,
                 length=length, stride=stride, block=block, first=first, local=local,
                 count=first + local + r.randint(0, 4), window=r.choice([1, 7, 40, 1000]),
                 rows=r.choice(rows),
-                gates=r.choice(["sigmoid", "sigmoid", "uniform"]), shared_kv=r.choice([True, True, False]),
-                scale=r.choice([None, 0.5, -0.25]))
+                gates=r.choice(["sigmoid", "sigmoid", "uniform"]), gates_dtype=r.choice(["f32", dtype]),
+                shared_kv=r.choice([True, True, False]), scale=r.choice([None, 0.5, -0.25]))
 
 
 def inputs_of(program, o, r):

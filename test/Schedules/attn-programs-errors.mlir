@@ -89,3 +89,64 @@ attn.program @p {
   %o = attn.call @ids(q = %q, k = %q, v = %q, ids_q = %ids, ids_kv = %ids, positions_q = %ids, positions_kv = %ids) -> (o)
   attn.result "o" = %o
 }
+
+// -----
+
+// Arrays are operands.
+attn.compress @pool mean length(32) stride(16) layout(thd) heads(2) dims(64) dtype(bf16)
+attn.program @p {
+  %k = attn.operand "k"
+  // expected-error @below {{expected the operand `cu_seqlens` of @pool, got: none}}
+  %y = attn.call @pool(k = %k, v = %k) -> (compressed_k)
+  attn.result "y" = %y
+}
+
+// -----
+
+// Operands are no results.
+attn.add @sum parts(1) layout(thd) heads(2) dim(64) dtype(bf16)
+attn.program @p {
+  %x = attn.operand "x"
+  // expected-error @below {{expected results `result` of @sum, got: `part_0`}}
+  %y = attn.call @sum(part_0 = %x) -> (part_0)
+  attn.result "y" = %y
+}
+
+// -----
+
+// An operand of two calls has one dtype.
+attn.add @a parts(1) layout(thd) heads(2) dim(64) dtype(bf16)
+attn.add @b parts(2) layout(thd) heads(2) dim(64) dtype(f16)
+attn.program @p {
+  %x = attn.operand "x"
+  %y = attn.call @a(part_0 = %x) -> (result)
+  // expected-error @below {{expected f16 for `part_0` of @b, got: bf16, as `x` is}}
+  %z = attn.call @b(part_0 = %x, part_1 = %y) -> (result)
+  attn.result "z" = %z
+}
+
+// -----
+
+attn.add @a parts(1) layout(thd) heads(2) dim(64) dtype(bf16)
+attn.add @b parts(1) layout(thd) heads(2) dim(128) dtype(bf16)
+attn.program @p {
+  %x = attn.operand "x"
+  %y = attn.call @a(part_0 = %x) -> (result)
+  // expected-error @below {{expected the extent 128 for `part_0` of @b, got: 64, as `x` has}}
+  %z = attn.call @b(part_0 = %x) -> (result)
+  attn.result "z" = %z
+}
+
+// -----
+
+// Windows are no tokens.
+attn.compress @pool mean length(32) stride(16) layout(thd) heads(2) dims(64) dtype(bf16)
+attn.add @sum parts(2) layout(thd) heads(2) dim(64) dtype(bf16)
+attn.program @p {
+  %k = attn.operand "k"
+  %cu = attn.operand "cu"
+  %c = attn.call @pool(k = %k, v = %k, cu_seqlens = %cu) -> (compressed_k)
+  // expected-error @below {{expected the extent floor_div(total_kv, 16) for `part_1` of @sum, got: total_kv, as `k` has}}
+  %y = attn.call @sum(part_0 = %c, part_1 = %k) -> (result)
+  attn.result "y" = %y
+}

@@ -26,7 +26,8 @@ void reportStatus(llvm::raw_ostream &os, const reference::Tensors &results);
 /// The error of each result against the reference, in a line that begins with `ok` or `FAILED`. False past the
 /// tolerance: twice what rounding the result alone costs, plus what rounding P and the order of sums cost (1/256 of the
 /// largest value at bf16, 1/2048 at f16; at f32 all of it is 2^-16 of that), and 1e-4 (relative and absolute) for the
-/// LSE. Of a gradient three times that, since it is a sum of products of two rounded tiles.
+/// LSE. Of a gradient three times that, since it is a sum of products of two rounded tiles. False also if padding,
+/// which a problem with `keep_padding` leaves alone, no longer has the bits that `poisonedResults` sets.
 bool reportError(llvm::raw_ostream &os, Computation computation, const reference::Tensors &inputs,
                  const reference::Tensors &results);
 

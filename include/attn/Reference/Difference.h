@@ -18,6 +18,9 @@ struct Difference {
   int64_t compared = 0;   ///< elements
   int64_t notFinite = 0;  ///< of which so many should be infinite or NaN
   Shape worst;            ///< index of the first element that is `maxAbs` off; empty if all agree
+  /// Elements that the reference does not know and whose bits are no longer all 1, as `poisonedResults` sets them.
+  /// Where all rows were asked for, these are elements of padding that a pass with `keep_padding` has to leave alone.
+  int64_t written = 0;
 };
 
 /// Largest sizes of elements and of rows among what is finite: padding is not.

@@ -26,8 +26,8 @@ ATTN_HELPER float exp_of(float x) {
 }
 ATTN_HELPER float sigmoid(float x) { return 1.0f / (1.0f + exp_of(-x)); }
 
-// The other arguments: the strides of o; pointers of branches; their strides; the gates, contiguous, if there are any;
-// the length of a sequence, the CTA's first row and how many it has.
+// The other arguments are: the strides of o; pointers of branches; their strides; with Sigmoid, the gates, which are
+// contiguous; the length of a sequence; the CTA's first row and how many it has.
 template <int Branches, int Heads, int Dim, bool Sigmoid, bool WideGates, int Threads, class T, class... Rest>
 ATTN_TILE_OP void combine_branches(T *o, Rest... rest) {
   constexpr int gates_at = 3 + 4 * Branches, sizes = gates_at + Sigmoid;
@@ -56,10 +56,10 @@ ATTN_HELPER float minus_log_sigmoid(float x) {
   return (x < 0 ? -x : 0.0f) + (float)natural_log(1 + exp_of(x < 0 ? x : -x));
 }
 
-// What backward passes of branches read, and gradients of gates. The other arguments: pointers of further deltas, of
-// gated LSEs, and with Sigmoid of dgates; pointers of branches, of LSEs, with Sigmoid of gates, and of do; strides of
-// branches and of do; strides (batch, head) of LSEs, of deltas and of gated LSEs; the length of a sequence, the first
-// row, rows.
+// What backward passes of branches read, and gradients of gates. The other arguments are: pointers of the other deltas,
+// of gated LSEs and, with Sigmoid, of dgates; pointers of branches, of LSEs and, with Sigmoid, of gates; the pointer of
+// do; strides of branches and of do; strides (batch, head) of LSEs, of deltas and of gated LSEs; the length of a
+// sequence; the CTA's first row and how many it has.
 template <int Branches, int Heads, int Dim, bool Sigmoid, int Threads, class... Rest>
 ATTN_TILE_OP void combine_branches_backward(float *first_delta, Rest... rest) {
   constexpr int gated_at = Branches - 1, dgates_at = gated_at + Branches, o_at = dgates_at + Sigmoid,
@@ -96,8 +96,8 @@ ATTN_TILE_OP void combine_branches_backward(float *first_delta, Rest... rest) {
     }
 }
 
-// The other arguments: the strides of the result, pointers of parts, their strides, the length of a sequence, the first
-// row, rows.
+// The other arguments are: the strides of the result; pointers of parts; their strides; the length of a sequence; the
+// CTA's first row and how many it has.
 template <int Parts, int Heads, int Dim, bool Wide, int Threads, class T, class... Rest>
 ATTN_TILE_OP void add_parts_of_rows(T *result, Rest... rest) {
   constexpr int sizes = 3 + 4 * Parts;

@@ -146,8 +146,8 @@ def native_sparse_attention(q, k, v, gates=None, *, layout="bshd", length=32, st
     q, k, v: bfloat16 or float16 tensors (on the CPU also float32), [batch, seqlen, heads, dim] in the layout "bshd", or
         "sbhd", "bhsd", "thd" (packed: [tokens, heads, dim], with cu_seqlens). k and v may be three tensors each, for
         the compressed branch, the selected one and the window; heads of k and v divide those of q.
-    gates: logits of the gates, float32 (16-bit gates are refused), [batch, seqlen, heads, 3] or packed
-        [tokens, heads, 3], in the order of the branches; None: each branch counts 1/3.
+    gates: logits of the gates, float32 or the dtype of q, [batch, seqlen, heads, 3] or packed [tokens, heads, 3], in
+        the order of the branches; None: each branch counts 1/3.
     length, stride: window i of compressed keys is the mean of the tokens from i * stride to i * stride + length - 1;
         a query sees those that end at or before it.
     block, count: each tile of `rows` queries and kv head selects `count` blocks of `block` keys, among them the `first`

@@ -9,8 +9,8 @@ namespace attn {
 // 1 / (1 + exp(-x)): 0 and 1 where exp overflows or vanishes.
 ATTN_INLINE float sigmoid(float x) { return 1.0f / (1.0f + exp2(-x * 1.44269504f)); }
 
-// The other arguments: the strides of o; pointers of branches; their strides; the gates, contiguous, if there are any;
-// the length of a sequence, the CTA's first row and how many it has.
+// The other arguments are: the strides of o; pointers of branches; their strides; with Sigmoid, the gates, which are
+// contiguous; the length of a sequence; the CTA's first row and how many it has.
 template <int Branches, int Heads, int Dim, bool Sigmoid, bool WideGates, int Threads, class T, class... Rest>
 ATTN_INLINE void combine_branches(T *o, Rest... rest) {
   constexpr int in_head = Dim / 8, in_row = Heads * in_head, gates_at = 3 + 4 * Branches, sizes = gates_at + Sigmoid;
@@ -43,10 +43,10 @@ ATTN_INLINE float minus_log_sigmoid(float x) {
   return max(-x, 0.0f) + log1pf(exp2(-fabsf(x) * 1.44269504f)); // NaN: max drops it, the sum does not
 }
 
-// What backward passes of branches read, and gradients of gates. The other arguments: pointers of further deltas, of
-// gated LSEs, and with Sigmoid of dgates; pointers of branches, of LSEs, with Sigmoid of gates, and of do; strides of
-// branches and of do; strides (batch, head) of LSEs, of deltas and of gated LSEs; the length of a sequence, the first
-// row, rows.
+// What backward passes of branches read, and gradients of gates. The other arguments are: pointers of the other deltas,
+// of gated LSEs and, with Sigmoid, of dgates; pointers of branches, of LSEs and, with Sigmoid, of gates; the pointer of
+// do; strides of branches and of do; strides (batch, head) of LSEs, of deltas and of gated LSEs; the length of a
+// sequence; the CTA's first row and how many it has.
 template <int Branches, int Heads, int Dim, bool Sigmoid, int Threads, class... Rest>
 ATTN_INLINE void combine_branches_backward(float *first_delta, Rest... rest) {
   constexpr int gated_at = Branches - 1, dgates_at = gated_at + Branches, o_at = dgates_at + Sigmoid,
@@ -110,8 +110,8 @@ ATTN_INLINE void combine_branches_backward(float *first_delta, Rest... rest) {
   }
 }
 
-// The other arguments: the strides of the result, pointers of parts, their strides, the length of a sequence, the first
-// row, rows.
+// The other arguments are: the strides of the result; pointers of parts; their strides; the length of a sequence; the
+// CTA's first row and how many it has.
 template <int Parts, int Heads, int Dim, bool Wide, int Threads, class T, class... Rest>
 ATTN_INLINE void add_parts_of_rows(T *result, Rest... rest) {
   constexpr int in_head = Dim / 8, in_row = Heads * in_head, sizes = 3 + 4 * Parts;

@@ -77,8 +77,9 @@ ATTN_INLINE void store_token_grad(T *to, const T *windows, long long row, Window
   store_unit(to, sums);
 }
 
-// Gradients of tokens, packed. Of rest: those of windows and their strides; strides of the result; what is added, each
-// a pointer and strides; cu_seqlens, those of windows, batch, the first token and how many.
+// Gradients of tokens, packed. The other arguments are: gradients of windows and their strides; strides of the result;
+// for each tensor that is added, its pointer and strides; cu_seqlens of tokens and of windows; batch; the CTA's first
+// token and how many it has.
 template <int Heads, int Dim, int Length, int Stride, int Added, int Threads, class T, class... Rest>
 ATTN_INLINE void compress_grads(T *dx, Rest... rest) {
   constexpr int in_head = Dim / 8, in_row = Heads * in_head, sizes = 7 + 4 * Added;

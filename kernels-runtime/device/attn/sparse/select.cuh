@@ -40,8 +40,8 @@ struct Selector {
   static constexpr int Entries = Count + max(Rows / Block - 1, 0), Kept = Count - First - Local;
   static constexpr int InBlock = Block / Stride, InWindow = Length / Stride;
 
-  // Columns: of 8 slots of a lane (16 for large groups), those of one tile are its heads. With more heads, Side lanes
-  // share a tile, and with still more there are Passes passes, which read the queries again each time.
+  // A lane has 8 slots, or 16 for large groups, and a tile takes a slot of its lane for each head. With more heads,
+  // Side lanes share a tile. With still more there are Passes passes, which read the queries again each time.
   static constexpr int Group = Heads / KvHeads, Depth = (Dim + 15) / 16, Slots = Depth <= 8 && Group > 32 ? 16 : 8;
   static constexpr int Side = Group <= Slots ? 1 : Group <= 2 * Slots ? 2 : 4;
   static constexpr int Passes = (Group + Side * Slots - 1) / (Side * Slots);
@@ -65,11 +65,12 @@ struct Selector {
   static constexpr int InfoAt = Stages * StageBytes, StateAt = InfoAt + AllTiles * 16, KeysAt = StateAt + AllTiles * 16,
                        NumbersAt = KeysAt + AllTiles * Capacity * 4, RingsAt = NumbersAt + AllTiles * Capacity * 4;
 
-  // Of a tile: its sequence (-1: none), first query, last block, and whether blocks are ranked.
+  // A tile has a sequence (-1: none), a first query and a last block, and its blocks are ranked or not.
   struct Info {
     int sequence, query, last, ranked;
   };
-  // Least key that is not taken any more, candidates in the buffer, last block that is ranked, windows of the query.
+  // A tile's state is the least key that is not taken any more, the number of candidates in its buffer, the last block
+  // that is ranked, and the number of windows that its query sees.
   struct State {
     unsigned threshold;
     int size, last, windows;
@@ -102,7 +103,7 @@ struct Selector {
     return block <= of.last ? block : -1;
   }
 
-  // What of a lane's columns belongs to which tile and head.
+  // The tile and the head that a slot of a lane belongs to.
   struct Column {
     int tile, head;
     bool ranked, live; // is the tile ranked, and has it such a head?

@@ -43,14 +43,14 @@ static LogicalResult verifyHeads(Operation *op, int64_t heads) {
 
 static LogicalResult verifyDim(Operation *op, int64_t dim, int64_t most) {
   if (dim % 8 || !isIn(dim, 8, most))
-    return op->emitOpError("expected a head dim that is a multiple of 8 up to ") << most << ", got: " << dim;
+    return op->emitOpError("expected a head dim that is a multiple of 8 from 8 to ") << most << ", got: " << dim;
   return success();
 }
 
 /// Windows of `length` tokens, `stride` apart.
 static LogicalResult verifyWindows(Operation *op, int64_t length, int64_t stride) {
   if (!isIn(length, 1, 65536) || !isIn(stride, 1, length) || length % stride)
-    return op->emitOpError("expected a length up to 65536 that the stride divides, got: length(")
+    return op->emitOpError("expected a length from 1 to 65536 that a positive stride divides, got: length(")
            << length << ") stride(" << stride << ")";
   return success();
 }
@@ -190,9 +190,9 @@ LogicalResult SelectOp::verify() {
     return failure();
   int64_t block = getBlock(), rows = getRows(), count = getCount(), first = getFirst(), local = getLocal();
   if (!isIn(block, 1, 65536) || block % int64_t(getStride())) // C2
-    return emitOpError("expected blocks of up to 65536 keys that the stride divides, got: block(")
+    return emitOpError("expected blocks of 1 to 65536 keys that the stride divides, got: block(")
            << block << ") stride(" << int64_t(getStride()) << ")";
-  if (first < 0 || local < 1 || count > 1024 || count - first < local) // C3
+  if (first < 0 || !isIn(local, 1, 1024) || !isIn(count, 1, 1024) || count - local < first) // C3
     return emitOpError("expected first(0) or more, local(1) or more, and count up to 1024 with room for both, got: "
                        "count(")
            << count << ") first(" << first << ") local(" << local << ")";
@@ -201,13 +201,14 @@ LogicalResult SelectOp::verify() {
            << rows << ") block(" << block << ")";
   int64_t heads = getHeads(), kvHeads = getKvHeads();
   if (!isIn(heads, 1, 65536) || kvHeads < 1 || heads % kvHeads) // C5
-    return emitOpError("expected heads (up to 65536) that are a multiple of kv heads, got: ")
+    return emitOpError("expected 1 to 65536 heads that are a multiple of 1 or more kv heads, got: ")
            << heads << " and " << kvHeads;
+  if (failed(verifyDim(*this, getDim(), 256))) // C5, before the scale, whose default follows from it
+    return failure();
   double size = std::abs(scaleOrDefault());
   if (!(size >= 0x1p-100 && size <= 0x1p100)) // C8
     return emitOpError("expected a scale of a size from 2^-100 to 2^100, got: ") << scaleOrDefault();
-  return failure(failed(verifyDim(*this, getDim(), 256)) ||  // C5
-                 failed(verifyDtype(*this, getDtype())) ||   // C6
+  return failure(failed(verifyDtype(*this, getDtype())) ||   // C6
                  failed(verifyLayout(*this, getLayout())) || // C7
                  failed(verifyName(*this)));                 // C9
 }

@@ -13,7 +13,16 @@ struct CanonicalizeMasksPass : attn::impl::CanonicalizeMasksBase<CanonicalizeMas
 
   void runOnOperation() final {
     for (attn::ProblemOp problem : getOperation().getOps<attn::ProblemOp>())
-      problem.setMaskAttr(attn::canonicalMask(problem.getMask()));
+      attn::canonicalizeMask(problem);
   }
 };
 } // namespace
+
+void attn::canonicalizeMask(ProblemOp problem) {
+  MaskInterface given = problem.getMask(), canonical = canonicalMask(given);
+  auto module = problem->getParentOfType<mlir::ModuleOp>();
+  bool mayBeCalled = module && !module.getOps<ProgramOp>().empty();
+  if (canonical != given && mayBeCalled && !problem->hasAttr(givenMaskAttrName))
+    problem->setAttr(givenMaskAttrName, given);
+  problem.setMaskAttr(canonical);
+}

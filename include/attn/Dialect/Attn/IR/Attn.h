@@ -95,6 +95,10 @@ MaskInterface negated(MaskInterface mask);
 /// `not` at leaves only, no part that other parts imply, parts in a fixed order.
 MaskInterface canonicalMask(MaskInterface mask);
 
+/// The attribute of an attn.problem with the mask that was given, where its mask is now the canonical form, which may
+/// read fewer arrays, or others first.
+constexpr llvm::StringLiteral givenMaskAttrName = "attn.given_mask";
+
 /// Whether two masks are the same set for all lengths.
 struct MaskComparison {
   enum Verdict { Equal, Different, Unknown } verdict = Unknown;

@@ -103,7 +103,7 @@ def Attn_SelectOp : Attn_ComputationOp<"select"> {
     `#attn.and<#attn.block_list<"lists", rows = rows, keys = block>, #attn.causal>` is causal. With rows = 1 each query
     has its own list, as in the paper.
 
-    Tensors: operands `q` in the `layout`, `compressed_k` in the same (of of `attn.compress`), `lse` float32
+    Tensors: operands `q` in the `layout`, `compressed_k` in the same (a result of `attn.compress`), `lse` float32
     [batch, heads, seqlen_q] or packed [heads, tokens], that of the compressed branch; the result `blocks`, int32, as
     `#attn.block_list` takes them: [batch, kv_heads, ceil(seqlen_q / rows), entries], or packed
     [kv_heads, floor(total_q / rows) + batch, entries], where tile i of sequence b has the line
@@ -115,7 +115,7 @@ def Attn_SelectOp : Attn_ComputationOp<"select"> {
 
     Constraints:
     - C1: `prob` is given: there is no other importance yet.
-    - C2: 1 <= stride <= length <= 65536; stride divides length and block; block is at most 65536.
+    - C2: 1 <= stride <= length <= 65536; stride divides length and block; block is from 1 to 65536.
     - C3: first >= 0, local >= 1, first + local <= count <= 1024: else forced blocks would not find room, and a query
       might not see itself.
     - C4: rows is from 1 to 65536, and one of rows and block divides the other.

@@ -9,6 +9,10 @@ namespace attn {
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "attn/Dialect/Attn/Transforms/Passes.h.inc"
+
+/// Gives a problem the canonical form of its mask. Beside programs, the mask that was given stays in the attribute
+/// `givenMaskAttrName`: calls give the arrays that it reads.
+void canonicalizeMask(ProblemOp problem);
 } // namespace attn
 
 #endif // ATTN_DIALECT_ATTN_TRANSFORMS_PASSES_H
