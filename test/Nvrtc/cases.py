@@ -38,6 +38,8 @@ SAMPLED = {  # head dims and chips take turns
     "question": '#attn.and<#attn.causal, #attn.or<#attn.prefix<"lengths">, #attn.document>>',
     "grid": '#attn.predicate<"abs(q / 64 - k / 64) <= 12 && abs(q % 64 - k % 64) <= 20">',  # has lists, without arrays
     "lists_of_32": '#attn.and<#attn.block_list<"lists", rows = 32, keys = 64>, #attn.causal>',
+    "pooled": "#attn.pooled<length = 32, stride = 16>",
+    "lists_of_1": '#attn.and<#attn.block_list<"lists", rows = 1, keys = 64>, #attn.causal>',
 }
 DIVIDED = {  # masks whose rows take a division
     "chunk100": "#attn.chunk<100>",
@@ -253,6 +255,14 @@ def cases():
         ("sm_90a", "thd padded", 128), ("sm_90a", "bshd backward", 64), ("sm_90a", "bshd backward deterministic", 128),
         ("sm_90a", "thd padded backward", 128), ("sm_90a", "thd padded backward", 256),
         ("sm_80", "thd padded backward", 128), ("sm_80", "bshd backward", 64))}
+    # Branches of sparse attention, whose gradients of q are summed.
+    for d in (64, 128, 192, 256):
+        chosen |= {("sm_90a", "pooled", "thd backward delta float32_dq", d, d, "bf16"),
+                   ("sm_90a", "window", "thd backward delta float32_dq float32_dkv add_dq", d, d, "bf16"),
+                   ("sm_90a", "lists", "thd backward delta float32_dkv add_dq", d, d, "bf16")}
+    chosen |= {("sm_90a", "causal", "bshd backward deterministic delta float32_dq add_dq", 128, 128, "f16"),
+               ("sm_90a", "lists_of_1", "thd backward delta float32_dkv add_dq", 128, 128, "bf16"),
+               ("sm_80", "window", "bshd backward delta add_dq", 128, 128, "bf16")}
     for i, mask in enumerate(DROPPED):
         for j, d in enumerate((64, 128, 256)):
             layout = ("bshd", "thd padded")[(i + j) % 2]

@@ -54,12 +54,17 @@ int64_t attn::headsOfListedTile(ProblemOp problem, int64_t rows, int64_t keys) {
   auto maps = boundingLists(problem.getMask());
   if (!maps || dependsOnQueryHead(problem.getMask()) || !problem.getModifiers().empty() || problem.dropoutInForce())
     return 1;
-  for (int64_t heads = 1; heads <= groupOf(problem) && rows / heads >= 16; heads *= 2) // lists have 16 queries or more
-    if (groupOf(problem) % heads == 0 && llvm::all_of(*maps, [&](const MaskOperand &map) {
-          return map.lists->fixedWidth && map.lists->q % (rows / heads) == 0 && map.lists->kv % keys == 0;
+  int64_t most = 1; // with which a tile has the fewest queries, so the fewest lists
+  for (int64_t heads = 1; heads <= std::min(groupOf(problem), rows); heads *= 2) {
+    if (groupOf(problem) % heads || !llvm::all_of(*maps, [&](const MaskOperand &map) {
+          return map.lists->fixedWidth && map.lists->kv % keys == 0;
         }))
+      continue;
+    most = heads;
+    if (llvm::all_of(*maps, [&](const MaskOperand &map) { return map.lists->q % (rows / heads) == 0; }))
       return heads;
-  return 1;
+  }
+  return most;
 }
 
 int64_t attn::kvHeadsToPack(ProblemOp problem, int64_t rows, int64_t keys) {
