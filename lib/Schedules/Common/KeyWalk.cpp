@@ -12,7 +12,7 @@ bool attn::mayListTiles(ProblemOp problem) {
 
 bool attn::hasTileLists(ProblemOp problem, tile::ScheduleInterface schedule) {
   return schedule.getUnit() != tile::WorkUnit::warp_per_sequence && !schedule.splitsKv() &&
-         schedule.getQueries() % 16 == 0 && mayListTiles(problem);
+         (schedule.getQueries() % 16 == 0 || boundingLists(problem.getMask())) && mayListTiles(problem);
 }
 
 KeyWalk::KeyWalk(MaskInterface mask, MaskScope scope) : mask(mask), scope(scope) {

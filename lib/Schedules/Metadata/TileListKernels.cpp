@@ -404,7 +404,7 @@ void attn::writeTileLists(Computation computation, ProgramBuilder &program, Stri
   auto make = [&](const char *suffix, ArrayRef<TensorUse> results, bool keys, int64_t warps) {
     grid.packed = (keys ? problem.getKLayout() : problem.getQLayout()).isPacked(), grid.keys = keys;
     int64_t rows = keys ? schedule.getKvTile() : schedule.getQueries();
-    while (warps != 16 && rows % (16 * warps)) // as many warps as these tile sizes allow
+    while (warps > 1 && warps != 16 && rows % (16 * warps)) // as many warps as these tile sizes allow
       warps /= 2;
     auto tiles = AuxiliaryAttr::get(
         b.getContext(), schedule.getQueries(), schedule.getKvTile(), target == "cpu" ? 1 : warps,
