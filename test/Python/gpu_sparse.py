@@ -245,11 +245,12 @@ def captured(call):
     return graph.replay
 
 
-def time_case(name, tokens, heads, kv_heads, dim, dense=True, backward=True, **options):
+def time_case(name, tokens, heads, kv_heads, dim, dense=True, backward=True, recompute=False, **options):
     o = {**OPTIONS, **options}
     repeats = 9 if tokens <= 65536 else 3
     q, k, v, gates, do = inputs(tokens, heads, kv_heads, dim, lead=(1,))
     plain = (q, k, v, gates)
+    torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     line = dict(time=name, tokens=tokens, heads=[heads, kv_heads], dim=dim, **options)
     forward = lambda: native_sparse_attention(*plain, **o)
@@ -260,9 +261,10 @@ def time_case(name, tokens, heads, kv_heads, dim, dense=True, backward=True, **o
     leaves = [x.detach().requires_grad_() for x in plain]
 
     def both():
-        return torch.autograd.grad(native_sparse_attention(*leaves, **o), leaves, do)
+        return torch.autograd.grad(native_sparse_attention(*leaves, recompute=recompute, **o), leaves, do)
 
     if backward:
+        line["recompute"] = recompute
         torch.cuda.reset_peak_memory_stats()
         line["both_ms"] = median_ms(both, repeats)
         line["both_peak_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 2)
@@ -304,10 +306,14 @@ def main():
     if args.only != "checks":
         for tokens in (4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288, 1 << 20):
             if tokens <= args.most:
-                time_case("seed shape", tokens, 32, 8, 128, dense=tokens <= 131072, backward=tokens <= 524288)
+                time_case("seed shape", tokens, 32, 8, 128, dense=tokens <= 131072)
+                torch.cuda.empty_cache()
+        if args.most >= 1 << 20:
+            time_case("seed shape", 1 << 21, 32, 8, 128, dense=False, recompute=True)
+            torch.cuda.empty_cache()
         for rows in (64, 1):
-            time_case(f"paper shape, rows {rows}", 65536, 64, 4, 128, dense=rows == 64, backward=rows == 64,
-                      length=32, stride=16, rows=rows)
+            time_case(f"paper shape, rows {rows}", 65536, 64, 4, 128, dense=rows == 64, length=32, stride=16, rows=rows)
+        time_case("seed shape, rows 1", 65536, 32, 8, 128, dense=False, rows=1)
     return failures > 0
 
 

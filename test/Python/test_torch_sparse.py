@@ -259,7 +259,7 @@ def test_refused():
             (dict(count=2), attnc.ProblemError, "with room for both"),
             (dict(local=0), attnc.ProblemError, "local\\(1\\) or more"),
             (dict(block=6), attnc.ProblemError, "that the stride divides"),
-            (dict(stride=3), attnc.ProblemError, "that the stride divides"),
+            (dict(stride=3), attnc.ProblemError, "positive stride divides"),
             (dict(rows=12), attnc.ProblemError, "that divide a block"),
             (dict(window=0), attnc.ProblemError, "window"),
             (dict(layout="thd"), attnc.TensorError, "expected 3 axes"),
