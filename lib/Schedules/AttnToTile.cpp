@@ -67,9 +67,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     }
     // A kernel has the name of its op and comes before it, so that ops which name others are converted before those.
     auto computations = llvm::to_vector(module.getOps<ComputationInterface>());
-    std::stable_partition(computations.begin(), computations.end(), [](ComputationInterface op) {
-      return isa<SymbolUserOpInterface>(op.getOperation());
-    });
+    std::stable_partition(computations.begin(), computations.end(),
+                          [](ComputationInterface op) { return isa<SymbolUserOpInterface>(op.getOperation()); });
     for (ComputationInterface op : computations) {
       StringRef name = SymbolTable::getSymbolName(op);
       if (SymbolTable::getSymbolVisibility(op) == SymbolTable::Visibility::Private && !called.contains(name))

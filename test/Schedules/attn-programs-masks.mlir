@@ -8,12 +8,19 @@
 attn.problem @all mask(#attn.or<#attn.block_list<"lists", rows = 8, keys = 8>, #attn.full>) layout(bshd) heads(2) dims(64) dtype(bf16)
 attn.problem @listed mask(#attn.block_list<"lists", rows = 8, keys = 8>) layout(bshd) heads(2) dims(64) dtype(bf16)
 attn.backward @all_grads of(@all)
-// CHECK-LABEL: program.def @all_program
+// CHECK-LABEL: program.def @all_program {
+// CHECK-NOT: "lists"
+// CHECK-LABEL: program.def @listed_program {
+// CHECK: program.tensor "lists"
+// CHECK-LABEL: program.def @all_grads_program {
 // CHECK-NOT: "lists"
 // CHECK-LABEL: program.def @p_program {
-// CHECK: program.tensor "unread" array : i32 [batch, 2, ceil_div(seqlen_q, 8), [[WIDTH:.*]]]{{$}}
-// CHECK: program.tensor "lists" array : i32 [batch, 2, ceil_div(seqlen_q, 8), [[WIDTH]]_of_lists]{{$}}
-// CHECK: program.launch @all
+// CHECK: program.tensor "unread" array : i32 [batch, 2, ceil_div(seqlen_q, 8), lists_entries]{{$}}
+// CHECK: program.tensor "lists" array : i32 [batch, 2, ceil_div(seqlen_q, 8), lists_entries_of_lists]{{$}}
+// CHECK: program.launch @all grid
+// CHECK-NOT: size lists_entries,
+// CHECK: program.launch @listed_offsets grid{{.*}}size lists_entries_of_lists,
+// CHECK: program.launch @all_grads grid
 // CHECK-NOT: %unread
 attn.program @p {
   %q = attn.operand "q"
