@@ -185,9 +185,12 @@ static llvm::Error evaluate(CompressOp op, CallTensors &tensors) {
       return failure;
     tensors.result("cu_seqlens_compressed") = compressedOffsets(tensors.input("cu_seqlens"), length, stride);
   }
-  for (auto [name, resultName] : {std::pair("k", "compressed_k"), {"v", "compressed_v"}}) {
+  llvm::SmallVector<std::string, 2> sides = {"k", "v"};
+  if (op.getKOnly())
+    sides.pop_back();
+  for (const std::string &name : sides) {
     const Tensor &from = tensors.input(name);
-    Tensor &to = tensors.result(resultName);
+    Tensor &to = tensors.result("compressed_" + name);
     for (int64_t b = 0; b < tensors.sizes.batch; ++b) {
       Span tokens = tensors.rowsOf("cu_seqlens", rows, b);
       int64_t first = layout.isPacked() ? int64_t(tensors.result("cu_seqlens_compressed").load(b)) : 0;
@@ -250,49 +253,69 @@ namespace {
 class Selection {
 public:
   Selection(SelectOp op, CallTensors &tensors)
-      : tensors(tensors), layout(op.getLayout()), length(op.getLength()), stride(op.getStride()), block(op.getBlock()),
-        count(op.getCount()), first(op.getFirst()), local(op.getLocal()), rows(op.getRows()),
-        group(int64_t(op.getHeads()) / int64_t(op.getKvHeads())), kvHeads(op.getKvHeads()), scale(op.scaleOrDefault()) {
-  }
+      : tensors(tensors), layout(op.getLayout()), scorer(*op.getScorer()), length(op.getWindowLength()),
+        stride(op.getWindowStride()), block(op.getBlock()), count(op.getCount()), first(op.getFirst()),
+        local(op.getLocal()), rows(op.getRows()), listHeads(op.getListHeads()),
+        group(int64_t(op.getHeads()) / listHeads), listsOfKvHead(listHeads / int64_t(op.getKvHeads())),
+        scale(op.scaleOrDefault()) {}
 
   void run() {
     tensors.result("blocks").fill(-1);
     struct Place {
-      int64_t sequence, kvHead, tile;
+      int64_t sequence, head, tile;
     };
     std::vector<Place> places;
     for (int64_t b = 0; b < tensors.sizes.batch; ++b)
-      for (int64_t g = 0; g < kvHeads; ++g)
+      for (int64_t head = 0; head < listHeads; ++head)
         for (int64_t tile = 0; tile * rows < queriesOf(b).length; ++tile)
-          places.push_back({b, g, tile});
-    inParallel(places.size(), 16, [&](size_t i) { writeList(places[i].sequence, places[i].kvHead, places[i].tile); });
+          places.push_back({b, head, tile});
+    inParallel(places.size(), 16, [&](size_t i) { writeList(places[i].sequence, places[i].head, places[i].tile); });
   }
 
 private:
   Span queriesOf(int64_t sequence) const { return tensors.rowsOf("cu_seqlens", tensors.sizes.rowsQ, sequence); }
 
-  /// The importance of each block up to that of the tile's first query t.
-  std::vector<double> importance(int64_t sequence, int64_t kvHead, int64_t t) const {
-    Span windows = tensors.rowsOf("cu_seqlens_compressed", tensors.sizes.rowsKv, sequence);
-    const Tensor &q = tensors.input("q"), &keys = tensors.input("compressed_k"), &lse = tensors.input("lse");
+  /// The importance of each block up to that of the tile's first query t. The own block, which is taken in any case,
+  /// may have none.
+  std::vector<double> importance(int64_t sequence, int64_t head, int64_t t) const {
+    const bool ofKeys = scorer == BlockScorer::max;
+    Span windows =
+        ofKeys ? queriesOf(sequence) : tensors.rowsOf("cu_seqlens_compressed", tensors.sizes.rowsKv, sequence);
+    const Tensor &q = tensors.input("q"), &keys = tensors.input(ofKeys ? "k" : "compressed_k");
     const int64_t row = queriesOf(sequence).start + t;
-    std::vector<double> sums(t / block + 1, 0);
-    for (int64_t h = kvHead * group; h < (kvHead + 1) * group; ++h) {
+    std::vector<double> found(t / block + 1, ofKeys ? -std::numeric_limits<double>::infinity() : 0);
+    for (int64_t h = head * group; h < (head + 1) * group; ++h) {
       std::vector<double> query = vectorAt(q, offsetOf(q, layout, sequence, h, row));
-      double statistic = lse.load(lseOffsetOf(lse, layout, sequence, h, row));
       for (int64_t i = 0; i < windows.length && i * stride + length - 1 <= t; ++i) {
-        double score = dot(query, vectorAt(keys, offsetOf(keys, layout, sequence, kvHead, windows.start + i)));
-        double p = std::exp(scale * score - statistic);
-        for (int64_t n = 0; n < length / stride; ++n) // i + n is part m of block j
-          sums[(i + n) / (block / stride)] += p;
+        double score =
+            dot(query, vectorAt(keys, offsetOf(keys, layout, sequence, head / listsOfKvHead, windows.start + i)));
+        switch (scorer) {
+        case BlockScorer::prob: {
+          const Tensor &lse = tensors.input("lse");
+          double p = std::exp(scale * score - lse.load(lseOffsetOf(lse, layout, sequence, h, row)));
+          for (int64_t n = 0; n < length / stride; ++n) // i + n is part m of block j
+            found[(i + n) / (block / stride)] += p;
+          break;
+        }
+        case BlockScorer::mean_key:
+          found[i] += score;
+          break;
+        case BlockScorer::max:
+          if (double &largest = found[i / block]; score > largest || std::isnan(score))
+            largest = score; // no number is more than NaN
+          break;
+        }
       }
     }
-    return sums;
+    for (double &value : found)
+      if (std::isnan(value))
+        value = -std::numeric_limits<double>::infinity();
+    return found;
   }
 
-  void writeList(int64_t sequence, int64_t kvHead, int64_t tile) {
+  void writeList(int64_t sequence, int64_t head, int64_t tile) {
     const int64_t t = tile * rows, own = t / block;
-    std::vector<double> sums = importance(sequence, kvHead, t);
+    std::vector<double> rank = importance(sequence, head, t);
     std::vector<bool> taken(own + 1, false);
     std::vector<int64_t> others;
     int64_t left = count;
@@ -301,17 +324,14 @@ private:
         taken[j] = true, --left;
       else
         others.push_back(j);
-    llvm::stable_sort(others, [&](int64_t a, int64_t b) {
-      bool isNan = std::isnan(sums[a]), isOtherNan = std::isnan(sums[b]);
-      return isNan || isOtherNan ? !isNan && isOtherNan : sums[a] > sums[b];
-    });
+    llvm::stable_sort(others, [&](int64_t a, int64_t b) { return rank[a] > rank[b]; });
     for (int64_t j : llvm::ArrayRef(others).take_front(std::max<int64_t>(left, 0)))
       taken[j] = true;
 
     Span queries = queriesOf(sequence);
     Tensor &blocks = tensors.result("blocks");
-    int64_t at = layout.isPacked() ? blocks.offset({kvHead, queries.start / rows + sequence + tile})
-                                   : blocks.offset({sequence, kvHead, tile});
+    int64_t at = layout.isPacked() ? blocks.offset({head, queries.start / rows + sequence + tile})
+                                   : blocks.offset({sequence, head, tile});
     for (int64_t j = 0; j <= own; ++j)
       if (taken[j])
         blocks.store(at++, double(j));
@@ -321,7 +341,8 @@ private:
 
   CallTensors &tensors;
   LayoutAttr layout;
-  int64_t length, stride, block, count, first, local, rows, group, kvHeads;
+  BlockScorer scorer;
+  int64_t length, stride, block, count, first, local, rows, listHeads, group, listsOfKvHead;
   double scale;
 };
 } // namespace
@@ -330,8 +351,10 @@ static llvm::Error evaluate(SelectOp op, CallTensors &tensors) {
   if (op.getLayout().isPacked()) {
     if (llvm::Error failure = tensors.checkOffsets("cu_seqlens", tensors.sizes.rowsQ))
       return failure;
-    if (llvm::Error failure = checkCompressedOffsets(tensors, op.getLength(), op.getStride(), tensors.sizes.rowsKv))
-      return failure;
+    if (op.getScorer() != BlockScorer::max)
+      if (llvm::Error failure =
+              checkCompressedOffsets(tensors, op.getWindowLength(), op.getWindowStride(), tensors.sizes.rowsKv))
+        return failure;
   }
   Selection(op, tensors).run();
   return llvm::Error::success();

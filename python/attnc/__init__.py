@@ -15,9 +15,9 @@ from .masks import (Mask, ancestors, band, block_list, block_map, causal, chunk,
 from .scores import Score, alibi, bias, head_scale, relative_bias, score, softcap
 
 _LAZY = {"Problem": "problem", "Gradient": "problem", "Kernel": "problem", "Program": "problem",
-         "NativeSparseAttention": "sparse", "Shape": "_tensors",
-         "Explanation": "explain", "Support": "explain", "Equivalence": "explain", "equiv": "explain", "pack": "cache",
-         "cache": None, "array": "trace", "select": "trace", "Hoisted": "trace"}
+         "NativeSparseAttention": "sparse", "MobaAttention": "sparse", "BlockMaxAttention": "sparse",
+         "Shape": "_tensors", "Explanation": "explain", "Support": "explain", "Equivalence": "explain",
+         "equiv": "explain", "pack": "cache", "cache": None, "array": "trace", "select": "trace", "Hoisted": "trace"}
 
 
 def __getattr__(name):

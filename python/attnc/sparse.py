@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Native sparse attention (Yuan et al. 2025) as a program: compressed keys, selected blocks, a window, and gates."""
+"""Sparse attention as programs: native sparse attention (Yuan et al. 2025), of compressed keys, selected blocks, a
+window and gates, and attention to selected blocks alone, by their mean keys (MoBA) or an index branch (MSA)."""
 from . import _text
 from .errors import ProblemError, TensorError
 from .problem import _DTYPES, _LAYOUTS, Program, _pair
@@ -8,7 +9,27 @@ NAMES = ("compressed", "selected", "window")  # of the branches, in the order of
 _ORDER = ("compressed", "window", "selected")  # in which backward passes add to dq
 
 
-class NativeSparseAttention(Program):
+class _SparseAttention(Program):
+    """A forward program that is made of options, and `gradient()`, that of its backward pass.
+
+    saved: what the forward program gives beside o with the option `saves`, for the backward pass."""
+
+    __slots__ = ("_options", "saved")
+
+    def __init__(self, text, name, saved, options):
+        super().__init__(text, name)
+        object.__setattr__(self, "saved", tuple(saved))
+        object.__setattr__(self, "_options", options)
+
+    def __reduce__(self):
+        return _made_of, (type(self), self._options)
+
+    def replace(self, **options):
+        """The same with other options."""
+        return type(self)(**{**self._options, **options})
+
+
+class NativeSparseAttention(_SparseAttention):
     """The forward program of native sparse attention, `nsa`; `gradient()` is that of its backward pass.
 
     A query attends to means of windows of keys, to the blocks of keys that these means say matter most to its tile of
@@ -29,67 +50,37 @@ class NativeSparseAttention(Program):
     pass reads. Selection is causal, and a constant of the backward pass.
     """
 
-    __slots__ = ("_options", "saved")
+    __slots__ = ()
 
     def __init__(self, *, heads, dims, layout="bshd", dtype="bf16", length=32, stride=16, block=64, count=16, first=1,
                  local=2, window=512, rows=64, gates="sigmoid", gates_dtype="f32", shared_kv=True, scale=None,
                  saves=False, expected_seqlen=None):
-        if layout not in _LAYOUTS[:4]:
-            raise ProblemError(f"expected a layout of {', '.join(map(repr, _LAYOUTS[:4]))}, got: {layout!r}")
-        if dtype not in _DTYPES:
-            raise ProblemError(f"expected dtype 'bf16', 'f16' or 'f32', got: {dtype!r}")
         if gates not in ("sigmoid", "uniform"):
             raise ProblemError(f"expected gates 'sigmoid' or 'uniform', got: {gates!r}")
         if gates_dtype not in _DTYPES:
             raise ProblemError(f"expected gates_dtype 'f32' or the dtype, got: {gates_dtype!r}")
-        q_heads, kv_heads = _pair(heads, "heads")
-        dim = _text.integer(dims, "dims")
+        made = _Ops(heads, _text.integer(dims, "dims"), layout, dtype, scale, expected_seqlen)
         window = _text.integer(window, "window", 1, 2**30)
         packed = layout == "thd"
-        common = f"layout({layout})"
-        dtype_text = f"dtype({_DTYPES[dtype]})"
         stride, length = _text.integer(stride, "stride", 1), _text.integer(length, "length", 1)
-        scaled = "" if scale is None else f" scale({_text.float_text(_text.number(scale, 'scale'))})"
-        expected = None if expected_seqlen is None else _pair(expected_seqlen, "expected_seqlen")
-
-        def problem(name, mask, keys):
-            hinted = "" if expected is None else f" expected_seqlen({expected[0]}, {max(keys, 1)})"
-            return (f"attn.problem @{name} mask({mask}) {common} heads({q_heads}, {kv_heads}) dims({dim}) "
-                    f"{dtype_text}{scaled}{hinted}")
-
-        all_keys = expected[1] if expected else 0
-        tile = _text.integer(rows, "rows", 1)
+        windows = f"length({length}) stride({stride})"
         declared = [
-            f"attn.compress @compress mean length({length}) stride({stride}) {common} heads({kv_heads}) dims({dim}) "
-            f"{dtype_text}",
-            problem("compressed", f"#attn.pooled<length = {length}, stride = {stride}>", all_keys // stride),
-            f"attn.select @select prob length({length}) stride({stride}) "
-            f"block({_text.integer(block, 'block', 1)}) count({_text.integer(count, 'count', 1)}) "
-            f"first({_text.integer(first, 'first', 0)}) local({_text.integer(local, 'local', 0)}) rows({tile}) "
-            f"{common} heads({q_heads}, {kv_heads}) dim({dim}) {dtype_text}{scaled}",
-            problem("selected", f"#attn.and<#attn.block_list<\"lists\", rows = {tile}, keys = {block}>, #attn.causal>",
-                    all_keys),
-            problem("window", f"#attn.band<left = {window - 1}, right = 0>", all_keys),
-            f"attn.combine @combine {gates} branches(3) {common} heads({q_heads}) dim({dim}) {dtype_text}"
+            made.compress("mean " + windows),
+            made.problem("compressed", f"#attn.pooled<length = {length}, stride = {stride}>", stride),
+            made.select("prob " + windows, block, count, first, local, rows) + made.scaled,
+            made.problem("selected", _listed(rows, block)),
+            made.problem("window", f"#attn.band<left = {window - 1}, right = 0>"),
+            f"attn.combine @combine {gates} branches(3) {made.layout} heads({made.heads[0]}) dim({dims}) {made.dtype}"
             + (f" gates({_DTYPES[gates_dtype]})" if gates == "sigmoid" else ""),
         ]
         saved = ["o_compressed", "lse_compressed", "o_selected", "lse_selected", "o_window", "lse_window", "lists",
                       "compressed_k", "compressed_v"] + ["cu_seqlens_compressed"] * packed
         text = "\n".join(declared) + "\n" + _forward(shared_kv, gates == "sigmoid", packed,
                                                       saved if saves else [])
-        super().__init__(text, "nsa")
-        object.__setattr__(self, "saved", tuple(saved))
-        object.__setattr__(self, "_options", dict(
+        super().__init__(text, "nsa", saved, dict(
             heads=heads, dims=dims, layout=layout, dtype=dtype, length=length, stride=stride, block=block, count=count,
             first=first, local=local, window=window, rows=rows, gates=gates, gates_dtype=gates_dtype,
             shared_kv=shared_kv, scale=scale, saves=saves, expected_seqlen=expected_seqlen))
-
-    def __reduce__(self):
-        return _made_of, (self._options,)
-
-    def replace(self, **options):
-        """The same with other options."""
-        return NativeSparseAttention(**{**self._options, **options})
 
     def gradient(self, *, deterministic=False):
         """The backward program: dq, dk, dv (or three of each) and dgates, from the operands, what `saves` gives, and
@@ -108,6 +99,163 @@ class NativeSparseAttention(Program):
                        "nsa_backward")
 
 
+class _SelectedAttention(_SparseAttention):
+    """One attention problem, `selected`, to the blocks on lists that other ops of its program make."""
+
+    __slots__ = ()
+
+    def __init__(self, name, made, lists, calls, operands, declared, options):
+        """lists: the problem's mask. operands: names beside q, k and v. calls: lines that make %lists."""
+        packed = options["layout"] == "thd"
+        kept = ["lse", "lists"]
+        names = ["q", "k", "v", *operands] + ["cu_seqlens"] * packed
+        lines = [f"attn.program @{name} {{", *_operands(names), *calls]
+        lines.append(_call([("o", "o"), ("lse", "lse")], "selected",
+                           [("q", "q"), ("k", "k"), ("v", "v"), ("lists", "lists")], _offsets(packed)))
+        lines += [f'  attn.result "{x}" = %{x}' for x in ["o"] + kept * bool(options["saves"])] + ["}"]
+        super().__init__("\n".join([*declared, made.problem("selected", lists), *lines]), name, kept, options)
+
+    def gradient(self, *, deterministic=False):
+        """The backward program: dq, dk and dv from q, k, v, o, what `saves` gives, and do."""
+        packed, name = self._options["layout"] == "thd", f"{self.name}_backward"
+        names = ["q", "k", "v", "o", "lse", "lists", "do"]
+        grads = ["dq", "dk", "dv"]
+        lines = [f"attn.backward @selected_backward of(@selected){' deterministic' * deterministic}",
+                 f"attn.program @{name} {{", *_operands(names + ["cu_seqlens"] * packed),
+                 _call([(x, x) for x in grads], "selected_backward", [(x, x) for x in names], _offsets(packed))]
+        lines += [f'  attn.result "{x}" = %{x}' for x in grads] + ["}"]
+        return Program(self.text + "\n" + "\n".join(lines), name)
+
+
+class MobaAttention(_SelectedAttention):
+    """The forward program of mixture of block attention (MoBA: Lu et al. 2025), `moba`; `gradient()` is that of its
+    backward pass.
+
+    A query attends to its own block of keys up to itself, and to those blocks before it whose mean keys have the
+    largest products with it, head by head. One softmax has all of them.
+
+    heads: query heads, or (query heads, kv heads). dims: head dim of q, k and v, or (of q and k, of v).
+    layout: "bshd", "sbhd", "bhsd", "thd". block: keys of a block. count: blocks of a query, its own included.
+    rows: queries of a tile, which share the blocks that are selected for the first of them, and the own blocks of all;
+        1 is the paper's. rows divides block, or block divides rows.
+    saves: further results, which the backward pass reads. expected_seqlen: a hint, which changes no result.
+
+    Operands: q, k, v, and packed cu_seqlens; results: o, and with `saves` lse and lists. Selection is causal, and a
+    constant of the backward pass.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, *, heads, dims, layout="bshd", dtype="bf16", block=512, count=3, rows=64, scale=None,
+                 saves=False, expected_seqlen=None):
+        options = dict(heads=heads, dims=dims, layout=layout, dtype=dtype, block=block, count=count, rows=rows,
+                       scale=scale, saves=saves, expected_seqlen=expected_seqlen)
+        made = _Ops(heads, dims, layout, dtype, scale, expected_seqlen)
+        packed, block = layout == "thd", _text.integer(block, "block", 1)
+        declared = [made.compress(f"mean k_only length({block}) stride({block})", made.dims[0]),
+                    made.select("mean_key", block, count, 0, 1, rows, "per_head")]
+        results = [("compressed_k", "compressed_k")] + [("cu_seqlens_compressed", "cu_seqlens_compressed")] * packed
+        calls = [_call(results, "compress", [("k", "k")], [("cu_seqlens", "cu_seqlens")] * packed),
+                 _call([("blocks", "lists")], "select", [("q", "q"), ("compressed_k", "compressed_k")], _both(packed))]
+        super().__init__("moba", made, _listed(rows, block, "per_head"), calls, [], declared, options)
+
+
+class BlockMaxAttention(_SelectedAttention):
+    """The forward program of attention to blocks that an index branch selects by their largest score, as MiniMax-M3's
+    sparse attention (MSA) does, `block_max`; `gradient()` is that of its backward pass.
+
+    The importance of a block of keys for a query is the largest product of an index query with the block's index keys.
+    A kv head's queries attend to their own block up to themselves, and to the most important ones before it. One
+    softmax has all of them.
+
+    heads: query heads, or (query heads, kv heads). dims: head dim of q, k and v, or (of q and k, of v).
+    index_dim: that of index queries and keys; there is an index query head for each kv head, and they share
+        `index_heads` heads of index keys.
+    layout: "bshd", "sbhd", "bhsd", "thd". block: keys of a block. count: blocks of a query, its own included.
+    rows: queries of a tile, which share the blocks that are selected for the first of them, and the own blocks of all;
+        1 is the paper's. rows divides block, or block divides rows.
+    saves: further results, which the backward pass reads. expected_seqlen: a hint, which changes no result.
+
+    Operands: q, k, v, index_q [batch, seqlen, kv heads, index_dim] or [tokens, kv heads, index_dim] (in the layout),
+    index_k with `index_heads` heads, and packed cu_seqlens; results: o, and with `saves` lse and lists. Selection is
+    causal, and a constant of the backward pass: index queries and keys have no gradients here.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, *, heads, dims, index_heads=1, index_dim=128, layout="bshd", dtype="bf16", block=128, count=16,
+                 rows=64, scale=None, saves=False, expected_seqlen=None):
+        options = dict(heads=heads, dims=dims, index_heads=index_heads, index_dim=index_dim, layout=layout, dtype=dtype,
+                       block=block, count=count, rows=rows, scale=scale, saves=saves, expected_seqlen=expected_seqlen)
+        made = _Ops(heads, dims, layout, dtype, scale, expected_seqlen)
+        index = _Ops((made.heads[1], index_heads), index_dim, layout, dtype)
+        calls = [_call([("blocks", "lists")], "select", [("q", "index_q"), ("k", "index_k")],
+                       [("cu_seqlens", "cu_seqlens")] * (layout == "thd"))]
+        super().__init__("block_max", made, _listed(rows, block), calls, ["index_q", "index_k"],
+                         [index.select("max", block, count, 0, 1, rows, "per_head")], options)
+
+
+class _Ops:
+    """Text of ops with heads, dims and so on in common."""
+
+    def __init__(self, heads, dims, layout, dtype, scale=None, expected_seqlen=None):
+        if layout not in _LAYOUTS[:4]:
+            raise ProblemError(f"expected a layout of {', '.join(map(repr, _LAYOUTS[:4]))}, got: {layout!r}")
+        if dtype not in _DTYPES:
+            raise ProblemError(f"expected dtype 'bf16', 'f16' or 'f32', got: {dtype!r}")
+        self.heads, self.dims = _pair(heads, "heads"), _pair(dims, "dims")
+        self.both_dims = f"dims({self.dims[0]})" if self.dims[0] == self.dims[1] else f"dims{self.dims}"
+        self.layout, self.dtype = f"layout({layout})", f"dtype({_DTYPES[dtype]})"
+        self.scaled = "" if scale is None else f" scale({_text.float_text(_text.number(scale, 'scale'))})"
+        self.expected = None if expected_seqlen is None else _pair(expected_seqlen, "expected_seqlen")
+
+    def problem(self, name, mask, tokens_of_key=1):
+        hint = "" if self.expected is None else (
+            f" expected_seqlen({self.expected[0]}, {max(self.expected[1] // tokens_of_key, 1)})")
+        return (f"attn.problem @{name} mask({mask}) {self.layout} heads{self.heads} {self.both_dims} {self.dtype}"
+                f"{self.scaled}{hint}")
+
+    def compress(self, what, dim=None):
+        dims = self.both_dims if dim is None else f"dims({dim})"
+        return f"attn.compress @compress {what} {self.layout} heads({self.heads[1]}) {dims} {self.dtype}"
+
+    def select(self, scorer, block, count, first, local, rows, lists=""):
+        numbers = " ".join(f"{name}({_text.integer(number, name, least)})" for name, number, least in (
+            ("block", block, 1), ("count", count, 1), ("first", first, 0), ("local", local, 0), ("rows", rows, 1)))
+        return (f"attn.select @select {scorer} {numbers} {lists}{' ' * bool(lists)}{self.layout} heads{self.heads} "
+                f"dim({self.dims[0]}) {self.dtype}")
+
+
+def _listed(rows, block, heads=""):
+    """The causal mask of lists that `attn.select` makes."""
+    return (f'#attn.and<#attn.block_list<"lists", rows = {rows}, keys = {block}{", " * bool(heads)}{heads}>, '
+            "#attn.causal>")
+
+
+def _common_of(named, short, layout, cu_seqlens, options):
+    """Options that all programs have, from a framework's tensors, which are checked; q is the first of them.
+
+    named: tensors by name. short: dtypes of tensors in the dialect's words, by the framework's own.
+    """
+    (_, q), packed = named[0], layout == "thd"
+    if q.dtype not in short:
+        raise TensorError(f"expected bfloat16, float16 or float32 for `q`, got: {q.dtype}")
+    for name, tensor in named:
+        if tensor.ndim != 4 - packed:
+            raise TensorError(f"expected {4 - packed} axes for `{name}` in the layout {layout!r}, "
+                              f"got: {list(tensor.shape)}")
+    if (cu_seqlens is None) == packed:
+        raise TensorError("expected cu_seqlens with the layout 'thd', and only with it, got: "
+                          f"{'none' if cu_seqlens is None else 'cu_seqlens'} with {layout!r}")
+    hint = options.pop("expected_seqlen")
+    return dict(layout=layout, dtype=short[q.dtype], **options,
+                expected_seqlen=tuple(hint) if isinstance(hint, (tuple, list)) else hint)
+
+
+def _heads_of(tensor, layout):
+    return tensor.shape[1 if layout in ("bhsd", "thd") else 2]
+
+
 def call_of(q, ks, vs, gates, short, layout, cu_seqlens, options):
     """What a framework's call compiles to: options of `NativeSparseAttention`, and the program's operands by name.
 
@@ -115,23 +263,11 @@ def call_of(q, ks, vs, gates, short, layout, cu_seqlens, options):
     """
     if len(ks) not in (1, 3) or len(vs) != len(ks):
         raise TensorError(f"expected one tensor for each of k and v or three, got: {len(ks)} and {len(vs)}")
-    if q.dtype not in short:
-        raise TensorError(f"expected bfloat16, float16 or float32 for `q`, got: {q.dtype}")
-    packed = layout == "thd"
-    for name, tensor in (("q", q), *(("k", t) for t in ks), *(("v", t) for t in vs)):
-        if tensor.ndim != 4 - packed:
-            raise TensorError(f"expected {4 - packed} axes for `{name}` in the layout {layout!r}, "
-                              f"got: {list(tensor.shape)}")
-    if (cu_seqlens is None) == packed:
-        raise TensorError("expected cu_seqlens with the layout 'thd', and only with it, got: "
-                          f"{'none' if cu_seqlens is None else 'cu_seqlens'} with {layout!r}")
-    axis = 1 if layout in ("bhsd", "thd") else 2
-    hint = options.pop("expected_seqlen")
+    named = [("q", q), *(("k", t) for t in ks), *(("v", t) for t in vs)]
     made = dict(
-        heads=(q.shape[axis], ks[0].shape[axis]), dims=q.shape[-1], layout=layout, dtype=short[q.dtype],
-        gates="uniform" if gates is None else "sigmoid", shared_kv=len(ks) == 1,
-        gates_dtype="f32" if gates is None else short.get(gates.dtype, "f32"),
-        expected_seqlen=tuple(hint) if isinstance(hint, (tuple, list)) else hint, **options)
+        _common_of(named, short, layout, cu_seqlens, options), heads=(_heads_of(q, layout), _heads_of(ks[0], layout)),
+        dims=q.shape[-1], gates="uniform" if gates is None else "sigmoid", shared_kv=len(ks) == 1,
+        gates_dtype="f32" if gates is None else short.get(gates.dtype, "f32"))
     operands = {"q": q}
     if len(ks) == 1:
         operands.update(k=ks[0], v=vs[0])
@@ -145,8 +281,24 @@ def call_of(q, ks, vs, gates, short, layout, cu_seqlens, options):
     return tuple(made.items()), operands
 
 
-def _made_of(options):
-    return NativeSparseAttention(**options)
+def selected_call_of(operands, short, layout, cu_seqlens, options):
+    """The same for `MobaAttention` and, with operands `index_q` and `index_k`, for `BlockMaxAttention`."""
+    made = _common_of(list(operands.items()), short, layout, cu_seqlens, options)
+    q, k, v = (operands[name] for name in "qkv")
+    kv_heads = _heads_of(k, layout)
+    made.update(heads=(_heads_of(q, layout), kv_heads), dims=(q.shape[-1], v.shape[-1]))
+    if "index_q" in operands:
+        found = _heads_of(operands["index_q"], layout)
+        if found != kv_heads:
+            raise TensorError(f"expected as many heads for `index_q` as for `k`, {kv_heads}, got: {found}")
+        made.update(index_heads=_heads_of(operands["index_k"], layout), index_dim=operands["index_q"].shape[-1])
+    if cu_seqlens is not None:
+        operands = {**operands, "cu_seqlens": cu_seqlens}
+    return tuple(made.items()), operands
+
+
+def _made_of(kind, options):
+    return kind(**options)
 
 
 def _operands(names):

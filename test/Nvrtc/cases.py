@@ -147,6 +147,7 @@ PASSED = ((144, 128), (192, 64), (192, 128), (256, 64), (256, 128))
 COMPRESSED = {
     "pool64": "mean length(64) stride(64) layout(thd) heads(8) dims(128)",
     "pool32": "mean length(32) stride(16) layout(bshd) heads(4) dims(192, 128)",
+    "means512": "mean k_only length(512) stride(512) layout(thd) heads(4) dims(128)",
 }
 COMBINED = {  # an op, and the backward op of another, which is named @of
     "combine3": ("attn.combine @{0} sigmoid branches(3) layout(thd) heads(32) dim(128) dtype({1})\n"),
@@ -169,6 +170,17 @@ SELECTED = {
                 "dim(256)",
     "group1": "length(128) stride(1) block(64) count(8) first(1) local(2) rows(64) layout(sbhd) heads(8) dim(256)",
     "mha": "length(64) stride(64) block(64) count(16) first(1) local(2) rows(64) layout(thd) heads(16) dim(128)",
+}
+SCORED = {  # by other scorers than prob
+    "moba": "mean_key block(512) count(3) first(0) local(1) rows(64) per_head layout(thd) heads(64, 4) dim(128)",
+    "moba_tokens": "mean_key block(128) count(12) first(0) local(1) rows(1) per_head layout(bshd) heads(32, 8) dim(64)",
+    "mean_key20": "mean_key block(64) count(64) first(1) local(2) rows(64) layout(thd) heads(40, 2) dim(192)",
+    "msa": "max block(128) count(16) first(0) local(1) rows(64) per_head layout(thd) heads(4, 1) dim(128)",
+    "msa_tokens": "max block(128) count(16) first(0) local(1) rows(1) per_head layout(bshd) heads(8, 1) dim(64)",
+    "max3": "max block(16) count(32) first(0) local(1) rows(16) layout(bshd) heads(6, 2) dim(72)",
+    "max20": "max block(24) count(64) first(1) local(2) rows(1) layout(bhsd) heads(40, 2) dim(64)",
+    "max64": "max block(64) count(16) first(1) local(2) rows(64) layout(thd) heads(64, 1) dim(128)",
+    "max_alone": "max block(20) count(16) first(1) local(2) rows(20) layout(thd) heads(8) dim(256)",
 }
 
 
@@ -317,7 +329,8 @@ def cases():
     rows = [(chip, "rows", "rows", d, parts, dtype) for chip in CHIPS[:2]
             for d, parts, dtype in ((128, 1, "bf16"), (64, 3, "f16"), (1, 1, "f32"))]
     rows += [(chip, shape, kind, 0, 0, "bf16")
-             for kind, shapes in (("compress", COMPRESSED), ("select", SELECTED), ("combined", COMBINED))
+             for kind, shapes in (("compress", COMPRESSED), ("select", SELECTED | SCORED),
+                                  ("combined", COMBINED))
              for shape in shapes for chip in CHIPS[:2]]
     return chosen + rows + [(chip, mask, "segments", 0, 0, "i32") for chip in CHIPS for mask in SEGMENTS]
 
@@ -335,8 +348,8 @@ def text_of(case):
     if layout == "combined":
         return COMBINED[mask].format(name_of(case), dtype)
     if layout in ("compress", "select"):
-        prob = "prob " if layout == "select" else ""
-        return f"attn.{layout} @{name_of(case)} {prob}{(COMPRESSED | SELECTED)[mask]} dtype({dtype})\n"
+        prob = "prob " if mask in SELECTED else ""
+        return f"attn.{layout} @{name_of(case)} {prob}{(COMPRESSED | SELECTED | SCORED)[mask]} dtype({dtype})\n"
     if layout == "rows":
         return (f"attn.gather_rows @{name_of(case)} parts({e}) heads(8) dim({d}) dtype({dtype})" +
                 (" from(f32)" if e > 1 else "") + "\n")

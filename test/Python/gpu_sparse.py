@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Native sparse attention on a GPU, through attnc.torch: results and gradients against float64, equal bits, graphs, and
+"""Sparse attention on a GPU, through attnc.torch: lists, results and gradients against float64, equal bits, graphs, and
 times beside our own dense causal attention.
 
-  gpu_sparse.py [--out FILE.jsonl] [--commit HASH] [--only checks|times] [--most TOKENS] [--profile]
+  gpu_sparse.py [--out FILE.jsonl] [--commit HASH] [--only checks|times] [--programs nsa|selected] [--most TOKENS]
+                [--profile]
+
+--programs: only native sparse attention, or only MoBA and attention to blocks by their largest score.
 
 Prints one JSON line a case; exit status 1 if a check fails. Times are medians of `repeats` calls, in ms."""
 import argparse
@@ -13,12 +16,13 @@ import sys
 
 import attnc
 import torch
-from attnc.torch import _ops, attention, native_sparse_attention
+from attnc.torch import _ops, attention, block_max_attention, moba_attention, native_sparse_attention
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--out")
 parser.add_argument("--commit", default="")
 parser.add_argument("--only", choices=("checks", "times"))
+parser.add_argument("--programs", choices=("nsa", "selected"))
 parser.add_argument("--most", type=int, default=1 << 20)
 parser.add_argument("--profile", action="store_true")
 args = parser.parse_args()
@@ -57,6 +61,22 @@ def rounded(x):
     return x + (x.to(torch.bfloat16).double() - x).detach()
 
 
+def chosen_of(lists, number, start, tokens, o):
+    """Which blocks are on the lists of a packed sequence: bool [heads of lists, tiles, blocks]."""
+    blocks, first = -(-tokens // o["block"]), start // o["rows"] + number
+    lines = lists[:, first:first - (-tokens // o["rows"])].long()
+    chosen = torch.zeros(lines.shape[0], lines.shape[1], blocks + 1, dtype=torch.bool, device="cuda")
+    chosen.scatter_(2, torch.where(lines < 0, blocks, lines), True)
+    return chosen[..., :blocks]
+
+
+def seen_of(chosen, tokens, heads, o):
+    """Which keys each query of a sequence sees by these blocks: bool [heads, tokens, tokens]."""
+    seen = chosen.repeat_interleave(o["rows"], 1)[:, :tokens].repeat_interleave(o["block"], 2)[..., :tokens]
+    t = torch.arange(tokens, device="cuda")
+    return (seen & (t[None] <= t[:, None])).repeat_interleave(heads // seen.shape[0], 0)
+
+
 def reference(q, k, v, gates, do, offsets, lists, o):
     """o and gradients with these lists, in float64."""
     q, k, v, gates = leaves = [x.double().requires_grad_() for x in (q, k, v, gates)]
@@ -74,13 +94,7 @@ def reference(q, k, v, gates, do, offsets, lists, o):
                                           for i in range(windows)])) for x in (ks, vs)]
             ends = torch.arange(windows, device="cuda") * o["stride"] + o["length"] - 1
             compressed = branch(qs, *means, (ends[None] <= t[:, None])[None])
-        blocks = -(-n // o["block"])
-        first = a // o["rows"] + number
-        lines = lists[:, first:first - (-n // o["rows"])].long()
-        chosen = torch.zeros(lines.shape[0], lines.shape[1], blocks + 1, dtype=torch.bool, device="cuda")
-        chosen.scatter_(2, torch.where(lines < 0, blocks, lines), True)
-        seen = chosen[..., :blocks].repeat_interleave(o["rows"], 1)[:, :n].repeat_interleave(o["block"], 2)[..., :n]
-        selected = branch(qs, ks, vs, (seen & (t[None] <= t[:, None])).repeat_interleave(q.shape[1] // k.shape[1], 0))
+        selected = branch(qs, ks, vs, seen_of(chosen_of(lists, number, a, n, o), n, q.shape[1], o))
         window = branch(qs, ks, vs, ((t[None] <= t[:, None]) & (t[None] > t[:, None] - o["window"]))[None])
         parts.append(g[..., 0:1] * compressed + g[..., 1:2] * selected + g[..., 2:3] * window)
     result = torch.cat(parts)
@@ -223,6 +237,111 @@ def check_long(tokens, heads, kv_heads, dim, **options):
          **options)
 
 
+# ---- attention to selected blocks alone ----
+
+SELECTED = {"moba": (attnc.MobaAttention, moba_attention), "block_max": (attnc.BlockMaxAttention, block_max_attention)}
+
+
+def selected_inputs(name, tokens, heads, kv_heads, dim, lead=(), index_dim=128):
+    """q, k, v, do, and the index operands of the program."""
+    q, k, v, _, do = inputs(tokens, heads, kv_heads, dim, lead)
+    made = lambda h: torch.randn(*lead, tokens, h, index_dim, device="cuda", dtype=torch.bfloat16)
+    return (q, k, v), do, [made(kv_heads), made(1)] if name == "block_max" else []
+
+
+def ranks(name, q, k, index, o):
+    """What the tiles of one sequence rank each block by, in float64: [heads of lists, tiles, whole blocks]."""
+    first, block = slice(0, None, o["rows"]), o["block"]
+    whole = len(q) // block * block
+    if name == "moba":
+        means = k[:whole].float().unflatten(0, (-1, block)).mean(1).to(torch.bfloat16).double()
+        return torch.einsum("thd,jhd->htj", q[first].double(), means.repeat_interleave(q.shape[1] // k.shape[1], 1))
+    index_q, index_k = (x.double() for x in index)
+    s = torch.einsum("thd,shd->hts", index_q[first], index_k[:whole].expand(-1, index_q.shape[1], -1))
+    return s.unflatten(2, (-1, block)).amax(3)
+
+
+def wrong_lists(chosen, rank, tokens, o, near=2e-3):
+    """How many lists of one sequence are not by these ranks; blocks whose ranks differ by less may be exchanged."""
+    block, tiles, blocks = o["block"], chosen.shape[1], chosen.shape[2]
+    at, j = torch.arange(tiles, device="cuda") * o["rows"], torch.arange(blocks, device="cuda")
+    own, last = (at // block)[:, None], ((at + o["rows"]).clamp(max=tokens) - 1)[:, None] // block
+    before = (j[None] < own)[None]
+    rank = torch.nn.functional.pad(rank, (0, blocks - rank.shape[2])).masked_fill(~before, float("-inf"))
+    free = torch.minimum(own[:, 0], torch.tensor(o["count"] - 1, device="cuda"))
+    ordered = rank.sort(2, descending=True).values
+    least = ordered.gather(2, (free - 1).clamp(min=0)[None, :, None].expand(rank.shape[0], -1, 1))
+    wrong = (chosen & before).sum(2) != free[None]
+    wrong |= (chosen & before & (rank < least - near)).any(2)
+    wrong |= (~chosen & before & (rank > least + near)).any(2) & (free > 0)
+    wrong |= ((chosen != (j[None] >= own) & (j[None] <= last)) & ~before).any(2)
+    return int(wrong.sum())
+
+
+def check_selected(name, lengths, heads, kv_heads, dim, **options):
+    """Lists, results and gradients of packed sequences; one of them has its bits alone, and rows before t theirs."""
+    global failures
+    kind, call = SELECTED[name]
+    o, offsets = dict(dict(block=64, count=4, rows=64), **options), [0]
+    for length in lengths:
+        offsets.append(offsets[-1] + length)
+    cu = torch.tensor(offsets, dtype=torch.int32, device="cuda")
+    (q, k, v), do, index = selected_inputs(name, offsets[-1], heads, kv_heads, dim)
+    leaves = [x.clone().requires_grad_() for x in (q, k, v)]
+    run = lambda: call(*leaves, *index, layout="thd", cu_seqlens=cu, deterministic=True, **o)
+    found = run()
+    grads = torch.autograd.grad(found, leaves, do)
+    again = run()
+    same = all(torch.equal(x, y) for x, y in zip((found, *grads), (again, *torch.autograd.grad(again, leaves, do))))
+    program = kind(heads=(heads, kv_heads), dims=dim, layout="thd", saves=True, **o)
+    names = [t["name"] for t in _ops.signature(program.text, program.name).results]
+    lists = dict(zip(names, _ops.run([q, k, v, *index, cu], program.text, program.name)))["lists"]
+    exact, wrong, parts = [x.double().requires_grad_() for x in (q, k, v)], 0, []
+    for number, (a, b) in enumerate(zip(offsets[:-1], offsets[1:])):
+        if a == b:
+            continue
+        chosen = chosen_of(lists, number, a, b - a, o)
+        wrong += wrong_lists(chosen, ranks(name, q[a:b], k[a:b], [x[a:b] for x in index], o), b - a, o)
+        parts.append(branch(*(x[a:b] for x in exact), seen_of(chosen, b - a, heads, o)))
+    wanted = torch.cat(parts)
+    expected = (wanted, *torch.autograd.grad(wanted, exact, do.double()))
+    errors = {n: round(float((x.double() - y).abs().max() / y.abs().max()), 5)
+              for n, x, y in zip(("o", "dq", "dk", "dv"), (found, *grads), expected)}
+    a, b = offsets[-2:]
+    alone = call(*(x[a:b] for x in (q, k, v, *index)), layout="thd", **o,
+                 cu_seqlens=torch.tensor([0, b - a], dtype=torch.int32, device="cuda"))
+    packed, t = torch.equal(alone, found[a:b]), (b - a) * 2 // 3
+    others = [x[a:b].clone() for x in (q, k, v, *index)]
+    for x in others:
+        x[t:] = 7
+    causal = torch.equal(alone[:t], call(*others, layout="thd", **o, cu_seqlens=torch.tensor(
+        [0, b - a], dtype=torch.int32, device="cuda"))[:t])
+    ok = same and packed and causal and not wrong and max(errors.values()) < 0.02
+    failures += not ok
+    emit(check=name, ok=ok, lengths=lengths, heads=[heads, kv_heads], dim=dim, wrong_lists=wrong, same_bits=same,
+         packed_equals_alone=packed, causal=causal, relative_errors=errors, **options)
+
+
+def check_selected_ties(name):
+    """Equal keys, and NaN in one of them, whose block comes last."""
+    global failures
+    kind, _ = SELECTED[name]
+    o = dict(block=64, count=4, rows=16)
+    (q, k, v), _, index = selected_inputs(name, 1024, 4, 2, 64, lead=(1,))
+    q, index = q.abs(), [x.abs() for x in index]
+    for x in (k, *index[1:]):
+        x[:] = x[:, :1]
+        x[:, 70] = float("nan")
+    program = kind(heads=(4, 2), dims=64, saves=True, **o)
+    names = [t["name"] for t in _ops.signature(program.text, program.name).results]
+    lists = dict(zip(names, _ops.run([q, k, v, *index], program.text, program.name)))["lists"][0]
+    wanted = [[0, 2, 3, own] if own > 3 else list(range(own + 1)) + [-1] * (3 - own)
+              for own in (tile * 16 // 64 for tile in range(64))]
+    ok = all(line.tolist() == wanted for line in lists)
+    failures += not ok
+    emit(check=f"{name}: ties and NaN", ok=ok)
+
+
 # ---- times ----
 
 def median_ms(call, repeats):
@@ -245,15 +364,35 @@ def captured(call):
     return graph.replay
 
 
-def time_case(name, tokens, heads, kv_heads, dim, dense=True, backward=True, recompute=False, **options):
-    o = {**OPTIONS, **options}
-    repeats = 9 if tokens <= 65536 else 3
+def time_selected(name, tokens, heads, kv_heads, dim, **options):
+    """Both passes, and the selection alone, for tiles of rows and for each query."""
+    kind, call = SELECTED[name]
+    (q, k, v), do, index = selected_inputs(name, tokens, heads, kv_heads, dim, lead=(1,))
+    time_calls(name, (q, k, v), do, lambda q, k, v: call(q, k, v, *index, **options), heads, kv_heads, dim, **options)
+    for rows in (64, 1):
+        text = kind(heads=(heads, kv_heads), dims=dim, **dict(options, rows=rows)).text
+        lines = {line.split("@")[1].split()[0]: line for line in text.split("\n") if line.startswith("attn.")}
+        given = index or [q, _ops.run([k], lines["compress"], "compress")[0]]
+        line = dict(time=f"{name}, lists alone", tokens=tokens, rows=rows, heads=[heads, kv_heads], dim=dim,
+                    select_ms=median_ms(lambda: _ops.run(given, lines["select"], "select"), 9))
+        if not index:
+            line["compress_ms"] = median_ms(lambda: _ops.run([k], lines["compress"], "compress"), 9)
+        emit(**line)
+
+
+def time_case(name, tokens, heads, kv_heads, dim, dense=True, backward=True, **options):
     q, k, v, gates, do = inputs(tokens, heads, kv_heads, dim, lead=(1,))
-    plain = (q, k, v, gates)
+    time_calls(name, (q, k, v, gates), do, lambda *x: native_sparse_attention(*x, **{**OPTIONS, **options}), heads,
+               kv_heads, dim, dense, backward, **options)
+
+
+def time_calls(name, plain, do, call, heads, kv_heads, dim, dense=True, backward=True, **options):
+    (q, k, v), tokens = plain[:3], plain[0].shape[1]
     torch.cuda.empty_cache()
+    repeats = 9 if tokens <= 65536 else 3
     torch.cuda.reset_peak_memory_stats()
     line = dict(time=name, tokens=tokens, heads=[heads, kv_heads], dim=dim, **options)
-    forward = lambda: native_sparse_attention(*plain, **o)
+    forward = lambda: call(*plain)
     line["forward_ms"] = median_ms(forward, repeats)
     if tokens <= 65536:
         line["forward_graph_ms"] = median_ms(captured(forward), repeats)
@@ -261,10 +400,9 @@ def time_case(name, tokens, heads, kv_heads, dim, dense=True, backward=True, rec
     leaves = [x.detach().requires_grad_() for x in plain]
 
     def both():
-        return torch.autograd.grad(native_sparse_attention(*leaves, recompute=recompute, **o), leaves, do)
+        return torch.autograd.grad(call(*leaves), leaves, do)
 
     if backward:
-        line["recompute"] = recompute
         torch.cuda.reset_peak_memory_stats()
         line["both_ms"] = median_ms(both, repeats)
         line["both_peak_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 2)
@@ -290,7 +428,17 @@ def main():
     torch.manual_seed(0)
     emit(machine=torch.cuda.get_device_name(), torch=torch.__version__, date=str(datetime.date.today()),
          commit=args.commit, options=OPTIONS)
-    if args.only != "times":
+    if args.only != "times" and args.programs != "nsa":
+        for name in SELECTED:
+            check_selected(name, [300, 0, 5, 63, 64, 1000], 8, 2, 64)
+            check_selected(name, [700, 129, 1500], 32, 8, 128, block=128, count=6)
+            check_selected(name, [1111, 2000], 16, 4, 128, block=512, count=3)
+            check_selected(name, [200, 777], 6, 2, 64, block=32, count=5, rows=1)
+            check_selected(name, [257, 900], 4, 4, 96, block=24, count=9, rows=48)
+            check_selected(name, [257, 900], 20, 1, 64, block=20, count=9, rows=20)
+            check_selected(name, [3000, 1200], 8, 8, 128, block=16, count=60, rows=16)
+            check_selected_ties(name)
+    if args.only != "times" and args.programs != "selected":
         check("lengths", [300, 0, 5, 63, 64, 1000], 8, 2, 64, count=4)
         check("seed shape", [700, 129], 32, 8, 128)
         check("paper shape", [333, 640], 64, 4, 128, length=32, stride=16)
@@ -303,7 +451,11 @@ def main():
         check_long(1 << 20, 32, 8, 128)
         check_long(3 << 19, 16, 4, 128, length=32, stride=16)
         torch.cuda.empty_cache()
-    if args.only != "checks":
+    if args.only != "checks" and args.programs != "nsa":
+        time_selected("moba", 65536, 32, 8, 128, block=512, count=8, rows=64)
+        time_selected("moba", 65536, 32, 32, 128, block=512, count=3, rows=64)
+        time_selected("block_max", 65536, 64, 4, 128, block=128, count=16, rows=64)
+    if args.only != "checks" and args.programs != "selected":
         for tokens in (4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288, 1 << 20):
             if tokens <= args.most:
                 time_case("seed shape", tokens, 32, 8, 128, dense=tokens <= 131072)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""native_sparse_attention() of JAX on the CPU: values of the PyTorch function, which has tests against float64,
-gradients against central differences, jit, and what is refused."""
+"""native_sparse_attention(), moba_attention() and block_max_attention() of JAX on the CPU: values of the PyTorch
+functions, which have tests against float64, gradients against central differences, jit, and what is refused."""
 import attnc
+import attnc.jax
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from attnc.jax import native_sparse_attention
+from attnc.jax import block_max_attention, moba_attention, native_sparse_attention
 
 OPTIONS = dict(length=8, stride=4, block=8, count=4, first=1, local=2, window=7, rows=8)
 
@@ -65,6 +66,39 @@ def test_narrow_gates(dtype, layout):
     (_, wanted_o), (*wanted, wide_dgates) = step(q, k, v, gates.astype(jnp.float32))
     assert jnp.array_equal(o, wanted_o) and all(map(jnp.array_equal, grads, wanted))
     assert dgates.dtype == dtype and jnp.array_equal(dgates, wide_dgates.astype(dtype)) and dgates.any()
+
+
+@pytest.mark.parametrize("call, index", [(moba_attention, ()), (block_max_attention, (2, 1))])
+@pytest.mark.parametrize("layout", ["thd", "bshd"])
+def test_gradients_of_selected(call, index, layout):
+    lead = {"thd": (50,), "bshd": (2, 25)}[layout]
+    offsets = dict(cu_seqlens=jnp.array([0, 1, 20, 50])) if layout == "thd" else {}
+    arrays = [made(*lead, 4, 16), made(*lead, 2, 16, seed=1), made(*lead, 2, 24, seed=2)]
+    given = [made(*lead, h, 8, seed=3 + i) for i, h in enumerate(index)]
+    weights = made(*lead, 4, 24, seed=9)
+
+    @jax.jit
+    def loss(*x):
+        return (call(*x, layout=layout, block=8, count=8, rows=8, **offsets) * weights).sum()
+
+    grads = jax.grad(loss, argnums=tuple(range(len(arrays + given))))(*arrays, *given)
+    assert all((g == 0).all() for g in grads[3:])
+    for seed in range(3):
+        direction = [made(*x.shape, seed=20 + 10 * seed + i) / x.size**0.5 for i, x in enumerate(arrays)]
+        slope = sum((g * d).sum() for g, d in zip(grads, direction))
+        of_three = lambda *x: loss(*x, *given)
+        np.testing.assert_allclose(slope, along(of_three, arrays, direction), rtol=2e-2, atol=2e-2)
+
+
+def test_selected_values_of_torch():
+    torch = pytest.importorskip("torch")
+    import attnc.torch
+    arrays = [made(1, 61, 6, 16), made(1, 61, 2, 16, seed=1), made(1, 61, 2, 24, seed=2)]
+    index = [made(1, 61, 2, 8, seed=3), made(1, 61, 1, 8, seed=4)]
+    for name, given in (("moba_attention", arrays), ("block_max_attention", arrays + index)):
+        theirs = getattr(attnc.torch, name)(*(torch.tensor(np.asarray(x)) for x in given), block=8, count=3, rows=8)
+        ours = getattr(attnc.jax, name)(*given, block=8, count=3, rows=8)
+        assert np.array_equal(ours, theirs.numpy())
 
 
 def test_values_of_torch():

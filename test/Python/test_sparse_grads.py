@@ -406,7 +406,8 @@ def test_offsets_of_64_bits(text):
     name = "grads" if "@grads" in text else text.partition("@")[2].split()[0]
     kernel = Program(text, name).compile("cpu")
     rows, cu = 100, integers([0, 40, 96])
-    shapes = {"gates": (rows, 1, 2), "lse_0": (1, rows), "lse_1": (1, rows), "dcompressed_k": (rows // 16, 1, 8), "dcompressed_v": (rows // 16, 1, 8)}
+    shapes = {"gates": (rows, 1, 2), "lse_0": (1, rows), "lse_1": (1, rows), "dcompressed_k": (rows // 16, 1, 8),
+              "dcompressed_v": (rows // 16, 1, 8)}
     near = {x: tensor_of(random(i, *shapes.get(x, (rows, 1, 8))), "f32") for i, x in enumerate(kernel.names)
             if x not in kernel.results}
     if "cu_seqlens" in near:
@@ -414,8 +415,9 @@ def test_offsets_of_64_bits(text):
     if "cu_seqlens_compressed" in near:
         near["cu_seqlens_compressed"] = integers([0, 1, 5])
     expected = run(text, name, near)
-    wide = {x: far(tensor) if tensor.ndim == 3 and x != "gates" and tensor.dtype == np.float32 else tensor for x, tensor in near.items()}
-    results = {x: far(tensor) if tensor.ndim == 3 and x != "dgates" and tensor.dtype == np.float32 else tensor.copy()
+    is_wide = lambda x, tensor: tensor.ndim == 3 and not x.endswith("gates") and tensor.dtype == np.float32
+    wide = {x: far(tensor) if is_wide(x, tensor) else tensor for x, tensor in near.items()}
+    results = {x: far(tensor) if is_wide(x, tensor) else tensor.copy()
                for x, tensor in expected.items()}
     for tensor in results.values():
         tensor[...] = 99

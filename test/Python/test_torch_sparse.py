@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""native_sparse_attention() on the CPU: against float64, with gradients, torch.compile, and what is refused."""
+"""native_sparse_attention(), moba_attention() and block_max_attention() on the CPU: against float64, with gradients,
+torch.compile, and what is refused."""
 import attnc
 import pytest
 import torch
-from attnc.torch import native_sparse_attention
+from attnc.torch import block_max_attention, moba_attention, native_sparse_attention
 
 OPTIONS = dict(length=8, stride=4, block=8, count=4, first=1, local=2, window=7, rows=8)
 
@@ -56,6 +57,40 @@ def expected(q, kv, gates, o):
                 of_branch(rows, by_head(kv[2][0]), by_head(kv[2][1]), window)]
     g = torch.full((*q.shape[:2], 3), 1 / 3, dtype=torch.float64) if gates is None else torch.sigmoid(gates)
     return sum(g[..., i:i + 1] * branch.transpose(0, 1) for i, branch in enumerate(branches))
+
+
+def listed(q, k, v, importance, block, count, rows):
+    """Causal attention of one sequence to selected blocks in float64; importance [heads, tokens, blocks] of the blocks
+    before each query. Rows of a tile share what its first one selects."""
+    n, (heads, group) = len(q), (importance.shape[0], q.shape[1] // k.shape[1])
+    chosen = torch.zeros(heads, n, -(-n // block), dtype=torch.bool)
+    for first in range(0, n, rows):
+        own, end = first // block, min(first + rows, n)
+        best = torch.sort(importance[:, first, :own], descending=True, stable=True).indices[:, :count - 1]
+        for h in range(heads):
+            chosen[h, first:end, best[h]] = True
+            chosen[h, first:end, own:(end - 1) // block + 1] = True
+    t, by_head = torch.arange(n), lambda x: x.transpose(0, 1).repeat_interleave(group, 0)
+    seen = chosen.repeat_interleave(block, 2)[..., :n].repeat_interleave(q.shape[1] // heads, 0)
+    seen = seen & (t[None] <= t[:, None])
+    return of_branch(q.transpose(0, 1), by_head(k), by_head(v), seen).transpose(0, 1)
+
+
+def moba(q, k, v, block, count, rows):
+    """One sequence in float64: lists of query heads, by means of keys."""
+    if not len(q):
+        return q.new_zeros(0, q.shape[1], v.shape[2])
+    means = torch.stack([part.mean(0) for part in k.split(block)]).repeat_interleave(q.shape[1] // k.shape[1], 1)
+    return listed(q, k, v, torch.einsum("thd,jhd->htj", q, means).detach(), block, count, rows)
+
+
+def block_max(q, k, v, index_q, index_k, block, count, rows):
+    """One sequence in float64: lists of kv heads, by the largest products of an index branch."""
+    if not len(q):
+        return q.new_zeros(0, q.shape[1], v.shape[2])
+    scores = torch.einsum("thd,shd->hts", index_q, index_k.repeat_interleave(k.shape[1] // index_k.shape[1], 1))
+    largest = torch.stack([part.amax(2) for part in scores.split(block, 2)], 2)
+    return listed(q, k, v, largest, block, count, rows)
 
 
 def made(*shape, seed=0):
@@ -167,6 +202,83 @@ def test_nan_key(rows):
             apart[30:bad] = False
         assert torch.equal(x[~apart], y[~apart]), number
         assert x.isfinite().all() and y[bad].isnan().any(), number
+
+
+SELECTED = {  # the function, the same in float64, and heads of its index queries and keys
+    "moba": (moba_attention, moba, ()),
+    "block_max": (block_max_attention, block_max, (2, 1)),
+    "block_max of two": (block_max_attention, block_max, (2, 2)),
+}
+
+
+def selected_inputs(lead, index):
+    """q, k and v, which have gradients, and index queries and keys."""
+    leaves = [made(*lead, 4, 16), made(*lead, 2, 16, seed=1), made(*lead, 2, 24, seed=2)]
+    return leaves, [made(*lead, h, 8, seed=4 + i).detach() for i, h in enumerate(index)]
+
+
+@pytest.mark.parametrize("rows", [1, 4, 16])
+@pytest.mark.parametrize("name", SELECTED)
+def test_selected_packed(name, rows):
+    call, wanted_of, index = SELECTED[name]
+    lengths, o = [0, 1, 7, 8, 61], dict(block=8, count=3, rows=rows)
+    leaves, given = selected_inputs((77,), index)
+    ends = torch.tensor([0, *lengths]).cumsum(0)
+    found = call(*leaves, *given, layout="thd", cu_seqlens=ends, **o)
+    parts = [wanted_of(*(x[a:b].double() for x in leaves + given), **o) for a, b in zip(ends[:-1], ends[1:])]
+    agree(found, torch.cat(parts), leaves)
+
+
+@pytest.mark.parametrize("layout", ["bshd", "bhsd", "sbhd"])
+@pytest.mark.parametrize("name", SELECTED)
+def test_selected_dense(name, layout):
+    call, wanted_of, index = SELECTED[name]
+    place = {"bshd": lambda x: x, "sbhd": lambda x: x.transpose(0, 1), "bhsd": lambda x: x.transpose(1, 2)}[layout]
+    leaves, given = selected_inputs((2, 45), index)
+    found = place(call(*(place(x) for x in leaves + given), layout=layout, block=8, count=4, rows=8))
+    wanted = torch.stack([wanted_of(*(x[b].double() for x in leaves + given), 8, 4, 8) for b in range(2)])
+    agree(found, wanted, leaves)
+
+
+@pytest.mark.parametrize("name", SELECTED)
+def test_selected_causal_and_compiled(name):
+    call, _, index = SELECTED[name]
+    leaves, given = selected_inputs((1, 64), index)
+    arrays = [x.detach() for x in leaves + given]
+    for rows in (1, 4, 16):
+        whole = call(*arrays, block=8, count=3, rows=rows)[0]
+        for t in (1, 7, 8, 15, 16, 33, 63):
+            for fill in (5.0, float("nan")):
+                others = [x.clone() for x in arrays]
+                for x in others:
+                    x[:, t:] = fill
+                assert torch.equal(call(*others, block=8, count=3, rows=rows)[0, :t], whole[:t])
+    loss = lambda *x: call(*x, *given, block=8, count=3, rows=8).square().sum()
+    eager = torch.autograd.grad(loss(*leaves), leaves)
+    compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
+    for x, y in zip(eager, torch.autograd.grad(compiled(*leaves), leaves)):
+        assert torch.equal(x, y)
+
+
+def test_selected_refused():
+    (q, k, v), (index_q, index_k) = selected_inputs((1, 40), (2, 1))
+    for options, message in [(dict(count=0), "count"), (dict(rows=12), "that divide a block"), (dict(block=0), "block"),
+                             (dict(layout="thd"), "expected 3 axes"), (dict(count=2000), "up to 1024")]:
+        with pytest.raises((attnc.ProblemError, attnc.TensorError), match=message):
+            moba_attention(q, k, v, **dict(dict(block=8), **options))
+        with pytest.raises((attnc.ProblemError, attnc.TensorError), match=message):
+            block_max_attention(q, k, v, index_q, index_k, **dict(dict(block=8), **options))
+    with pytest.raises(attnc.TensorError, match="as many heads for `index_q` as for `k`, 2, got: 1"):
+        block_max_attention(q, k, v, index_q[:, :, :1], index_k)
+    with pytest.raises(attnc.TensorError, match="index_k"):
+        block_max_attention(q, k, v, index_q, index_k[:, :-1])
+    with pytest.raises(attnc.TensorError, match="index_k"):
+        block_max_attention(q, k, v, index_q, index_k.half())
+    # Lists are constants: index queries get no gradient.
+    index_q.requires_grad_()
+    grads = torch.autograd.grad(block_max_attention(q, k, v, index_q, index_k, block=8, count=2).sum(), (q, index_q),
+                                allow_unused=True)
+    assert grads[0] is not None and grads[1] is None
 
 
 def test_causal():

@@ -389,13 +389,46 @@ def check_listed(name, c, keys, heads, folder):
         check_digest(f"{result} of {name}", found[result], c[result])
 
 
+def check_scored(name, c, folder):
+    """MoBA and MSA as programs of a selection and attention: lists, results and gradients."""
+    n, h, hk, d = (c[x] for x in ("N", "H", "Hk", "D"))
+    x, common = problem_inputs(c), "layout(bshd)"
+    clauses = f"block({c['lp']}) count({c['k' if name == 'moba' else 'n']}) first(0) local(1) rows(1) per_head {common}"
+    if name == "moba":
+        ops = [f"attn.compress @means mean k_only length({c['lp']}) stride({c['lp']}) {common} heads({hk}) dims({d}) "
+               "dtype(f32)",
+               f"attn.select @select mean_key {clauses} heads({h}, {hk}) dim({d}) dtype(f32)"]
+        calls = ["%ck = attn.call @means(k = %k) -> (compressed_k)",
+                 "%lists = attn.call @select(q = %q, compressed_k = %ck) -> (blocks)"]
+    else:
+        ops = [f"attn.select @select max {clauses} heads({hk}, 1) dim({c['Di']}) dtype(f32)"]
+        calls = ["%lists = attn.call @select(q = %q_index, k = %k_index) -> (blocks)"]
+        x |= {"q_index": filled("q_index", 1, n, hk, c["Di"]), "k_index": filled("k_index", 1, n, 1, c["Di"])}
+    heads = ", per_head" if name == "moba" else ""
+    mask = f"#attn.and<#attn.block_list<\"lists\", rows = 1, keys = {c['lp']}{heads}>, #attn.causal>"
+    given = "q = %q, k = %k, v = %v, lists = %lists"
+    calls += [f"%o, %lse = attn.call @p({given}) -> (o, lse)",
+              f"%dq, %dk, %dv = attn.call @p_grads({given}, o = %o, lse = %lse, do = %do) -> (dq, dk, dv)"]
+    results = ["lists", "o", "lse", "dq", "dk", "dv"]
+    lines = [f'%{operand} = attn.operand "{operand}"' for operand in x] + calls
+    lines += [f'attn.result "{result}" = %{result}' for result in results]
+    ops += [problem_of(c, mask), "attn.backward @p_grads of(@p)"]
+    text = "\n".join([*ops, "attn.program @scored {", *lines, "}\n"])
+    found = interpret(folder, text, "scored", x, results)
+    assert (found["lists"][0] == lists_in(c["lists"])).all(), (name, found["lists"])
+    for result in results[1:]:
+        check_digest(f"{result} of {name}", found[result], c[result])
+
+
 # ----------------------------------------------------------------------------
 # attn.select by itself
 # ----------------------------------------------------------------------------
 def select_by_numpy(c, q, ck, lse, cu, cu_c):
-    """Lists by a matrix of how much of each block each window covers."""
-    group, width = c["heads"] // c["kv"], c["count"] + max(c["rows"] // c["block"] - 1, 0)
-    blocks = np.full((c["kv"], q.shape[0] // c["rows"] + len(cu) - 1, width), -1)
+    """Lists by a matrix of how much of each block each window covers. Keys are windows of one token, of which the
+    largest product counts."""
+    lists, width = c["heads"] if c["per_head"] else c["kv"], c["count"] + max(c["rows"] // c["block"] - 1, 0)
+    group = c["heads"] // lists
+    blocks = np.full((lists, q.shape[0] // c["rows"] + len(cu) - 1, width), -1)
     for b, (start, end) in enumerate(zip(cu, cu[1:])):
         n, windows = end - start, cu_c[b + 1] - cu_c[b]
         for t in range(0, n, c["rows"]):
@@ -407,15 +440,19 @@ def select_by_numpy(c, q, ck, lse, cu, cu_c):
                         if 0 <= (i := j * (c["block"] // c["stride"]) + m - k) < windows:
                             cover[i, j] += 1
             seen = [i for i in range(windows) if i * c["stride"] + c["length"] - 1 <= t]
-            for g in range(c["kv"]):
-                importance = np.zeros(own + 1)
+            for g in range(lists):
+                importance = np.full(own + 1, -np.inf if c["scorer"] == "max" else 0)
                 for h in range(g * group, (g + 1) * group):
-                    p = np.exp(c["scale"] * (ck[cu_c[b]:cu_c[b + 1], g][seen] @ q[start + t, h]) - lse[h, start + t])
+                    p = ck[cu_c[b]:cu_c[b + 1], h * c["kv"] // c["heads"]][seen] @ q[start + t, h]
+                    if c["scorer"] == "prob":
+                        p = np.exp(c["scale"] * p - lse[h, start + t])
                     for i, weight in zip(seen, p):  # a NaN reaches no block that its window has no part of
-                        importance[cover[i] > 0] += weight * cover[i][cover[i] > 0]
+                        has = cover[i] > 0
+                        importance[has] = (np.maximum(importance[has], weight) if c["scorer"] == "max" else
+                                           importance[has] + weight * cover[i][has])
                 forced = {j for j in range(own + 1) if j < c["first"] or j > own - c["local"]}
                 rank = sorted(set(range(own + 1)) - forced,
-                              key=lambda j: (np.isnan(importance[j]), -np.nan_to_num(importance[j], posinf=1e300), j))
+                              key=lambda j: (np.inf if np.isnan(importance[j]) else -importance[j], j))
                 taken = forced | set(rank[:max(c["count"] - len(forced), 0)])
                 taken |= {j for j in range(own + 1, -(-n // c["block"])) if j * c["block"] < t + c["rows"]}
                 blocks[g, line, :len(taken)] = sorted(taken)
@@ -427,6 +464,9 @@ def check_select(r, number, folder):
     c = dict(stride=stride, length=stride * r.randint(1, 4), block=stride * r.choice([1, 2, 3, 4]), kv=r.choice([1, 2]),
              first=r.randint(0, 2), local=r.randint(1, 3), scale=r.choice([0.25, -0.5, 1.0]))
     c["heads"] = c["kv"] * r.randint(1, 3)
+    c["scorer"], c["per_head"] = r.choice(["prob", "mean_key", "max"]), r.choice([False, True])
+    if c["scorer"] != "prob":
+        c["length"] = c["stride"] = stride = c["block"] if c["scorer"] == "mean_key" else 1
     c["count"] = c["first"] + c["local"] + r.randint(0, 3)
     c["rows"] = c["block"] * r.randint(1, 3) if r.random() < 0.5 else r.choice(
         [k for k in range(1, c["block"] + 1) if c["block"] % k == 0])
@@ -435,17 +475,24 @@ def check_select(r, number, folder):
     windows = [0 if n < c["length"] else (n - c["length"]) // stride + 1 for n in lengths]
     cu_c = np.concatenate([[0], np.cumsum(windows)])
     total, rng = cu[-1] + r.choice([0, 5]), np.random.default_rng(number)
-    q, ck = rng.standard_normal((total, c["heads"], 8)), rng.standard_normal((total // stride + 1, c["kv"], 8))
+    q = rng.standard_normal((total, c["heads"], 8))
+    ck = rng.standard_normal((total if c["scorer"] == "max" else total // stride + 1, c["kv"], 8))
     lse = rng.standard_normal((c["heads"], total))
     if r.random() < 0.3:  # all weights are 1: importances are equal in any order of additions
         q[:], lse[:] = 0, 0
     if r.random() < 0.3:
         ck[rng.random(ck.shape[:2]) < 0.2] = np.nan
-    text = (f"attn.select @top prob length({c['length']}) stride({stride}) block({c['block']}) count({c['count']}) "
-            f"first({c['first']}) local({c['local']}) rows({c['rows']}) layout(thd) heads({c['heads']}, {c['kv']}) "
-            f"dim(8) dtype(f32) scale({c['scale']})\n")
-    x = {"q": q, "compressed_k": ck, "lse": lse, "cu_seqlens": cu.astype(np.int32),
-         "cu_seqlens_compressed": cu_c.astype(np.int32)}
+    windows, scale = f"length({c['length']}) stride({stride}) ", f" scale({c['scale']})"
+    if c["scorer"] != "prob":
+        windows = scale = ""
+    text = (f"attn.select @top {c['scorer']} {windows}block({c['block']}) count({c['count']}) first({c['first']}) "
+            f"local({c['local']}) rows({c['rows']}) {'per_head ' * c['per_head']}layout(thd) "
+            f"heads({c['heads']}, {c['kv']}) dim(8) dtype(f32){scale}\n")
+    x = {"q": q, "k" if c["scorer"] == "max" else "compressed_k": ck, "cu_seqlens": cu.astype(np.int32)}
+    if c["scorer"] == "prob":
+        x["lse"] = lse
+    if c["scorer"] != "max":
+        x["cu_seqlens_compressed"] = cu_c.astype(np.int32)
     got = interpret(folder, text, "top", x, ["blocks"])["blocks"]
     want = select_by_numpy(c, q, ck, lse, cu, cu_c)
     assert got.shape == want.shape and (got == want).all(), (c, lengths, got, want)
@@ -522,6 +569,9 @@ def main():
                                   ("dsa", 1, "shared")):
             check_listed(name, cases[name], keys, heads, folder)
             print(f"{name}: attention to its lists and gradients agree")
+        for name in ("moba", "msa"):
+            check_scored(name, cases[name], folder)
+            print(f"{name}: selection, attention and gradients agree")
         check_mslk(cases["mslk_compat"], folder)
         print("mslk_compat: program of its lists and gradients agree")
         check_union(cases["union"], folder)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Native sparse attention with kernels of the CPU against the reference, both passes, on random problems.
+"""Programs of sparse attention with kernels of the CPU against the reference, both passes, on random problems.
 
   sparse_programs.py --random COUNT [--seed SEED]
 
@@ -19,6 +19,21 @@ parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.R
 parser.add_argument("--random", type=int, required=True)
 parser.add_argument("--seed", type=int, default=0)
 args = parser.parse_args()
+
+
+def program_of(r):
+    kind = r.choice(["NativeSparseAttention"] * 2 + ["MobaAttention", "BlockMaxAttention"])
+    o = options_of(r)
+    if kind != "NativeSparseAttention":
+        o["dims"] = (o["dims"], 8 * r.randint(1, 5))
+        o["count"] = r.randint(1, 6)
+        for name in ("length", "stride", "first", "local", "window", "gates", "gates_dtype", "shared_kv"):
+            del o[name]
+    if kind == "BlockMaxAttention":
+        kv_heads = o["heads"][1]
+        o.update(index_heads=r.choice([n for n in range(1, kv_heads + 1) if kv_heads % n == 0]),
+                 index_dim=8 * r.randint(1, 4))
+    return getattr(attnc, kind)(**o, saves=True), o
 
 
 def options_of(r):
@@ -42,13 +57,14 @@ def inputs_of(program, o, r):
     """Operands by name; rows in no sequence are NaN."""
     numbers = np.random.default_rng(r.randrange(2**32))
     if o["layout"] == "thd":
-        lengths = [r.choice([0, 1, o["length"] - 1, o["length"], o["block"], r.randint(2, 150)])
+        window = o.get("length", o["block"])
+        lengths = [r.choice([0, 1, window - 1, window, o["block"], r.randint(2, 150)])
                    for _ in range(r.randint(1, 4))]
         tokens, behind = sum(lengths), r.choice([0, 0, 5])
         lead = lambda h: (tokens + behind, h)
         offsets = np.cumsum([0, *lengths]).astype(np.int32)
     else:
-        batch, seqlen = r.randint(1, 2), r.choice([1, o["length"], r.randint(2, 120)])
+        batch, seqlen = r.randint(1, 2), r.choice([1, o["block"], r.randint(2, 120)])
         lead = {"bshd": lambda h: (batch, seqlen, h), "sbhd": lambda h: (seqlen, batch, h),
                 "bhsd": lambda h: (batch, h, seqlen)}[o["layout"]]
         tokens, offsets = None, None
@@ -60,7 +76,10 @@ def inputs_of(program, o, r):
         if name == "gates":
             shape = (*lead(o["heads"][0]), 3) if o["layout"] == "thd" else (batch, seqlen, o["heads"][0], 3)
         else:
-            shape = (*lead(o["heads"][name not in ("q", "do")]), o["dims"])
+            heads = {"index_k": o.get("index_heads")}.get(name, o["heads"][name not in ("q", "do")])
+            dims = o["dims"] if isinstance(o["dims"], tuple) else (o["dims"], o["dims"])
+            is_value = name.startswith("v") or name == "do"
+            shape = (*lead(heads), o["index_dim"] if name.startswith("index") else dims[is_value])
         made[name] = numbers.standard_normal(shape).astype(np.float32)
         if tokens is not None:
             made[name][tokens:] = np.nan
@@ -87,14 +106,13 @@ def run(program, given, results, folder, description):
 def main():
     for number in range(args.random):
         r = random.Random(1000003 * args.seed + number)
-        o = options_of(r)
-        program = attnc.NativeSparseAttention(**o, saves=True)
+        program, o = program_of(r)
         backward = program.gradient(deterministic=r.choice([True, False]))
         given = inputs_of(program, o, r)
         with tempfile.TemporaryDirectory() as folder:
-            saved = run(program, given, program.saved, folder, f"case {number}: {o}")
+            saved = run(program, given, ("o", *program.saved), folder, f"case {number}: {o}")
             needed = [t["name"] for t in backward.describe()["tensors"] if t["role"] != "result"]
-            shape = given["q"].shape
+            shape = saved["o"].shape
             both = {**given, **saved, "do": np.random.default_rng(number).standard_normal(shape).astype(np.float32)}
             run(backward, {name: both[name] for name in needed}, [], folder, f"case {number}: {o}")
     print(f"{args.random} random programs and their gradients agree")

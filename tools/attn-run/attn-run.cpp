@@ -94,8 +94,8 @@ static llvm::Expected<reference::Tensors> expectedOf(mlir::Operation *op, const 
 
 /// From which windows `cu_seqlens_compressed` follows, if it does.
 static std::optional<reference::Windows> windowsOf(mlir::Operation *op) {
-  if (auto select = dyn_cast<SelectOp>(op))
-    return reference::Windows{int64_t(select.getLength()), int64_t(select.getStride())};
+  if (auto select = dyn_cast<SelectOp>(op); select && select.getScorer() != BlockScorer::max)
+    return reference::Windows{select.getWindowLength(), select.getWindowStride()};
   if (auto backward = dyn_cast<CompressBackwardOp>(op))
     return reference::Windows{int64_t(backward.getCompressOp().getLength()),
                               int64_t(backward.getCompressOp().getStride())};

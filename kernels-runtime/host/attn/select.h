@@ -13,8 +13,9 @@ template <int Kept> struct Candidates {
   int blocks[Capacity], size = 0;
 
   void add(float importance, int block) {
-    // The bits of a number that is not negative order as it does.
-    const unsigned key = importance >= 0 ? bits_of(importance) + 2 : 1; // 1: NaN
+    // It orders as numbers do, with -0 as 0 and NaN as -infinity, and is never 0.
+    const unsigned bits = bits_of(importance == importance ? importance + 0.f : -infinity),
+                   key = bits ^ (bits >> 31 ? ~0u : 1u << 31);
     if (key <= threshold)
       return;
     if (size == Capacity)
@@ -35,7 +36,7 @@ template <int Kept> struct Candidates {
       return found;
     };
     unsigned least = 0;
-    for (unsigned bit = 1u << 30; bit; bit >>= 1)
+    for (unsigned bit = 1u << 31; bit; bit >>= 1)
       if (count(least | bit) >= Kept)
         least |= bit;
     int equal = Kept - count(least + 1), to = 0;
@@ -52,7 +53,7 @@ template <> struct Candidates<0> {
   int blocks[1], size = 0;
 };
 
-// Rows of a sequence that one kv head sees.
+// Rows of a sequence that one list sees; lse of probabilities only.
 template <class T> struct SelectRows {
   const T *q, *k;
   const float *lse;
@@ -60,8 +61,14 @@ template <class T> struct SelectRows {
   int windows;
 };
 
-// Sums over a group's heads of p, for 32 windows.
-template <int Group, int Dim, unsigned Scale, class T>
+// What has no part in a sum, or in a largest one. A NaN has in both.
+template <int IsLargest> ATTN_HELPER float nothing() { return IsLargest ? -infinity : 0; }
+template <int IsLargest> ATTN_HELPER float join(float a, float b) {
+  return !IsLargest ? a + b : a != a || a >= b ? a : b;
+}
+
+// Sums over a group's heads of scores, or of their probabilities, or the largest scores, for 32 windows.
+template <int Group, int Dim, int IsProbability, int IsLargest, unsigned Scale, class T>
 ATTN_TILE_OP void add_heads(float (&p)[32], const SelectRows<T> &rows, int query, int first, int count) {
   constexpr float log2_e = 1.44269504f;
   float k[Dim][32], q[Dim];
@@ -69,9 +76,9 @@ ATTN_TILE_OP void add_heads(float (&p)[32], const SelectRows<T> &rows, int query
     for (int c = 0; c < Dim; ++c)
       k[c][i] = i < count ? to_float(rows.k[(first + i) * rows.k_row + c]) : 0.0f;
   for (int i = 0; i < 32; ++i)
-    p[i] = 0;
+    p[i] = nothing<IsLargest>();
   for (int h = 0; h < Group; ++h) {
-    const float lse = rows.lse[h * rows.lse_head + query];
+    const float lse = IsProbability ? rows.lse[h * rows.lse_head + query] : 0;
     if (lse == -infinity)
       continue;
     for (int c = 0; c < Dim; ++c)
@@ -81,16 +88,17 @@ ATTN_TILE_OP void add_heads(float (&p)[32], const SelectRows<T> &rows, int query
       ATTN_VECTORIZE
     for (int i = 0; i < 32; ++i)
       s[i] += q[c] * k[c][i];
-    for (int i = 0; i < 32; i += lanes)
-      at(s + i) = at(s + i) * float_of(Scale) - lse * log2_e;
+    if (IsProbability)
+      for (int i = 0; i < 32; i += lanes)
+        at(s + i) = at(s + i) * float_of(Scale) - lse * log2_e;
     for (int i = 0; i < 32; ++i)
-      p[i] += exp2(s[i]);
+      p[i] = join<IsLargest>(p[i], IsProbability ? exp2(s[i]) : s[i]);
   }
 }
 
 // The list of one tile of a sequence of so many tokens.
-template <int Group, int Dim, int Length, int Stride, int Block, int Count, int First, int Local, int Rows,
-          unsigned Scale, class T>
+template <int Group, int Dim, int IsProbability, int IsLargest, int Length, int Stride, int Block, int Count, int First,
+          int Local, int Rows, unsigned Scale, class T>
 ATTN_TILE_OP void select_list(int *list, const SelectRows<T> &rows, int tile, int tokens) {
   constexpr int entries = Count + max(Rows / Block - 1, 0), kept = Count - First - Local;
   constexpr int in_block = Block / Stride, in_window = Length / Stride;
@@ -106,22 +114,25 @@ ATTN_TILE_OP void select_list(int *list, const SelectRows<T> &rows, int tile, in
       const int visible = min(rows.windows, windows_of<Length, Stride>(query + 1));
       // Importances of blocks that are not complete, those of a window and of the block that it begins in.
       constexpr int open = (in_window - 1) / in_block + 2;
-      float importance[open] = {}, p[32];
+      float importance[open], p[32];
+      for (float &x : importance)
+        x = nothing<IsLargest>();
       const int end = (current - Local + 1) * in_block;
       for (int i = 0; i < end; ++i) {
         const int block = i / in_block;
         if (i < visible) {
           if (i % 32 == 0)
-            add_heads<Group, Dim, Scale>(p, rows, query, i, min(visible - i, 32));
+            add_heads<Group, Dim, IsProbability, IsLargest, Scale>(p, rows, query, i, min(visible - i, 32));
           for (int j = block; j <= (i + in_window - 1) / in_block; ++j) {
             const int d = i - j * in_block;
-            importance[j % open] += p[i % 32] * float(min(in_block, in_window + d) - max(0, d));
+            const float cover = min(in_block, in_window + d) - max(0, d);
+            importance[j % open] = join<IsLargest>(importance[j % open], p[i % 32] * cover);
           }
         }
         if ((i + 1) % in_block == 0) {
           if (block >= First)
             candidates.add(importance[block % open], block);
-          importance[block % open] = 0;
+          importance[block % open] = nothing<IsLargest>();
         }
       }
       candidates.cut();
@@ -136,17 +147,19 @@ ATTN_TILE_OP void select_list(int *list, const SelectRows<T> &rows, int tile, in
 }
 
 #define ATTN_SELECT_NUMBERS                                                                                            \
-  int Heads, int KvHeads, int Dim, int Length, int Stride, int Block, int Count, int First, int Local, int Rows,       \
-      unsigned Scale, int Warps, int Tiles, int Capacity, int Ring
+  int Heads, int Lists, int KvHeads, int Dim, int IsProbability, int IsLargest, int Length, int Stride, int Block,     \
+      int Count, int First, int Local, int Rows, unsigned Scale, int Warps, int Tiles, int Capacity, int Part,         \
+      int Ring
 
-// A line of packed sequences. (A CTA has one; Warps, Tiles, Capacity and Ring have a meaning on GPUs only.)
+// A line of packed sequences. (A CTA has one; Warps, Tiles, Capacity, Part and Ring have a meaning on GPUs only.)
 template <ATTN_SELECT_NUMBERS, class T>
-ATTN_TILE_OP void select_blocks(int *blocks, const T *q, const T *k, const float *lse, const int *cu, const int *cu_c,
+ATTN_TILE_OP void select_blocks(int *blocks, const T *q, const T *k, const int *cu, const int *cu_c,
                                 long long blocks_head, long long q_row, long long q_head, long long k_row,
-                                long long k_head, long long lse_head, int batch, int total_q, int block) {
-  constexpr int group = Heads / KvHeads, entries = Count + max(Rows / Block - 1, 0);
+                                long long k_head, int batch, int total_q, int block, const float *lse = nullptr,
+                                long long lse_head = 0) {
+  constexpr int group = Heads / Lists, entries = Count + max(Rows / Block - 1, 0);
   const auto line_of = [&](int sequence) { return cu[sequence] / Rows + sequence; };
-  const int lines = total_q / Rows + batch, head = block % KvHeads, line = lines - 1 - block / KvHeads;
+  const int lines = total_q / Rows + batch, head = block % Lists, line = lines - 1 - block / Lists;
   int low = 0, high = batch; // line_of(low) <= line < line_of(high), which may not be a sequence
   while (high - low > 1) {
     const int middle = (low + high) / 2;
@@ -158,36 +171,37 @@ ATTN_TILE_OP void select_blocks(int *blocks, const T *q, const T *k, const float
     tile = line - line_of(low);
     tokens = cu[low + 1] - cu[low];
     rows = {q + cu[low] * q_row + head * group * q_head,
-            k + cu_c[low] * k_row + head * k_head,
-            lse + head * group * lse_head + cu[low],
+            k + cu_c[low] * k_row + head / (Lists / KvHeads) * k_head,
+            lse ? lse + head * group * lse_head + cu[low] : nullptr,
             q_row,
             q_head,
             k_row,
             lse_head,
             cu_c[low + 1] - cu_c[low]};
   }
-  select_list<group, Dim, Length, Stride, Block, Count, First, Local, Rows, Scale>(
+  select_list<group, Dim, IsProbability, IsLargest, Length, Stride, Block, Count, First, Local, Rows, Scale>(
       blocks + head * blocks_head + (long long)line * entries, rows, tile, tokens);
 }
 
 // The same of dense sequences.
 template <ATTN_SELECT_NUMBERS, class T>
-ATTN_TILE_OP void select_dense_blocks(int *blocks, const T *q, const T *k, const float *lse, long long blocks_batch,
+ATTN_TILE_OP void select_dense_blocks(int *blocks, const T *q, const T *k, long long blocks_batch,
                                       long long blocks_head, long long q_batch, long long q_row, long long q_head,
-                                      long long k_batch, long long k_row, long long k_head, long long lse_batch,
-                                      long long lse_head, int batch, int seqlen_q, int windows, int block) {
-  constexpr int group = Heads / KvHeads, entries = Count + max(Rows / Block - 1, 0);
-  const int lines = (seqlen_q + Rows - 1) / Rows, head = block % KvHeads, sequence = block / KvHeads % batch,
-            tile = lines - 1 - block / KvHeads / batch;
+                                      long long k_batch, long long k_row, long long k_head, int batch, int seqlen_q,
+                                      int windows, int block, const float *lse = nullptr, long long lse_batch = 0,
+                                      long long lse_head = 0) {
+  constexpr int group = Heads / Lists, entries = Count + max(Rows / Block - 1, 0);
+  const int lines = (seqlen_q + Rows - 1) / Rows, head = block % Lists, sequence = block / Lists % batch,
+            tile = lines - 1 - block / Lists / batch;
   const SelectRows<T> rows = {q + sequence * q_batch + head * group * q_head,
-                              k + sequence * k_batch + head * k_head,
-                              lse + sequence * lse_batch + head * group * lse_head,
+                              k + sequence * k_batch + head / (Lists / KvHeads) * k_head,
+                              lse ? lse + sequence * lse_batch + head * group * lse_head : nullptr,
                               q_row,
                               q_head,
                               k_row,
                               lse_head,
                               windows};
-  select_list<group, Dim, Length, Stride, Block, Count, First, Local, Rows, Scale>(
+  select_list<group, Dim, IsProbability, IsLargest, Length, Stride, Block, Count, First, Local, Rows, Scale>(
       blocks + sequence * blocks_batch + head * blocks_head + (long long)tile * entries, rows, tile, seqlen_q);
 }
 

@@ -25,7 +25,10 @@ LogicalResult attn::writeCompress(CompressOp op, ProgramBuilder &program, const 
   means.setRows(std::clamp<int64_t>(means.threads() / units, 1, 64),
                 packed ? program.extentsOf("compressed_k").front()
                        : rt::Extent::symbol("batch") * program.rowsOf("compressed_k"));
-  for (auto [x, dim] : {std::pair<std::string, int64_t>("k", op.getDimQk()), {"v", op.getDimV()}}) {
+  SmallVector<std::pair<std::string, int64_t>, 2> sides = {{"k", op.getDimQk()}, {"v", op.getDimV()}};
+  if (op.getKOnly())
+    sides.pop_back();
+  for (const auto &[x, dim] : sides) {
     const std::string y = "compressed_" + x;
     if (packed)
       means.call(functionOf("compress_rows", heads, dim, length, stride, means.threads()), {y},

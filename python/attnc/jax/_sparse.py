@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Native sparse attention on arrays of JAX, with gradients."""
+"""Sparse attention by programs on arrays of JAX, with gradients."""
 import functools
 import typing
 
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import UnsupportedError
-from ..sparse import NativeSparseAttention, call_of
+from .. import sparse
 from . import _ops
 from ._arrays import int32
 
@@ -17,14 +17,15 @@ _DTYPES = {np.dtype(jnp.bfloat16): "bf16", np.dtype(np.float16): "f16", np.dtype
 
 class _Plan(typing.NamedTuple):
     """What a call compiles to, by everything but sizes."""
+    kind: str  # the class of `attnc.sparse`
     options: tuple
     deterministic: bool
     names: tuple
 
 
 @functools.lru_cache(maxsize=1024)
-def _programs(options, deterministic):
-    program = NativeSparseAttention(**dict(options))
+def _programs(kind, options, deterministic):
+    program = getattr(sparse, kind)(**dict(options))
     training = program.replace(saves=True)
     return program, training, training.gradient(deterministic=deterministic)
 
@@ -41,20 +42,20 @@ def _second(text, name, primals, tangents):
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _attention(plan, *tensors):
-    program, _, _ = _programs(plan.options, plan.deterministic)
-    return _ops.run(program.text, "nsa", tensors)[0]
+    program, _, _ = _programs(*plan[:3])
+    return _ops.run(program.text, program.name, tensors)[0]
 
 
 def _fwd(plan, *tensors):
-    _, training, _ = _programs(plan.options, plan.deterministic)
-    results = dict(zip([t["name"] for t in _ops.signature(training.text, "nsa").results],
-                       _undifferentiated(training.text, "nsa", *tensors)))
+    _, training, _ = _programs(*plan[:3])
+    results = dict(zip([t["name"] for t in _ops.signature(training.text, training.name).results],
+                       _undifferentiated(training.text, training.name, *tensors)))
     return results["o"], (tensors, results)
 
 
 def _bwd(plan, kept, do):
     tensors, results = kept
-    _, _, backward = _programs(plan.options, plan.deterministic)
+    _, _, backward = _programs(*plan[:3])
     spec = _ops.signature(backward.text, backward.name)
     given = {**dict(zip(plan.names, tensors)), **results, "do": do}
     found = _undifferentiated(backward.text, backward.name, *(given[t["name"]] for t in spec.inputs))
@@ -64,6 +65,10 @@ def _bwd(plan, kept, do):
 
 _attention.defvjp(_fwd, _bwd)
 _jitted = jax.jit(_attention, static_argnums=0)
+
+
+def _attend(kind, options, operands, deterministic):
+    return _jitted(_Plan(kind, options, bool(deterministic), tuple(operands)), *operands.values())
 
 
 def native_sparse_attention(q, k, v, gates=None, *, layout="bshd", length=32, stride=16, block=64, count=16, first=1,
@@ -79,8 +84,42 @@ def native_sparse_attention(q, k, v, gates=None, *, layout="bshd", length=32, st
     """
     ks, vs = (tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in (k, v))
     offsets = None if cu_seqlens is None else int32("cu_seqlens", cu_seqlens)
-    options, operands = call_of(
+    options, operands = sparse.call_of(
         q, ks, vs, gates, _DTYPES, layout, offsets,
         dict(length=length, stride=stride, block=block, count=count, first=first, local=local, window=window, rows=rows,
              scale=scale, expected_seqlen=expected_seqlen))
-    return _jitted(_Plan(options, bool(deterministic), tuple(operands)), *operands.values())
+    return _attend("NativeSparseAttention", options, operands, deterministic)
+
+
+def moba_attention(q, k, v, *, layout="bshd", block=512, count=3, rows=64, scale=None, cu_seqlens=None,
+                   deterministic=True, expected_seqlen=None):
+    """Mixture of block attention (MoBA: Lu et al. 2025): causal attention of each query to its own block of keys and to
+    the blocks before it whose mean keys have the largest products with it, with gradients of q, k and v.
+
+    Arguments are those of `attnc.torch.moba_attention`; rules for vmap and sharding are missing as in
+    `native_sparse_attention`.
+
+    Returns o: as q, with the head dim of v. Raises attnc.ProblemError, TensorError, UnsupportedError, CompileError.
+    """
+    options, operands = sparse.selected_call_of(
+        dict(q=q, k=k, v=v), _DTYPES, layout, None if cu_seqlens is None else int32("cu_seqlens", cu_seqlens),
+        dict(block=block, count=count, rows=rows, scale=scale, expected_seqlen=expected_seqlen))
+    return _attend("MobaAttention", options, operands, deterministic)
+
+
+def block_max_attention(q, k, v, index_q, index_k, *, layout="bshd", block=128, count=16, rows=64, scale=None,
+                        cu_seqlens=None, deterministic=True, expected_seqlen=None):
+    """Causal attention of each query to its own block of keys and to the blocks before it that an index branch ranks
+    highest, by the largest product of an index query with the block's index keys (as in MiniMax-M3's sparse attention,
+    MSA), with gradients of q, k and v; those of index_q and index_k are 0.
+
+    Arguments are those of `attnc.torch.block_max_attention`; rules for vmap and sharding are missing as in
+    `native_sparse_attention`.
+
+    Returns o: as q, with the head dim of v. Raises attnc.ProblemError, TensorError, UnsupportedError, CompileError.
+    """
+    options, operands = sparse.selected_call_of(
+        dict(q=q, k=k, v=v, index_q=index_q, index_k=index_k), _DTYPES, layout,
+        None if cu_seqlens is None else int32("cu_seqlens", cu_seqlens),
+        dict(block=block, count=count, rows=rows, scale=scale, expected_seqlen=expected_seqlen))
+    return _attend("BlockMaxAttention", options, operands, deterministic)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Native sparse attention on tensors of PyTorch, with gradients."""
+"""Sparse attention by programs on tensors of PyTorch, with gradients."""
 import functools
 import operator
 import typing
@@ -7,7 +7,7 @@ import typing
 import torch
 
 from ..errors import TensorError, UnsupportedError
-from ..sparse import NativeSparseAttention, call_of
+from .. import sparse
 from . import _ops
 from ._segments import int32
 
@@ -16,6 +16,7 @@ _DTYPES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32"}
 
 class _Plan(typing.NamedTuple):
     """What a call compiles to, by everything but sizes; plain values, which torch.compile takes as constants."""
+    name: str  # of the forward programs
     text: str  # without what the backward pass reads
     training: str
     backward: str
@@ -30,13 +31,13 @@ def _plan_of(*options):
 
 
 @functools.lru_cache(maxsize=1024)
-def _cached_plan(options, deterministic):
-    program = NativeSparseAttention(**dict(options))
+def _cached_plan(kind, options, deterministic):
+    program = getattr(sparse, kind)(**dict(options))
     training = program.replace(saves=True)
     backward = training.gradient(deterministic=deterministic)
     own = _ops.signature(backward.text, backward.name)
-    return _Plan(program.text, training.text, backward.text,
-                 tuple(t["name"] for t in _ops.signature(training.text, "nsa").results),
+    return _Plan(program.name, program.text, training.text, backward.text,
+                 tuple(t["name"] for t in _ops.signature(training.text, program.name).results),
                  tuple(t["name"] for t in own.inputs), tuple(t["name"] for t in own.results))
 
 
@@ -59,37 +60,41 @@ class _Cut(typing.NamedTuple):
         return own.contiguous() if name == "gates" else own
 
     def fill(self, whole, name, part, like, number):
-        """`whole`, of the shape of `like`, with the heads of one launch; it is made at the first one."""
+        """`whole`, of the shape of `like` with the last axis of `part`, with the heads of one launch; it is made at the
+        first one."""
         if self.launches == 1:
             return part
         if whole is None:
-            whole = part.new_empty(like.shape)
+            whole = part.new_empty((*like.shape[:-1], part.shape[-1]))
         axis = self._axis_of(name)
         heads = part.shape[axis]
         whole.narrow(axis, number * heads, heads).copy_(part)
         return whole
 
 
-class _Nsa(torch.autograd.Function):
+class _Sparse(torch.autograd.Function):
     @staticmethod
     def forward(ctx, plan, names, cut, recompute, *tensors):
         o, kept = None, []
         for number in range(cut.launches):
             parts = [cut.part(name, tensor, number) for name, tensor in zip(names, tensors)]
             if recompute:
-                own = _ops.run(parts, plan.text, "nsa")[0]
+                own = _ops.run(parts, plan.text, plan.name)[0]
             else:
-                results = dict(zip(plan.results, _ops.run(parts, plan.training, "nsa")))
+                results = dict(zip(plan.results, _ops.run(parts, plan.training, plan.name)))
                 own = results["o"]
                 kept += [results[name] for name in plan.inputs if name != "do" and name not in names]
             o = cut.fill(o, "o", own, tensors[0], number)
-        ctx.save_for_backward(*tensors, *kept)
+        # Operands that the backward pass reads, or of whose shape its results are; it recomputes from all.
+        read = [recompute or name in plan.inputs or "d" + name in plan.gradients for name in names]
+        ctx.save_for_backward(*[tensor for tensor, needed in zip(tensors, read) if needed], *kept)
         ctx.plan, ctx.names, ctx.cut, ctx.recompute = plan, names, cut, recompute
+        ctx.saved_names = tuple([name for name, needed in zip(names, read) if needed])
         return o
 
     @staticmethod
     def backward(ctx, do):
-        plan, names, cut = ctx.plan, ctx.names, ctx.cut
+        plan, names, cut = ctx.plan, ctx.saved_names, ctx.cut
         if torch.is_grad_enabled():
             raise UnsupportedError("attnc has no second derivatives: gradients of attention cannot be differentiated")
         if do.stride(-1) != 1 or any(s % 8 for s in do.stride()[:-1]):
@@ -97,7 +102,7 @@ class _Nsa(torch.autograd.Function):
         elif not torch.compiler.is_compiling() and do.data_ptr() % 16:
             do = do.clone()
         tensors, kept = ctx.saved_tensors[:len(names)], ctx.saved_tensors[len(names):]
-        grads = dict.fromkeys(names)
+        grads = dict.fromkeys(ctx.names)
         for number in range(cut.launches):
             parts = [cut.part(name, tensor, number) for name, tensor in zip(names, tensors)]
             of_launch = len(kept) // cut.launches
@@ -113,10 +118,10 @@ def _gradients(plan, names, tensors, kept, do, recompute):
     """Results of one launch of the backward pass. (What it recomputes lives no longer than this call.)"""
     given = {**dict(zip(names, tensors)), "do": do}
     if recompute:
-        given.update(zip(plan.results, _ops.run(tensors, plan.training, "nsa")))
+        given.update(zip(plan.results, _ops.run(tensors, plan.training, plan.name)))
     else:
         given.update(zip([name for name in plan.inputs if name not in given], kept))
-    return _ops.run([given[name] for name in plan.inputs], plan.backward, "nsa_backward")
+    return _ops.run([given[name] for name in plan.inputs], plan.backward, f"{plan.name}_backward")
 
 
 _BESIDE = 8_000_000_000  # bytes that a launch may have beside the caller's tensors, as `_launches` counts them
@@ -135,6 +140,27 @@ def _launches(q, k, axis, training, at_once):
     of_head = rows * dim * (4 * (3 * group + 4) if training else q.element_size() * 3 * group)
     return next(n for n in range(1, kv_heads + 1)
                 if kv_heads % n == 0 and (n == kv_heads or of_head * (kv_heads // n) <= _BESIDE))
+
+
+def _trains(tensors):
+    return torch.is_grad_enabled() and any([t.requires_grad for t in tensors])
+
+
+def _attend(kind, options, operands, deterministic, cut=None, recompute=False):
+    """o of a program of `attnc.sparse`, by the class's name. deterministic: None is PyTorch's setting. cut: None is one
+    launch; options are those of a launch."""
+    if deterministic is None:
+        deterministic = torch.are_deterministic_algorithms_enabled()
+    if cut is None:
+        cut = _Cut(1, 0, 0)
+    plan, names, tensors = _plan_of(kind, options, bool(deterministic)), tuple(operands), list(operands.values())
+    if _trains(tensors):
+        return _Sparse.apply(plan, names, cut, recompute, *tensors)
+    o = None
+    for number in range(cut.launches):
+        parts = [cut.part(name, tensor, number) for name, tensor in zip(names, tensors)]
+        o = cut.fill(o, "o", _ops.run(parts, plan.text, plan.name)[0], tensors[0], number)
+    return o
 
 
 def native_sparse_attention(q, k, v, gates=None, *, layout="bshd", length=32, stride=16, block=64, count=16, first=1,
@@ -167,24 +193,60 @@ def native_sparse_attention(q, k, v, gates=None, *, layout="bshd", length=32, st
     Returns o, as q. Raises attnc.ProblemError, TensorError, UnsupportedError, CompileError.
     """
     ks, vs = (tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in (k, v))
-    if deterministic is None:
-        deterministic = torch.are_deterministic_algorithms_enabled()
     offsets = None if cu_seqlens is None else int32("cu_seqlens", cu_seqlens)
-    options, operands = call_of(
+    options, operands = sparse.call_of(
         q, ks, vs, None if gates is None else gates.contiguous(), _DTYPES, layout, offsets,
         dict(length=length, stride=stride, block=block, count=count, first=first, local=local, window=window, rows=rows,
              scale=scale, expected_seqlen=expected_seqlen))
-    names, tensors = tuple(operands), list(operands.values())
-    training = torch.is_grad_enabled() and any([t.requires_grad for t in tensors])
-    axis = 1 if layout in ("bhsd", "thd") else 2
-    cut = _Cut(_launches(q, ks[0], axis, training, kv_heads_at_once), axis, 1 if layout == "thd" else 2)
+    tensors, axis = list(operands.values()), 1 if layout in ("bhsd", "thd") else 2
+    cut = _Cut(_launches(q, ks[0], axis, _trains(tensors), kv_heads_at_once), axis, 1 if layout == "thd" else 2)
     if cut.launches > 1:
         options = tuple({**dict(options), "heads": tuple(t.shape[axis] // cut.launches for t in (q, ks[0]))}.items())
-    plan = _plan_of(options, bool(deterministic))
-    if training:
-        return _Nsa.apply(plan, names, cut, bool(recompute), *tensors)
-    o = None
-    for number in range(cut.launches):
-        parts = [cut.part(name, tensor, number) for name, tensor in zip(names, tensors)]
-        o = cut.fill(o, "o", _ops.run(parts, plan.text, "nsa")[0], q, number)
-    return o
+    return _attend("NativeSparseAttention", options, operands, deterministic, cut, bool(recompute))
+
+
+def moba_attention(q, k, v, *, layout="bshd", block=512, count=3, rows=64, scale=None, cu_seqlens=None,
+                   deterministic=None, expected_seqlen=None):
+    """Mixture of block attention (MoBA: Lu et al. 2025): causal attention of each query to its own block of keys and to
+    the blocks before it whose mean keys have the largest products with it, with gradients of q, k and v.
+
+    q, k, v: bfloat16 or float16 tensors (on the CPU also float32), [batch, seqlen, heads, dim] in the layout "bshd", or
+        "sbhd", "bhsd", "thd" (packed: [tokens, heads, dim], with cu_seqlens). Heads of k and v divide those of q; the
+        head dim of v may be another.
+    block, count: each query head and tile of `rows` queries selects `count` blocks of `block` keys, its own included.
+    rows: 1 selects for each query, as the paper does; with more, tiles share what is selected for their first query,
+        and have the own blocks of all, which is faster. It divides block, or block divides it. No query's result
+        depends on a later token in either case.
+    cu_seqlens: packed: int32 or int64 [sequences + 1] on the device.
+    deterministic: equal bits each time; None is torch.are_deterministic_algorithms_enabled().
+    expected_seqlen: a hint, which chooses kernels and changes no result.
+
+    Returns o: as q, with the head dim of v. Raises attnc.ProblemError, TensorError, UnsupportedError, CompileError.
+    """
+    options, operands = sparse.selected_call_of(
+        dict(q=q, k=k, v=v), _DTYPES, layout, None if cu_seqlens is None else int32("cu_seqlens", cu_seqlens),
+        dict(block=block, count=count, rows=rows, scale=scale, expected_seqlen=expected_seqlen))
+    return _attend("MobaAttention", options, operands, deterministic)
+
+
+def block_max_attention(q, k, v, index_q, index_k, *, layout="bshd", block=128, count=16, rows=64, scale=None,
+                        cu_seqlens=None, deterministic=None, expected_seqlen=None):
+    """Causal attention of each query to its own block of keys and to the blocks before it that an index branch ranks
+    highest, by the largest product of an index query with the block's index keys (as in MiniMax-M3's sparse attention,
+    MSA), with gradients of q, k and v.
+
+    q, k, v: as in `moba_attention`.
+    index_q: [batch, seqlen, heads of k, index dim] in the layout, of q's dtype: an index query for each kv head.
+    index_k: index keys in the same layout, with as many heads as index_q, or fewer, which divide them (MSA: 1).
+        Lists are constants of the backward pass: index_q and index_k get no gradients.
+    block, count: each kv head and tile of `rows` queries selects `count` blocks of `block` keys, its own included.
+    rows, cu_seqlens, deterministic, expected_seqlen: as in `moba_attention`. The index branch has no scale, which would
+        change no ranking; `scale` is that of attention.
+
+    Returns o: as q, with the head dim of v. Raises attnc.ProblemError, TensorError, UnsupportedError, CompileError.
+    """
+    options, operands = sparse.selected_call_of(
+        dict(q=q, k=k, v=v, index_q=index_q, index_k=index_k), _DTYPES, layout,
+        None if cu_seqlens is None else int32("cu_seqlens", cu_seqlens),
+        dict(block=block, count=count, rows=rows, scale=scale, expected_seqlen=expected_seqlen))
+    return _attend("BlockMaxAttention", options, operands, deterministic)

@@ -106,6 +106,12 @@ attn.compress @p mean length(32) stride(16) layout(thd) heads(4) dims(-8) dtype(
 
 // -----
 
+// C3
+// expected-error @below {{'attn.compress' op expected one head dim beside `k_only`, got: dims(128, 64)}}
+attn.compress @p mean k_only length(32) stride(16) layout(thd) heads(4) dims(128, 64) dtype(bf16)
+
+// -----
+
 // C4
 // expected-error @below {{'attn.compress' op expected dtype bf16, f16 or f32, got: 'i32'}}
 attn.compress @p mean length(32) stride(16) layout(thd) heads(4) dims(128) dtype(i32)
@@ -173,6 +179,13 @@ attn.compress_backward @b of(@b)
 
 // -----
 
+// C1: of keys and values.
+attn.compress @c mean k_only length(32) stride(16) layout(thd) heads(4) dims(128) dtype(bf16)
+// expected-error @below {{'attn.compress_backward' op expected an `attn.compress` of keys and values, got: @c with `k_only`}}
+attn.compress_backward @b of(@c)
+
+// -----
+
 // C2
 attn.compress @p mean length(32) stride(16) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @below {{'attn.compress_backward' op expected 0 to 8 gradients to add, got: 9}}
@@ -195,9 +208,57 @@ attn.compress_backward @"1b" of(@p)
 // -----
 
 // attn.select. C1: an importance.
-// expected-error @below {{'attn.select' op expected `prob`, the importance of blocks, got: none}}
+// expected-error @below {{'attn.select' op expected `prob`, `mean_key` or `max`, the importance of blocks, got: none}}
 attn.select @s length(32) stride(16) block(64) count(16) first(1) local(2) rows(64) layout(thd)
   heads(64, 4) dim(128) dtype(bf16)
+
+// -----
+
+// C1: one,
+// expected-error @below {{expected one of `prob` and `max`, got: both}}
+attn.select @s prob max length(32) stride(16) block(64) count(16) first(1) local(2) rows(64) layout(thd)
+  heads(64, 4) dim(128) dtype(bf16)
+
+// -----
+
+// C1: with its windows,
+// expected-error @below {{'attn.select' op expected `length` and `stride` beside `prob`, got: `length`}}
+attn.select @s prob length(32) block(64) count(16) first(1) local(2) rows(64) layout(thd)
+  heads(64, 4) dim(128) dtype(bf16)
+
+// -----
+
+// C1: with its windows,
+// expected-error @below {{'attn.select' op expected `length` and `stride` beside `prob`, got: `stride`}}
+attn.select @s prob stride(16) block(64) count(16) first(1) local(2) rows(64) layout(thd)
+  heads(64, 4) dim(128) dtype(bf16)
+
+// -----
+
+// C1: with its windows,
+// expected-error @below {{'attn.select' op expected `length` and `stride` beside `prob`, got: none}}
+attn.select @s prob block(64) count(16) first(1) local(2) rows(64) layout(thd) heads(64, 4) dim(128) dtype(bf16)
+
+// -----
+
+// C1: which others do not have,
+// expected-error @below {{'attn.select' op expected `length` beside `prob` only, got: `mean_key`}}
+attn.select @s mean_key length(64) block(64) count(16) first(1) local(2) rows(64) layout(thd)
+  heads(64, 4) dim(128) dtype(bf16)
+
+// -----
+
+// C1: which others do not have,
+// expected-error @below {{'attn.select' op expected `stride` beside `prob` only, got: `max`}}
+attn.select @s max stride(1) block(64) count(16) first(1) local(2) rows(64) layout(thd)
+  heads(64, 4) dim(128) dtype(bf16)
+
+// -----
+
+// C1: nor a scale.
+// expected-error @below {{'attn.select' op expected `scale` beside `prob` only, got: `max`}}
+attn.select @s max block(64) count(16) first(1) local(2) rows(64) layout(thd) heads(64, 4) dim(128) dtype(bf16)
+  scale(-1.0)
 
 // -----
 
@@ -239,6 +300,13 @@ attn.select @s prob length(32) stride(16) block(24) count(16) first(1) local(2) 
 // C2: and blocks.
 // expected-error @below {{'attn.select' op expected blocks of 1 to 65536 keys that the stride divides, got: block(65552) stride(16)}}
 attn.select @s prob length(32) stride(16) block(65552) count(16) first(1) local(2) rows(64) layout(thd)
+  heads(64, 4) dim(128) dtype(bf16)
+
+// -----
+
+// C2: and blocks.
+// expected-error @below {{'attn.select' op expected blocks of 1 to 65536 keys, got: block(65537)}}
+attn.select @s mean_key block(65537) count(16) first(1) local(2) rows(1) layout(thd)
   heads(64, 4) dim(128) dtype(bf16)
 
 // -----

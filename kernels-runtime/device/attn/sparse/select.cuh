@@ -2,13 +2,15 @@
 //
 // Lists of the most important blocks (attn.select).
 //
-// A CTA ranks blocks for several tiles of queries of one kv head. Compressed keys are streamed through shared memory in
-// chunks of 32; each warp multiplies them by the queries of its own tiles, which stay in registers: keys are rows of
-// the product, and its columns are pairs of a tile and a head, dealt so that one lane (or two or four) has all heads of
-// a tile. Sums over heads then need no exchange. They go to a ring of windows in shared memory, from which importances
-// of blocks follow, and these to a buffer of candidates of the tile. A full buffer is cut to the blocks that may still
-// be taken; their least importance is the threshold of later candidates. Candidates come in ascending order and stay
-// so: the lowest index wins among equal ones, and lists need no sorting.
+// A CTA ranks blocks for several tiles of queries of one head of lists: a kv head, with Group query heads, or a query
+// head. Keys, compressed or not, are streamed through shared memory in chunks of 32; each warp multiplies them by the
+// queries of its own tiles, which stay in registers: keys are rows of the product, and its columns are pairs of a tile
+// and a head, dealt so that one lane (or two or four) has all heads of a tile. Sums over heads then need no exchange.
+// They go to a ring of windows in shared memory, from which importances of blocks follow, and these to a buffer of
+// candidates of the tile. Where the largest score of a block is its importance, the ring has the largest scores of Part
+// keys. A full buffer is cut to the blocks that may still be taken; their least importance is the threshold of later
+// candidates. Candidates come in ascending order and stay so: the lowest index wins among equal ones, and lists need no
+// sorting.
 #pragma once
 #include "attn/ptx/mma.cuh"
 #include "attn/sparse/windows.cuh"
@@ -24,7 +26,7 @@ template <int Pending> ATTN_INLINE void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 }
 
-// Rows of a sequence that one kv head sees.
+// Rows of a sequence that one list sees; lse of probabilities only.
 template <class T> struct SelectRows {
   const T *q, *k;
   const float *lse;
@@ -32,17 +34,22 @@ template <class T> struct SelectRows {
   int windows;
 };
 
-// Warps warps, each with Tiles tiles; Capacity candidates and Ring windows of a tile are kept.
-template <int Heads, int KvHeads, int Dim, int Length, int Stride, int Block, int Count, int First, int Local, int Rows,
-          unsigned Scale, int Warps, int Tiles, int Capacity, int Ring, class T>
+// Lists of so many heads. Scores are products, or with IsProbability what they are in a softmax; IsLargest: a block has
+// the largest one instead of their sum. Warps warps, each with Tiles tiles; Capacity candidates and Ring entries of
+// Part windows of a tile are kept.
+template <int Heads, int Lists, int KvHeads, int Dim, int IsProbability, int IsLargest, int Length, int Stride,
+          int Block, int Count, int First, int Local, int Rows, unsigned Scale, int Warps, int Tiles, int Capacity,
+          int Part, int Ring, class T>
 struct Selector {
+  static_assert(IsLargest ? Length == 1 : Part == 1);
   static constexpr int Threads = Warps * 32, AllTiles = Warps * Tiles;
   static constexpr int Entries = Count + max(Rows / Block - 1, 0), Kept = Count - First - Local;
-  static constexpr int InBlock = Block / Stride, InWindow = Length / Stride;
+  // Entries of the ring.
+  static constexpr int InBlock = Block / Stride / Part, InWindow = Length / Stride, InChunk = 32 / Part;
 
   // A lane has 8 slots, or 16 for large groups, and a tile takes a slot of its lane for each head. With more heads,
   // Side lanes share a tile. With still more there are Passes passes, which read the queries again each time.
-  static constexpr int Group = Heads / KvHeads, Depth = (Dim + 15) / 16, Slots = Depth <= 8 && Group > 32 ? 16 : 8;
+  static constexpr int Group = Heads / Lists, Depth = (Dim + 15) / 16, Slots = Depth <= 8 && Group > 32 ? 16 : 8;
   static constexpr int Side = Group <= Slots ? 1 : Group <= 2 * Slots ? 2 : 4;
   static constexpr int Passes = (Group + Side * Slots - 1) / (Side * Slots);
   static constexpr int InSlots = (Group + Side * Passes - 1) / (Side * Passes); // heads of a tile in a lane
@@ -51,7 +58,7 @@ struct Selector {
   static_assert(Own * InSlots <= Slots && (Own == 1 || Side == 1));
 
   // Blocks that a chunk of 32 windows may complete, as a power of two of lanes.
-  static constexpr int Completed = 32 % InBlock ? 32 / InBlock + 1 : 32 / InBlock;
+  static constexpr int Completed = InChunk % InBlock ? InChunk / InBlock + 1 : InChunk / InBlock;
   static constexpr int Width = Completed > 16  ? 32
                                : Completed > 8 ? 16
                                : Completed > 4 ? 8
@@ -118,9 +125,19 @@ struct Selector {
     return {tile, head, ranked, ranked && head < Group};
   }
 
+  // What has no part in a sum, or in a largest one. A NaN has in both.
+  static ATTN_INLINE float nothing() { return IsLargest ? -infinity() : 0; }
+  static ATTN_INLINE float join(float a, float b) {
+    if constexpr (!IsLargest)
+      return a + b;
+    float largest;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(largest) : "f"(a), "f"(b));
+    return largest;
+  }
+
   struct Queries {
     unsigned b[Depth][Pieces][2];
-    float shift[Pieces * 2]; // -lse
+    float shift[Pieces * 2]; // -lse, of probabilities
     unsigned dead;           // slots without a row, or with LSE -inf
     bool any_dead;           // in any lane of the warp
   };
@@ -142,6 +159,11 @@ struct Selector {
 #pragma unroll
     for (int s = 0; s < Pieces * 2; ++s) {
       const Column at = column(t, s, pass, sequence);
+      if constexpr (!IsProbability) {
+        if (at.ranked && !at.live)
+          to.dead |= 1u << s;
+        continue;
+      }
       const float lse = at.live ? rows.lse[at.head * rows.lse_head + info(at.tile).query] : -infinity();
       to.shift[s] = -lse * 1.44269504f;
       if (lse == -infinity()) {
@@ -153,13 +175,18 @@ struct Selector {
     to.any_dead = __any_sync(~0u, to.dead);
   }
 
-  // Sums over a group's heads of p, of 32 windows from `first` on, to the rings of the warp's tiles.
+  // Sums over a group's heads, or the largest score, of the windows of a chunk, to the rings of the warp's tiles, from
+  // entry `first` on.
   static ATTN_INLINE void scores(unsigned stage, Queries &queries, const SelectRows<T> &rows, int sequence, int first) {
     const float factor = float_of(Scale);
     const int g = lane_index() / 4, t = lane_index() % 4;
+    float p[Own][2];
 #pragma unroll 1
     for (int m = 0; m < 2; ++m) {
-      float p[Own][2] = {};
+      if (Part < 32 || m == 0)
+#pragma unroll
+        for (int own = 0; own < Own; ++own)
+          p[own][0] = p[own][1] = nothing();
 #pragma unroll 1
       for (int pass = 0; pass < Passes; ++pass) {
         if constexpr (Passes > 1)
@@ -178,25 +205,35 @@ struct Selector {
 #pragma unroll
           for (int i = 0; i < Pieces * 4; ++i)
             if (queries.dead >> (i / 4 * 2 + i % 2) & 1)
-              s[i / 4][i % 4] = 0;
+              s[i / 4][i % 4] = IsProbability ? 0 : nothing();
 #pragma unroll
         for (int i = 0; i < Own * InSlots; ++i)
 #pragma unroll
-          for (int half = 0; half < 2; ++half)
-            p[i / InSlots][half] += exp2(fmaf(s[i / 2][half * 2 + i % 2], factor, queries.shift[i]));
+          for (int half = 0; half < 2; ++half) {
+            const float x = s[i / 2][half * 2 + i % 2];
+            p[i / InSlots][half] =
+                join(p[i / InSlots][half], IsProbability ? exp2(fmaf(x, factor, queries.shift[i])) : x);
+          }
       }
+      if (Part == 32 && m == 0)
+        continue;
 #pragma unroll
       for (int own = 0; own < Own; ++own)
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          float x = p[own][half];
+        for (int half = 0; half < (Part < 16 ? 2 : 1); ++half) {
+          float x = Part < 16 ? p[own][half] : join(p[own][0], p[own][1]);
           if (Side > 1)
-            x += __shfl_xor_sync(~0u, x, 1);
+            x = join(x, __shfl_xor_sync(~0u, x, 1));
           if (Side > 2)
-            x += __shfl_xor_sync(~0u, x, 2);
+            x = join(x, __shfl_xor_sync(~0u, x, 2));
+          if (Part > 1)
+#pragma unroll
+            for (int lanes = 4; lanes < 32; lanes *= 2)
+              x = join(x, __shfl_xor_sync(~0u, x, lanes));
           const int tile = Side == 1 ? t * Own + own : t / Side;
-          if ((Tiles * Side == Own * 4 || tile < Tiles) && t % Side == 0)
-            ring(warp_index() * Tiles + tile)[(first + m * 16 + half * 8 + g) & (Ring - 1)] = x;
+          if ((Tiles * Side == Own * 4 || tile < Tiles) && t % Side == 0 && (Part == 1 || g == 0))
+            ring(warp_index() * Tiles + tile)[(first + (m * 16 + half * 8 + (Part == 1 ? g : 0)) / Part) & (Ring - 1)] =
+                x;
         }
     }
   }
@@ -205,23 +242,31 @@ struct Selector {
   static ATTN_INLINE constexpr int cover(int d) { return min(InBlock, InWindow + d) - max(0, d); }
 
   static ATTN_INLINE float importance(const float *windows, int block, int visible) {
-    float sum = 0;
+    float sum = nothing();
 #pragma unroll(InBlock + InWindow <= 17 ? InBlock + InWindow - 1 : 1)
     for (int d = 1 - InWindow; d < InBlock; ++d) {
       const int i = block * InBlock + d;
       const float p = windows[i & (Ring - 1)];
-      if (unsigned(i) < unsigned(visible))
-        sum = fmaf(p, float(cover(d)), sum);
+      if (unsigned(i * Part) < unsigned(visible))
+        sum = IsLargest ? join(sum, p) : fmaf(p, float(cover(d)), sum);
     }
     return sum;
   }
 
-  // Candidates among the blocks that the windows from `first` to first + 31 complete.
+  // Orders as numbers do, with -0 as 0 and NaN as -infinity. It is never 0.
+  static ATTN_INLINE unsigned key_of(float x) {
+    const unsigned bits = __float_as_uint(x == x ? x + 0.f : -infinity());
+    return bits ^ (bits >> 31 ? ~0u : 1u << 31);
+  }
+
+  // Candidates among the blocks that a chunk completes, whose entries begin with `first`.
   static ATTN_INLINE void append(int first) {
     constexpr int steps = (Tiles + TilesInStep - 1) / TilesInStep, batch = min(steps, 4);
     const int group = lane_index() / Width, at = lane_index() % Width;
-    const int before = first / InBlock, block = before + at;
-    const bool complete = at < (first + 32) / InBlock - before && block >= First;
+    const int before = first / InBlock, block = before + at, completed = (first + InChunk) / InBlock - before;
+    const bool complete = at < completed && block >= First;
+    if (InChunk < InBlock && completed == 0)
+      return;
     const auto tile_of = [&](int step) { return min(step * TilesInStep + group, Tiles - 1) + warp_index() * Tiles; };
     // Most have no candidate, so that several steps take one test, and their loads do not wait for one another.
 #pragma unroll 1
@@ -232,7 +277,7 @@ struct Selector {
       for (int i = 0; i < batch; ++i) {
         const State now = state(tile_of(step + i));
         const float x = importance(ring(tile_of(step + i)), block, now.windows);
-        key[i] = x >= 0 ? __float_as_uint(x) + 2 : 1; // 1: NaN
+        key[i] = key_of(x);
         if (!complete || block > now.last || (step + i) * TilesInStep + group >= Tiles || key[i] <= now.threshold)
           key[i] = 0;
         any |= key[i] != 0;
@@ -287,7 +332,7 @@ struct Selector {
     }
     unsigned key = 0;
 #pragma unroll 1
-    for (unsigned bit = 1u << 30; bit; bit >>= 1) {
+    for (unsigned bit = 1u << 31; bit; bit >>= 1) {
       int above = 0;
 #pragma unroll 4
       for (int i = lane_index(); i < size; i += 32)
@@ -368,7 +413,9 @@ struct Selector {
   };
 
   // Chunks until the last block that tile `last` ranks is complete.
-  static ATTN_INLINE int chunks_of(int last) { return last < 0 ? 0 : ((state(last).last + 1) * InBlock + 31) / 32; }
+  static ATTN_INLINE int chunks_of(int last) {
+    return last < 0 ? 0 : ((state(last).last + 1) * InBlock + InChunk - 1) / InChunk;
+  }
 
   // Ranks the blocks of the tiles from `first` to `last`, all of one sequence.
   static ATTN_INLINE void rank(const SelectRows<T> &rows, int sequence, int first, int last) {
@@ -398,9 +445,9 @@ struct Selector {
       commit_copies();
       if (chunk < own_chunks) {
         scores(unsigned(__cvta_generic_to_shared(shared_memory)) + chunk % Stages * StageBytes, queries, rows, sequence,
-               chunk * 32);
+               chunk * InChunk);
         __syncwarp();
-        append(chunk * 32);
+        append(chunk * InChunk);
         __syncwarp();
       }
     }
@@ -428,23 +475,25 @@ struct Selector {
 };
 
 #define ATTN_SELECT_NUMBERS                                                                                            \
-  int Heads, int KvHeads, int Dim, int Length, int Stride, int Block, int Count, int First, int Local, int Rows,       \
-      unsigned Scale, int Warps, int Tiles, int Capacity, int Ring
+  int Heads, int Lists, int KvHeads, int Dim, int IsProbability, int IsLargest, int Length, int Stride, int Block,     \
+      int Count, int First, int Local, int Rows, unsigned Scale, int Warps, int Tiles, int Capacity, int Part,         \
+      int Ring
 #define ATTN_SELECTOR                                                                                                  \
-  Selector<Heads, KvHeads, Dim, Length, Stride, Block, Count, First, Local, Rows, Scale, Warps, Tiles, Capacity, Ring, \
-           T>
+  Selector<Heads, Lists, KvHeads, Dim, IsProbability, IsLargest, Length, Stride, Block, Count, First, Local, Rows,     \
+           Scale, Warps, Tiles, Capacity, Part, Ring, T>
 
 // The first line of a packed sequence.
 template <int Rows> ATTN_INLINE int line_of(const int *cu, int sequence) { return cu[sequence] / Rows + sequence; }
 
 // A CTA's lines of packed sequences; the last ones, which see most, come first.
 template <ATTN_SELECT_NUMBERS, class T>
-ATTN_INLINE void select_blocks(int *blocks, const T *q, const T *k, const float *lse, const int *cu, const int *cu_c,
+ATTN_INLINE void select_blocks(int *blocks, const T *q, const T *k, const int *cu, const int *cu_c,
                                long long blocks_head, long long q_row, long long q_head, long long k_row,
-                               long long k_head, long long lse_head, int batch, int total_q, int block) {
+                               long long k_head, int batch, int total_q, int block, const float *lse = nullptr,
+                               long long lse_head = 0) {
   using S = ATTN_SELECTOR;
   const int lines = total_q / Rows + batch, parts = (lines + S::AllTiles - 1) / S::AllTiles;
-  const int head = block % KvHeads, line0 = (parts - 1 - block / KvHeads) * S::AllTiles;
+  const int head = block % Lists, line0 = (parts - 1 - block / Lists) * S::AllTiles;
   for (int tile = threadIdx.x; tile < S::AllTiles; tile += S::Threads) {
     const int line = line0 + tile;
     int low = 0, high = batch; // line_of(low) <= line < line_of(high), which may not be a sequence
@@ -467,7 +516,7 @@ ATTN_INLINE void select_blocks(int *blocks, const T *q, const T *k, const float 
         ++last;
       const int begin = cu_c[sequence];
       const SelectRows<T> rows = {q + cu[sequence] * q_row + head * S::Group * q_head,
-                                  k + begin * k_row + head * k_head,
+                                  k + begin * k_row + head / (Lists / KvHeads) * k_head,
                                   lse + head * S::Group * lse_head + cu[sequence],
                                   q_row,
                                   q_head,
@@ -482,14 +531,14 @@ ATTN_INLINE void select_blocks(int *blocks, const T *q, const T *k, const float 
 
 // The same of dense sequences.
 template <ATTN_SELECT_NUMBERS, class T>
-ATTN_INLINE void select_dense_blocks(int *blocks, const T *q, const T *k, const float *lse, long long blocks_batch,
-                                     long long blocks_head, long long q_batch, long long q_row, long long q_head,
-                                     long long k_batch, long long k_row, long long k_head, long long lse_batch,
-                                     long long lse_head, int batch, int seqlen_q, int windows, int block) {
+ATTN_INLINE void select_dense_blocks(int *blocks, const T *q, const T *k, long long blocks_batch, long long blocks_head,
+                                     long long q_batch, long long q_row, long long q_head, long long k_batch,
+                                     long long k_row, long long k_head, int batch, int seqlen_q, int windows, int block,
+                                     const float *lse = nullptr, long long lse_batch = 0, long long lse_head = 0) {
   using S = ATTN_SELECTOR;
   const int lines = (seqlen_q + Rows - 1) / Rows, parts = (lines + S::AllTiles - 1) / S::AllTiles;
-  const int head = block % KvHeads, sequence = block / KvHeads % batch,
-            line0 = (parts - 1 - block / KvHeads / batch) * S::AllTiles;
+  const int head = block % Lists, sequence = block / Lists % batch,
+            line0 = (parts - 1 - block / Lists / batch) * S::AllTiles;
   for (int tile = threadIdx.x; tile < S::AllTiles; tile += S::Threads)
     S::prepare(tile, S::info_of(sequence, line0 + tile, seqlen_q));
   __syncthreads();
@@ -498,7 +547,7 @@ ATTN_INLINE void select_dense_blocks(int *blocks, const T *q, const T *k, const 
     while (first <= last && !S::info(first).ranked)
       ++first;
     const SelectRows<T> rows = {q + sequence * q_batch + head * S::Group * q_head,
-                                k + sequence * k_batch + head * k_head,
+                                k + sequence * k_batch + head / (Lists / KvHeads) * k_head,
                                 lse + sequence * lse_batch + head * S::Group * lse_head,
                                 q_row,
                                 q_head,

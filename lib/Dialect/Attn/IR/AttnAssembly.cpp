@@ -138,6 +138,21 @@ template <typename Of, auto member> Clause<Of> type(StringRef keyword, ClauseKin
           [](OpAsmPrinter &printer, const Of &of) { printer << of.*member; }};
 }
 
+/// One of the words of an enumeration, of which an op has one.
+template <typename Of, auto member, auto value> Clause<Of> word(StringRef keyword) {
+  return {{keyword, ClauseKind::Flag},
+          [](const Of &of) { return of.*member && (of.*member).getValue() == value; },
+          [](OpAsmParser &parser, Of &of) -> ParseResult {
+            auto &attribute = of.*member;
+            if (attribute)
+              return parser.emitError(parser.getCurrentLocation(), "expected one of `")
+                     << stringifyEnum(attribute.getValue()) << "` and `" << stringifyEnum(value) << "`, got: both";
+            attribute = std::decay_t<decltype(attribute)>::get(parser.getContext(), value);
+            return success();
+          },
+          nullptr};
+}
+
 /// `layout(L)`, the same for all tensors.
 template <typename Of, auto member> Clause<Of> layout() {
   return {{"layout", ClauseKind::Required},
@@ -312,6 +327,7 @@ const auto required = ClauseKind::Required;
 
 const Clause<Compress> compressClauses[] = {
     flag<Compress, &Compress::mean>("mean"),
+    flag<Compress, &Compress::k_only>("k_only"),
     one<Compress, &Compress::length>("length", required),
     one<Compress, &Compress::stride>("stride", required),
     layout<Compress, &Compress::layout>(),
@@ -326,14 +342,17 @@ const Clause<CompressBackward> compressBackwardClauses[] = {
 };
 
 const Clause<Select> selectClauses[] = {
-    flag<Select, &Select::prob>("prob"),
-    one<Select, &Select::length>("length", required),
-    one<Select, &Select::stride>("stride", required),
+    word<Select, &Select::scorer, BlockScorer::prob>("prob"),
+    word<Select, &Select::scorer, BlockScorer::mean_key>("mean_key"),
+    word<Select, &Select::scorer, BlockScorer::max>("max"),
+    one<Select, &Select::length>("length"),
+    one<Select, &Select::stride>("stride"),
     one<Select, &Select::block>("block", required),
     one<Select, &Select::count>("count", required),
     one<Select, &Select::first>("first", required),
     one<Select, &Select::local>("local", required),
     one<Select, &Select::rows>("rows", required),
+    flag<Select, &Select::per_head>("per_head"),
     layout<Select, &Select::layout>(),
     pair<Select, &Select::heads, &Select::kv_heads>("heads", required),
     one<Select, &Select::dim>("dim", required),

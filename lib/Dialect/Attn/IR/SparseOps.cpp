@@ -109,6 +109,9 @@ LogicalResult CompressOp::verify() {
   for (int64_t dim : {getDimQk(), getDimV()}) // C3
     if (failed(verifyDim(*this, dim, 512)))
       return failure();
+  if (getKOnly() && getDimQk() != getDimV()) // C3
+    return emitOpError("expected one head dim beside `k_only`, got: dims(")
+           << int64_t(getDimQk()) << ", " << int64_t(getDimV()) << ")";
   return failure(failed(verifyWindows(*this, getLength(), getStride())) || // C2
                  failed(verifyHeads(*this, getKvHeads())) ||               // C3
                  failed(verifyDtype(*this, getDtype())) ||                 // C4
@@ -117,10 +120,13 @@ LogicalResult CompressOp::verify() {
 }
 
 void CompressOp::appendTensors(Tensors &list) {
-  for (auto [name, dim] : {std::pair("k", T::DimQk), {"v", T::DimV}})
+  SmallVector<std::pair<std::string, T::Axis>, 2> sides = {{"k", T::DimQk}, {"v", T::DimV}};
+  if (getKOnly())
+    sides.pop_back();
+  for (const auto &[name, dim] : sides)
     list.emplace_back(name, T::Operand, T::Data, axesOf(getLayout(), T::RowsKv, T::KvHeads, dim));
-  for (auto [name, dim] : {std::pair("compressed_k", T::DimQk), {"compressed_v", T::DimV}})
-    list.push_back(derived(name, T::Result, T::Data, axesOf(getLayout(), T::Derived, T::KvHeads, dim),
+  for (const auto &[name, dim] : sides)
+    list.push_back(derived("compressed_" + name, T::Result, T::Data, axesOf(getLayout(), T::Derived, T::KvHeads, dim),
                            windowsOf(getLayout(), getLength(), getStride())));
   appendOffsets(getLayout(), list, T::Result);
 }
@@ -141,7 +147,12 @@ CompressOp CompressBackwardOp::getCompressOp() {
 }
 
 LogicalResult CompressBackwardOp::verifySymbolUses(SymbolTableCollection &symbols) { // C1
-  return verifyReference<CompressOp>(*this, getCompressAttr(), symbols);
+  if (failed(verifyReference<CompressOp>(*this, getCompressAttr(), symbols)))
+    return failure();
+  if (getCompressOp().getKOnly())
+    return emitOpError("expected an `attn.compress` of keys and values, got: ")
+           << getCompressAttr() << " with `k_only`";
+  return success();
 }
 
 LogicalResult CompressBackwardOp::verify() {
@@ -181,17 +192,42 @@ double SelectOp::scaleOrDefault() {
   return getScale() ? getScale()->convertToDouble() : 1.0 / std::sqrt(double(getDim()));
 }
 
+int64_t SelectOp::getListHeads() { return getPerHead() ? getHeads() : getKvHeads(); }
+
+int64_t SelectOp::getWindowLength() {
+  return getLength().value_or(getScorer() == BlockScorer::mean_key ? getBlock() : 1);
+}
+
+int64_t SelectOp::getWindowStride() {
+  return getStride().value_or(getScorer() == BlockScorer::mean_key ? getBlock() : 1);
+}
+
 int64_t SelectOp::getWidth() { return getCount() + std::max<int64_t>(int64_t(getRows()) / int64_t(getBlock()) - 1, 0); }
 
 LogicalResult SelectOp::verify() {
-  if (!getProb()) // C1
-    return emitOpError("expected `prob`, the importance of blocks, got: none");
-  if (failed(verifyWindows(*this, getLength(), getStride()))) // C2
-    return failure();
+  if (!getScorer()) // C1
+    return emitOpError("expected `prob`, `mean_key` or `max`, the importance of blocks, got: none");
   int64_t block = getBlock(), rows = getRows(), count = getCount(), first = getFirst(), local = getLocal();
-  if (!isIn(block, 1, 65536) || block % int64_t(getStride())) // C2
-    return emitOpError("expected blocks of 1 to 65536 keys that the stride divides, got: block(")
-           << block << ") stride(" << int64_t(getStride()) << ")";
+  if (getScorer() == BlockScorer::prob) {
+    if (!getLength() || !getStride()) // C1
+      return emitOpError("expected `length` and `stride` beside `prob`, got: ") << (getLength()   ? "`length`"
+                                                                                    : getStride() ? "`stride`"
+                                                                                                  : "none");
+    if (failed(verifyWindows(*this, *getLength(), *getStride()))) // C2
+      return failure();
+    if (!isIn(block, 1, 65536) || block % int64_t(*getStride())) // C2
+      return emitOpError("expected blocks of 1 to 65536 keys that the stride divides, got: block(")
+             << block << ") stride(" << int64_t(*getStride()) << ")";
+  } else {
+    for (auto [name, isGiven] : {std::pair("length", getLength().has_value()),
+                                 {"stride", getStride().has_value()},
+                                 {"scale", getScale().has_value()}})
+      if (isGiven) // C1
+        return emitOpError("expected `") << name << "` beside `prob` only, got: `" << stringifyEnum(*getScorer())
+                                         << "`";
+    if (!isIn(block, 1, 65536)) // C2
+      return emitOpError("expected blocks of 1 to 65536 keys, got: block(") << block << ")";
+  }
   if (first < 0 || !isIn(local, 1, 1024) || !isIn(count, 1, 1024) || count - local < first) // C3
     return emitOpError("expected first(0) or more, local(1) or more, and count up to 1024 with room for both, got: "
                        "count(")
@@ -215,19 +251,25 @@ LogicalResult SelectOp::verify() {
 
 void SelectOp::appendTensors(Tensors &list) {
   bool packed = getLayout().isPacked();
+  const bool ofKeys = getScorer() == BlockScorer::max;
   list.emplace_back("q", T::Operand, T::Data, queriesOf(getLayout()));
   // As many windows as its caller has: packed, some rows may be unused.
-  list.emplace_back("compressed_k", T::Operand, T::Data, axesOf(getLayout(), T::RowsKv, T::KvHeads, T::DimQk));
-  SmallVector<T::Axis, 4> lists = {T::Batch, T::KvHeads, T::Derived, T::Table};
+  list.emplace_back(ofKeys ? "k" : "compressed_k", T::Operand, T::Data,
+                    axesOf(getLayout(), ofKeys ? T::RowsQ : T::RowsKv, T::KvHeads, T::DimQk));
+  SmallVector<T::Axis, 4> lists = {T::Batch, getPerHead() ? T::Heads : T::KvHeads, T::Derived, T::Table};
   if (packed)
     lists.erase(lists.begin());
-  list.emplace_back("lse", T::Operand, T::Float32, statisticsOf(getLayout()));
+  if (getScorer() == BlockScorer::prob)
+    list.emplace_back("lse", T::Operand, T::Float32, statisticsOf(getLayout()));
   using rt::Extent;
   Extent lines = packed ? floorDiv(Extent::symbol("total_q"), int64_t(getRows())) + Extent::symbol("batch")
                         : ceilDiv(Extent::symbol("seqlen_q"), int64_t(getRows()));
   list.push_back(derived("blocks", T::Result, T::Int32, lists, std::move(lines)));
   list.back().entries = getWidth();
-  appendOffsets(getLayout(), list, T::Array);
+  if (!ofKeys)
+    appendOffsets(getLayout(), list, T::Array);
+  else if (packed)
+    list.emplace_back("cu_seqlens", T::Array, T::Int32, T::BatchPlusOne);
 }
 
 void SelectOp::fillFixedSizes(FixedSizes &fixed) {

@@ -25,29 +25,31 @@ def Attn_CompressOp : Attn_ComputationOp<"compress"> {
         compressed_k[i] = sum of k over the tokens of window i / length
 
     in float32, rounded once, and likewise `compressed_v` of v. (Native Sparse Attention, Yuan et al. 2025, section
-    3.3.1.) `#attn.pooled` is the mask under which queries see compressed keys.
+    3.3.1.) `#attn.pooled` is the mask under which queries see compressed keys. With `k_only` there are no `v` and
+    `compressed_v`: `attn.select` with `mean_key` reads keys alone.
 
     Tensors: `k` and `v` in the `layout`, results `compressed_k` and `compressed_v` in the same. Dense results have as
     many rows as a sequence has windows. Packed tensors have an int32 array `cu_seqlens` [batch + 1], and results have
     floor(total_kv / stride) rows, of which the first `cu_seqlens_compressed`[batch] are used; the others are 0.
     `cu_seqlens_compressed`, int32 [batch + 1], is a further result: it has the offsets of compressed sequences.
 
-    Clauses may have any order; they are printed in this order: `mean`, `length`, `stride`, `layout`, `heads`, `dims`,
-    `dtype`.
+    Clauses may have any order; they are printed in this order: `mean`, `k_only`, `length`, `stride`, `layout`, `heads`,
+    `dims`, `dtype`.
 
     Constraints:
     - C1: `mean` is given: there is no other way to compress yet. (A program may take compressed keys from its caller.)
     - C2: 1 <= stride <= length <= 65536, and stride divides length.
-    - C3: heads (kv heads) is from 1 to 65536; dims are multiples of 8 from 8 to 512.
+    - C3: heads (kv heads) is from 1 to 65536; dims are multiples of 8 from 8 to 512, and one with `k_only`.
     - C4: dtype is bf16, f16 or f32 (f32: only the target `cpu` has kernels).
     - C5: layout is `bshd`, `sbhd`, `bhsd` or `thd`.
     - C6: the name is an identifier.
 
     ```mlir
     attn.compress @pool mean length(32) stride(16) layout(thd) heads(4) dims(128) dtype(bf16)
+    attn.compress @means mean k_only length(512) stride(512) layout(thd) heads(4) dims(128) dtype(bf16)
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, UnitAttr:$mean, I64Attr:$length, I64Attr:$stride,
+  let arguments = (ins SymbolNameAttr:$sym_name, UnitAttr:$mean, UnitAttr:$k_only, I64Attr:$length, I64Attr:$stride,
       Attn_LayoutAttr:$layout, I64Attr:$kv_heads, I64Attr:$dim_qk, I64Attr:$dim_v, TypeAttr:$dtype);
 }
 
@@ -70,7 +72,7 @@ def Attn_CompressBackwardOp
     Clauses are printed in this order: `of`, `add`.
 
     Constraints:
-    - C1: it names an `attn.compress` of the same module.
+    - C1: it names an `attn.compress` of the same module, without `k_only`.
     - C2: N is from 0 to 8.
     - C3: the name is an identifier.
 
@@ -83,39 +85,62 @@ def Attn_CompressBackwardOp
   let extraClassDeclaration = "::attn::CompressOp getCompressOp();";
 }
 
+def Attn_BlockScorer
+    : I32EnumAttr<"BlockScorer", "what attn.select ranks blocks by",
+                  [I32EnumAttrCase<"prob", 0>, I32EnumAttrCase<"mean_key", 1>, I32EnumAttrCase<"max", 2>]> {
+  let cppNamespace = "::attn";
+}
+
 def Attn_SelectOp : Attn_ComputationOp<"select"> {
   let summary = "which blocks of keys a tile of queries attends to";
   let description = [{
     Ranks the blocks of `block` keys of each sequence for each kv head g and each tile of `rows` queries, by what the
-    tile's first query t sees (Native Sparse Attention, Yuan et al. 2025, section 3.3.2):
+    tile's first query t sees. With `per_head` each query head has a list of its own: in what follows a group is that
+    head alone. The scorer says what the importance of a block is, in float32:
 
-        p[h, i] = exp(scale * dot(q[t, h], compressed_k[i, g]) - lse[t, h]) for windows i that end at t or before; or 0
-        importance[j] = sum over the heads h of g, and over windows i, of p[h, i] * cover(i, j)
+    - `prob`, the probabilities of compressed keys (Native Sparse Attention, Yuan et al. 2025, section 3.3.2):
 
-    in float32, where cover(i, j) is how many of block j's parts of `stride` tokens window i has: the number of pairs
-    (m, n), 0 <= m < block / stride, 0 <= n < length / stride, with i = j * block / stride + m - n.
+          p[h, i] = exp(scale * dot(q[t, h], compressed_k[i, g]) - lse[t, h]), or 0 for windows i that end behind t
+          importance[j] = sum over the heads h of the group, and over windows i, of p[h, i] * cover(i, j)
+
+      where cover(i, j) is how many of block j's parts of `stride` tokens window i has: the number of pairs (m, n),
+      0 <= m < block / stride, 0 <= n < length / stride, with i = j * block / stride + m - n.
+    - `mean_key`, the product with a block's mean key (MoBA, Lu et al. 2025, section 2.2). Compressed keys are those of
+      `attn.compress mean length(block) stride(block)`, one for each whole block:
+
+          importance[j] = sum over the heads h of the group of dot(q[t, h], compressed_k[j, g])
+
+    - `max`, the largest product with a key of the block (the index branch of MiniMax-M3's sparse attention):
+
+          importance[j] = the largest dot(q[t, h], k[s, g]) of heads h of the group and keys s of block j, s <= t
+
+    MoBA has lists of each query head, and MSA of each index head: both are `per_head`. What a group shares without
+    `per_head` under `mean_key` and `max` has no source but this text.
 
     Candidates are the blocks up to that of t, block(t) = floor(t / block). The first `first` of them and the `local`
-    last ones, up to block(t), are always taken. The most important ones of the others are taken until there are `count`
-    in all, or no more candidates; equal ones by the lowest index. -0 is 0, and a NaN counts as less than any number.
+    last ones, up to block(t), are always taken. The most important ones of the others, all of which end before t, are
+    taken until there are `count` in all, or no more candidates; equal ones by the lowest index. -0 is 0, and NaN, also
+    that of one key of a block, is -infinity.
     Then blocks that begin within the tile behind t are added, so that each query finds its own block: the list has
     count + max(rows / block - 1, 0) entries. Selection depends on no query but t, so a mask
-    `#attn.and<#attn.block_list<"lists", rows = rows, keys = block>, #attn.causal>` is causal. With rows = 1 each query
-    has its own list, as in the paper.
+    `#attn.and<#attn.block_list<"lists", rows = rows, keys = block>, #attn.causal>` (`per_head` as here) is causal. With
+    rows = 1 each query has its own list, as in the papers.
 
-    Tensors: operands `q` in the `layout`, `compressed_k` in the same (a result of `attn.compress`), `lse` float32
-    [batch, heads, seqlen_q] or packed [heads, tokens], that of the compressed branch; the result `blocks`, int32, as
-    `#attn.block_list` takes them: [batch, kv_heads, ceil(seqlen_q / rows), entries], or packed
-    [kv_heads, floor(total_q / rows) + batch, entries], where tile i of sequence b has the line
-    floor(cu_seqlens[b] / rows) + b + i. Blocks of a list ascend, and -1 follows the last one. Lines that no tile has
-    are -1. Packed tensors have the arrays `cu_seqlens` and `cu_seqlens_compressed`.
+    Tensors: operands `q` in the `layout`, and in the same either `compressed_k`, a result of `attn.compress`, or with
+    `max` `k`, which has as many rows as q; with `prob` `lse`, float32 [batch, heads, seqlen_q] or packed
+    [heads, tokens], that of the compressed branch; the result `blocks`, int32, as `#attn.block_list` takes them:
+    [batch, kv_heads, ceil(seqlen_q / rows), entries], or packed [kv_heads, floor(total_q / rows) + batch, entries],
+    where tile i of sequence b has the line floor(cu_seqlens[b] / rows) + b + i. With `per_head` it has heads instead of
+    kv_heads. Blocks of a list ascend, and -1 follows the last one. Lines that no tile has are -1. Packed tensors have
+    the array `cu_seqlens`, and `cu_seqlens_compressed` beside `compressed_k`.
 
-    Clauses may have any order; they are printed in this order: `prob`, `length`, `stride`, `block`, `count`, `first`,
-    `local`, `rows`, `layout`, `heads`, `dim`, `dtype`, `scale`.
+    Clauses may have any order; they are printed in this order: `prob`, `mean_key`, `max`, `length`, `stride`, `block`,
+    `count`, `first`, `local`, `rows`, `per_head`, `layout`, `heads`, `dim`, `dtype`, `scale`.
 
     Constraints:
-    - C1: `prob` is given: there is no other importance yet.
-    - C2: 1 <= stride <= length <= 65536; stride divides length and block; block is from 1 to 65536.
+    - C1: one scorer is given. `length` and `stride` go with `prob`, which needs them, and `scale` goes with `prob`: it
+      would change no other ranking.
+    - C2: with `prob` 1 <= stride <= length <= 65536, and stride divides length and block; block is from 1 to 65536.
     - C3: first >= 0, local >= 1, first + local <= count <= 1024: else forced blocks would not find room, and a query
       might not see itself.
     - C4: rows is from 1 to 65536, and one of rows and block divides the other.
@@ -128,16 +153,26 @@ def Attn_SelectOp : Attn_ComputationOp<"select"> {
     ```mlir
     attn.select @top prob length(32) stride(16) block(64) count(16) first(1) local(2) rows(64) layout(thd)
       heads(64, 4) dim(128) dtype(bf16)
+    attn.select @moba mean_key block(512) count(3) first(0) local(1) rows(64) per_head layout(thd) heads(64, 4) dim(128)
+      dtype(bf16)
+    attn.select @msa max block(128) count(16) first(0) local(1) rows(1) per_head layout(thd) heads(4, 1) dim(128)
+      dtype(bf16)
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, UnitAttr:$prob, I64Attr:$length, I64Attr:$stride, I64Attr:$block,
-      I64Attr:$count, I64Attr:$first, I64Attr:$local, I64Attr:$rows, Attn_LayoutAttr:$layout, I64Attr:$heads,
-      I64Attr:$kv_heads, I64Attr:$dim, TypeAttr:$dtype, OptionalAttr<F64Attr>:$scale);
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<Attn_BlockScorer>:$scorer, OptionalAttr<I64Attr>:$length,
+      OptionalAttr<I64Attr>:$stride, I64Attr:$block, I64Attr:$count, I64Attr:$first, I64Attr:$local, I64Attr:$rows,
+      UnitAttr:$per_head, Attn_LayoutAttr:$layout, I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$dim, TypeAttr:$dtype,
+      OptionalAttr<F64Attr>:$scale);
   let extraClassDeclaration = [{
     /// The scale in force: as given, or 1/sqrt(dim).
     double scaleOrDefault();
     /// Entries of a list.
     int64_t getWidth();
+    /// Heads that have a list of their own: query heads or kv heads.
+    int64_t getListHeads();
+    /// Tokens of a compressed key and between two of them. `max`, which has none, ranks windows of one token.
+    int64_t getWindowLength();
+    int64_t getWindowStride();
   }];
 }
 
