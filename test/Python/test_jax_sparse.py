@@ -47,6 +47,16 @@ def test_gradients(layout, own):
         np.testing.assert_allclose(slope, along(loss, arrays, direction), rtol=2e-2, atol=2e-2)
 
 
+def test_recompute():
+    """The bits of a backward pass that keeps what the forward one computed."""
+    q, k, v, gates = made(2, 25, 4, 16), made(2, 25, 2, 16, seed=1), made(2, 25, 2, 16, seed=2), made(2, 25, 4, 3, seed=3)
+    grads = lambda recompute: jax.jit(jax.value_and_grad(
+        lambda *x: (native_sparse_attention(*x, recompute=recompute, **OPTIONS)**2).sum(), argnums=(0, 1, 2, 3)))(
+            q, k, v, gates)
+    for x, y in zip(jax.tree.leaves(grads(True)), jax.tree.leaves(grads(False))):
+        assert jnp.array_equal(x, y)
+
+
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
 @pytest.mark.parametrize("layout", ["thd", "bshd"])
 def test_narrow_gates(dtype, layout):

@@ -200,15 +200,23 @@ void AttentionBody::findArrays() {
     if (!args.contains(bits))
       return isOnList(map, column);
     OpBuilder::InsertionGuard guard(b);
-    if (auto mask = maskOfTileInBlock(map)) { // once for all scores of the tile
+    Value first;
+    if (auto [mask, inRow, inColumn] = blocksOfScores(map); inColumn) { // once for all scores of the tile, or of a row
+      OpBuilder::InsertPoint inside = b.saveInsertionPoint();
       b.setInsertionPoint(mask);
       Index q0 = mask.getTransposed() ? mask.getK0() : mask.getQ0(),
             k0 = mask.getTransposed() ? mask.getQ0() : mask.getK0();
-      row = math.floorDiv(q0, map.lists->q), column = math.floorDiv(k0, map.lists->kv);
+      column = math.value(math.floorDiv(k0, map.lists->kv));
+      if (inRow)
+        row = math.floorDiv(q0, map.lists->q);
+      else
+        b.restoreInsertionPoint(inside);
+    } else {
+      first = firstColumn(map.lists->kv);
     }
-    return Cond::of(Value(metadata::IsListedOp::create(
-        b, loc, arrays.lookup(map.name), rowsOfBits(map), /*columns=*/Value(), args[bits + "_words"], math.value(row),
-        math.value(column), firstColumn(map.lists->kv), /*condition=*/Value())));
+    return Cond::of(Value(metadata::IsListedOp::create(b, loc, arrays.lookup(map.name), rowsOfBits(map),
+                                                       /*columns=*/Value(), args[bits + "_words"], math.value(row),
+                                                       math.value(column), first, /*condition=*/Value())));
   };
 }
 
@@ -267,16 +275,18 @@ Cond AttentionBody::isOnList(const MaskOperand &map, Index column) {
                                          math.value(column), /*first=*/Value(), math.value(*tileListsHull))));
 }
 
-ApplyMaskOp AttentionBody::maskOfTileInBlock(const MaskOperand &map) {
+AttentionBody::BlocksOfScores AttentionBody::blocksOfScores(const MaskOperand &map) {
   auto mask = dyn_cast_or_null<ApplyMaskOp>(b.getInsertionBlock()->getParentOp());
   auto scores = mask ? dyn_cast<FragType>(mask.getS().getType()) : FragType();
-  if (!scores || !mask.getQ0().getType().isInteger(32) || !mask.getK0().getType().isInteger(32) || hasPieces())
+  if (!scores || hasPieces())
     return {};
   int64_t queries = scores.getRows(), keys = scores.getCols(); // those of several KV tiles in a single pass
+  Type first = mask.getQ0().getType(), firstKey = mask.getK0().getType();
   if (mask.getTransposed())
-    std::swap(queries, keys);
-  // Scores begin at multiples of their own size.
-  return map.lists->q % queries == 0 && map.lists->kv % keys == 0 ? mask : ApplyMaskOp();
+    std::swap(queries, keys), std::swap(first, firstKey);
+  // Scores begin at multiples of their own size; those of packed heads are pairs.
+  return {mask, first.isInteger(32) && map.lists->q % queries == 0,
+          firstKey.isInteger(32) && map.lists->kv % keys == 0};
 }
 
 Value AttentionBody::firstColumn(int64_t keys) {

@@ -237,8 +237,13 @@ protected:
     Index behind = math.min(math.add(batch, 1), arg("batch"));
     return math.sub(load(args[prefixSums], behind), load(args[prefixSums], batch));
   }
-  /// The element test that is being written, if all its scores are of one block of the map; else null.
-  tile::ApplyMaskOp maskOfTileInBlock(const MaskOperand &map);
+  /// The element test that is being written, if there is one, and whether all its scores are in one row of blocks of
+  /// the map, and in one column.
+  struct BlocksOfScores {
+    tile::ApplyMaskOp mask;
+    bool inRow = false, inColumn = false;
+  };
+  BlocksOfScores blocksOfScores(const MaskOperand &map);
   /// In the element test of a tile, the block column of its first key, if all its keys are in that column and the next
   /// 31; else null.
   mlir::Value firstColumn(int64_t keys);

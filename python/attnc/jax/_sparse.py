@@ -21,6 +21,7 @@ class _Plan(typing.NamedTuple):
     options: tuple
     deterministic: bool
     names: tuple
+    recompute: bool = False
 
 
 @functools.lru_cache(maxsize=1024)
@@ -46,16 +47,25 @@ def _attention(plan, *tensors):
     return _ops.run(program.text, program.name, tensors)[0]
 
 
+def _with_saves(training, tensors):
+    return dict(zip([t["name"] for t in _ops.signature(training.text, training.name).results],
+                    _undifferentiated(training.text, training.name, *tensors)))
+
+
 def _fwd(plan, *tensors):
-    _, training, _ = _programs(*plan[:3])
-    results = dict(zip([t["name"] for t in _ops.signature(training.text, training.name).results],
-                       _undifferentiated(training.text, training.name, *tensors)))
+    program, training, _ = _programs(*plan[:3])
+    if plan.recompute:
+        return _undifferentiated(program.text, program.name, *tensors)[0], (tensors, {})
+    results = _with_saves(training, tensors)
     return results["o"], (tensors, results)
 
 
 def _bwd(plan, kept, do):
     tensors, results = kept
-    _, _, backward = _programs(*plan[:3])
+    _, training, backward = _programs(*plan[:3])
+    if plan.recompute:
+        tensors, do = jax.lax.optimization_barrier((tensors, do))  # not before do is there
+        results = _with_saves(training, tensors)
     spec = _ops.signature(backward.text, backward.name)
     given = {**dict(zip(plan.names, tensors)), **results, "do": do}
     found = _undifferentiated(backward.text, backward.name, *(given[t["name"]] for t in spec.inputs))
@@ -67,18 +77,18 @@ _attention.defvjp(_fwd, _bwd)
 _jitted = jax.jit(_attention, static_argnums=0)
 
 
-def _attend(kind, options, operands, deterministic):
-    return _jitted(_Plan(kind, options, bool(deterministic), tuple(operands)), *operands.values())
+def _attend(kind, options, operands, deterministic, recompute=False):
+    return _jitted(_Plan(kind, options, bool(deterministic), tuple(operands), bool(recompute)), *operands.values())
 
 
 def native_sparse_attention(q, k, v, gates=None, *, layout="bshd", length=32, stride=16, block=64, count=16, first=1,
                             local=2, window=512, rows=64, scale=None, cu_seqlens=None, deterministic=True,
-                            expected_seqlen=None):
+                            expected_seqlen=None, recompute=False):
     """Native sparse attention (Yuan et al. 2025): the gated sum of attention to compressed keys, to selected blocks of
     keys, and to a window, with gradients of q, k, v and gates.
 
-    Arguments are those of `attnc.torch.native_sparse_attention`. There are no rules for vmap and sharding: map over
-    sequences by packing them (layout "thd"), and shard by `jax.shard_map`.
+    Arguments are those of `attnc.torch.native_sparse_attention`, but kv_heads_at_once: all heads are one launch. There
+    are no rules for vmap and sharding: map over sequences by packing them (layout "thd"), and shard by `jax.shard_map`.
 
     Returns o, as q. Raises attnc.ProblemError, TensorError, UnsupportedError, CompileError.
     """
@@ -88,7 +98,7 @@ def native_sparse_attention(q, k, v, gates=None, *, layout="bshd", length=32, st
         q, ks, vs, gates, _DTYPES, layout, offsets,
         dict(length=length, stride=stride, block=block, count=count, first=first, local=local, window=window, rows=rows,
              scale=scale, expected_seqlen=expected_seqlen))
-    return _attend("NativeSparseAttention", options, operands, deterministic)
+    return _attend("NativeSparseAttention", options, operands, deterministic, recompute)
 
 
 def moba_attention(q, k, v, *, layout="bshd", block=512, count=3, rows=64, scale=None, cu_seqlens=None,
