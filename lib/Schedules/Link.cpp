@@ -224,7 +224,10 @@ private:
       equal[size] = sizeIn(*one, *other);
       return true;
     }
-    return false;
+    // Equal sizes make equal extents: rows of one tensor follow from those of another.
+    return !a.operands().empty() && a.op() == b.op() && a.operands().size() == b.operands().size() &&
+           llvm::all_of(llvm::zip(a.operands(), b.operands()),
+                        [&](auto pair) { return unify(std::get<0>(pair), std::get<1>(pair)); });
   }
 
   std::string freshSize(const std::string &size, const std::string &tensor) {

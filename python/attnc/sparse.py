@@ -253,7 +253,7 @@ def _common_of(named, short, layout, cu_seqlens, options):
 
 
 def _heads_of(tensor, layout):
-    return tensor.shape[1 if layout in ("bhsd", "thd") else 2]
+    return int(tensor.shape[1 if layout in ("bhsd", "thd") else 2])  # torch.compile then takes it as a constant
 
 
 def call_of(q, ks, vs, gates, short, layout, cu_seqlens, options):
@@ -266,7 +266,7 @@ def call_of(q, ks, vs, gates, short, layout, cu_seqlens, options):
     named = [("q", q), *(("k", t) for t in ks), *(("v", t) for t in vs)]
     made = dict(
         _common_of(named, short, layout, cu_seqlens, options), heads=(_heads_of(q, layout), _heads_of(ks[0], layout)),
-        dims=q.shape[-1], gates="uniform" if gates is None else "sigmoid", shared_kv=len(ks) == 1,
+        dims=int(q.shape[-1]), gates="uniform" if gates is None else "sigmoid", shared_kv=len(ks) == 1,
         gates_dtype="f32" if gates is None else short.get(gates.dtype, "f32"))
     operands = {"q": q}
     if len(ks) == 1:
@@ -286,12 +286,12 @@ def selected_call_of(operands, short, layout, cu_seqlens, options):
     made = _common_of(list(operands.items()), short, layout, cu_seqlens, options)
     q, k, v = (operands[name] for name in "qkv")
     kv_heads = _heads_of(k, layout)
-    made.update(heads=(_heads_of(q, layout), kv_heads), dims=(q.shape[-1], v.shape[-1]))
+    made.update(heads=(_heads_of(q, layout), kv_heads), dims=(int(q.shape[-1]), int(v.shape[-1])))
     if "index_q" in operands:
         found = _heads_of(operands["index_q"], layout)
         if found != kv_heads:
             raise TensorError(f"expected as many heads for `index_q` as for `k`, {kv_heads}, got: {found}")
-        made.update(index_heads=_heads_of(operands["index_k"], layout), index_dim=operands["index_q"].shape[-1])
+        made.update(index_heads=_heads_of(operands["index_k"], layout), index_dim=int(operands["index_q"].shape[-1]))
     if cu_seqlens is not None:
         operands = {**operands, "cu_seqlens": cu_seqlens}
     return tuple(made.items()), operands

@@ -441,7 +441,7 @@ def select_by_numpy(c, q, ck, lse, cu, cu_c):
                             cover[i, j] += 1
             seen = [i for i in range(windows) if i * c["stride"] + c["length"] - 1 <= t]
             for g in range(lists):
-                importance = np.full(own + 1, -np.inf if c["scorer"] == "max" else 0)
+                importance = np.full(own + 1, -np.inf if c["scorer"] == "max" else 0.0)
                 for h in range(g * group, (g + 1) * group):
                     p = ck[cu_c[b]:cu_c[b + 1], h * c["kv"] // c["heads"]][seen] @ q[start + t, h]
                     if c["scorer"] == "prob":

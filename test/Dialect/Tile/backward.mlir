@@ -90,9 +90,9 @@ tile.kernel @sums(%sum: !tile.ptr<f32>, %row_statistics: !tile.ptr<f32>, %q: !ti
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   // CHECK: %staging = tile.alloc "staging" : !tile.staging<2, 32768>
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
-  // CHECK: tile.preprocess {{.*}} dim 64 clears(%sum) columns 128 : !tile.ptr<bf16>
+  // CHECK: tile.preprocess {{.*}} dim 64 {{.*}}rows(%n) clears(%sum) columns 128
   tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch : !tile.ptr<bf16>, !tile.ptr<bf16>) dim 64 lse(%row_statistics) rows(%n)
-      clears(%sum) columns 128 : !tile.ptr<bf16>
+      clears(%sum) columns 128
   // CHECK: tile.grad_scores %dp, %ds, %stats transposed : !tile.frag<128x64, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.row_statistics<64>
   tile.grad_scores %dp, %ds, %stats transposed : !tile.frag<128x64, 8>, !tile.register_operand<128x64xbf16, 8>, !tile.row_statistics<64>
   // CHECK: %dS_tile = tile.store_and_sync %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.register_operand<128x64xbf16, 8>
@@ -123,9 +123,9 @@ tile.kernel @turns(%sum: !tile.ptr<f32>, %semaphore: !tile.ptr<i32>, %row_statis
     target("sm_90a") grid(dense heads 2 keys) schedule(#tile.warp_specialized_backward<q_tile = 64, kv_tile = 128, warps = 8, ctas_per_sm = 1, single_loop = true, dq_columns = 64>) {
   %dQ = tile.alloc "dQ" : !tile.frag<128x64, 8>
   %staging = tile.alloc "staging" : !tile.staging<2, 32768>
-  // CHECK: tile.preprocess {{.*}} dim 64 semaphore(%semaphore) : !tile.ptr<bf16>
+  // CHECK: tile.preprocess {{.*}} dim 64 {{.*}} semaphore(%semaphore)
   tile.preprocess %row_statistics pitch(%pitch) from(%q, %pitch, %q, %pitch : !tile.ptr<bf16>, !tile.ptr<bf16>) dim 64 lse(%row_statistics) rows(%tile)
-      semaphore(%semaphore) : !tile.ptr<bf16>
+      semaphore(%semaphore)
   // CHECK: tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) semaphore(%semaphore of %tile) : !tile.frag<128x64, 8> {
   // CHECK-NEXT: ^bb0(%{{.*}}: i32):
   tile.add_global %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) semaphore(%semaphore of %tile) : !tile.frag<128x64, 8> {
