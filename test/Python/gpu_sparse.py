@@ -101,7 +101,8 @@ def reference(q, k, v, gates, do, offsets, lists, o):
     return result, *torch.autograd.grad(result, leaves, do.double())
 
 
-def check(name, lengths, heads, kv_heads, dim, **options):
+def check(name, lengths, heads, kv_heads, dim, dense=False, **options):
+    """dense: the one sequence as a batch, whose long loops over queries several CTAs share."""
     global failures
     o, offsets = {**OPTIONS, **options}, [0]
     for length in lengths:
@@ -109,21 +110,27 @@ def check(name, lengths, heads, kv_heads, dim, **options):
     cu = torch.tensor(offsets, dtype=torch.int32, device="cuda")
     q, k, v, gates, do = inputs(offsets[-1], heads, kv_heads, dim)
     leaves = [x.clone().requires_grad_() for x in (q, k, v, gates)]
-    call = lambda: native_sparse_attention(*leaves, layout="thd", cu_seqlens=cu, deterministic=True, **o)
+    if dense:
+        call = lambda: native_sparse_attention(*(x[None] for x in leaves), deterministic=True, **o)[0]
+    else:
+        call = lambda: native_sparse_attention(*leaves, layout="thd", cu_seqlens=cu, deterministic=True, **o)
     found = call()
     grads = torch.autograd.grad(found, leaves, do)
     again = call()
     same = all(torch.equal(x, y) for x, y in zip((found, *grads), (again, *torch.autograd.grad(again, leaves, do))))
-    program = attnc.NativeSparseAttention(heads=(heads, kv_heads), dims=dim, layout="thd", saves=True, **o)
+    program = attnc.NativeSparseAttention(heads=(heads, kv_heads), dims=dim, layout="bshd" if dense else "thd",
+                                          saves=True, **o)
     names = [t["name"] for t in _ops.signature(program.text, "nsa").results]
-    lists = dict(zip(names, _ops.run([q, k, v, gates, cu], program.text, "nsa")))["lists"]
+    given = [x[None] for x in (q, k, v, gates)] if dense else [q, k, v, gates, cu]
+    lists = dict(zip(names, _ops.run(given, program.text, "nsa")))["lists"]
+    lists = lists[0] if dense else lists
     expected = reference(q, k, v, gates, do, offsets, lists, o)
     errors = {n: round(float((x.double() - y).abs().max() / y.abs().max()), 5)
               for n, x, y in zip(("o", "dq", "dk", "dv", "dgates"), (found, *grads), expected)}
     ok = same and max(errors.values()) < 0.02
     failures += not ok
-    emit(check=name, ok=ok, lengths=lengths, heads=[heads, kv_heads], dim=dim, same_bits=same, relative_errors=errors,
-         **options)
+    emit(check=name, ok=ok, lengths=lengths, heads=[heads, kv_heads], dim=dim, dense=dense, same_bits=same,
+         relative_errors=errors, **options)
 
 
 def check_causal():
@@ -445,6 +452,8 @@ def main():
         check("rows that share no list", [200, 77], 6, 2, 64, length=32, stride=16, count=4, rows=1)
         check("one group of 20", [257, 300], 20, 1, 64, length=32, stride=16, count=5, rows=16)
         check("no groups", [257, 300], 4, 4, 96, length=16, stride=8, block=32, count=5, rows=32)
+        for rows in (1, 16, 64):
+            check("loops that CTAs share", [2048], 32, 8, 128, dense=True, rows=rows)
         check_causal()
         check_packed()
         check_graph()

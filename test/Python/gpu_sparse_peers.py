@@ -141,7 +141,8 @@ def libraries(lists, rows):
 
 
 def short(error):
-    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[-1][:200]}"
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: " + " ... ".join(line[:150] for line in dict.fromkeys((lines[0], lines[-1])))
 
 
 def late(*_):
@@ -185,7 +186,8 @@ def both(call, q, k, v, do):
 
 
 def relative(x, y):
-    return round(float((x.double() - y.double()).abs().max() / y.double().abs().max()), 5)
+    x, y = x.detach().double(), y.detach().double()
+    return round(float((x - y).abs().max() / y.abs().max()), 5)
 
 
 # ---- against float64 ----

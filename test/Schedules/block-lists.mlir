@@ -55,6 +55,8 @@
 // CHECK: metadata.gather_tiles 0 {{.*}} columns(%{{.*}}) at(%{{.*}}) tiles(%from to %to) of 32 in 64
 // CHECK-LABEL: tile.kernel @g(
 // CHECK-NOT: _bits
+// A slot has 128 rows, so there may be twice as many further CTAs of 64 keys as slots.
+// CHECK: program.launch @g grid(kv_tiles, 2 * (batch * ceil_div(seqlen_kv, 64)) + 8 * multiprocessors * 2)
 
 // TEXT: attn::gather_list_tiles<0, 64, 64>(
 // TEXT: attn::is_in_list(

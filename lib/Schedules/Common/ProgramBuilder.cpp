@@ -103,8 +103,9 @@ Extent ProgramBuilder::ctasOf(tile::KernelOp kernel, const KernelGrid &grid, int
     ctas = ctas * sizeNamed("splits");
   if (grid.ifSplit)
     ctas = ctas * min(sizeNamed("splits") - 1, 1);
-  if (grid.splitsLoops)
-    ctas = ctas + splitSlots();
+  if (grid.splitsLoops) // a slot has `splitRows` rows, and serves so many CTAs of a smaller tile
+    ctas = ctas + (splitRows % tile ? floorDiv(splitSlots() * Extent(splitRows), tile)
+                                    : splitSlots() * Extent(splitRows / tile));
   return most ? min(ctas, most) : ctas;
 }
 
