@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Sparse attention as programs: native sparse attention (Yuan et al. 2025), of compressed keys, selected blocks, a
 window and gates, and attention to selected blocks alone, by their mean keys (MoBA) or an index branch (MSA)."""
+import operator
+
 from . import _text
 from .errors import ProblemError, TensorError
 from .problem import _DTYPES, _LAYOUTS, Program, _pair
@@ -252,8 +254,11 @@ def _common_of(named, short, layout, cu_seqlens, options):
                 expected_seqlen=tuple(hint) if isinstance(hint, (tuple, list)) else hint)
 
 
+_constant = operator.index  # of an extent, which torch.compile may have as a symbol
+
+
 def _heads_of(tensor, layout):
-    return int(tensor.shape[1 if layout in ("bhsd", "thd") else 2])  # torch.compile then takes it as a constant
+    return _constant(tensor.shape[1 if layout in ("bhsd", "thd") else 2])
 
 
 def call_of(q, ks, vs, gates, short, layout, cu_seqlens, options):
@@ -266,7 +271,7 @@ def call_of(q, ks, vs, gates, short, layout, cu_seqlens, options):
     named = [("q", q), *(("k", t) for t in ks), *(("v", t) for t in vs)]
     made = dict(
         _common_of(named, short, layout, cu_seqlens, options), heads=(_heads_of(q, layout), _heads_of(ks[0], layout)),
-        dims=int(q.shape[-1]), gates="uniform" if gates is None else "sigmoid", shared_kv=len(ks) == 1,
+        dims=_constant(q.shape[-1]), gates="uniform" if gates is None else "sigmoid", shared_kv=len(ks) == 1,
         gates_dtype="f32" if gates is None else short.get(gates.dtype, "f32"))
     operands = {"q": q}
     if len(ks) == 1:
@@ -286,12 +291,13 @@ def selected_call_of(operands, short, layout, cu_seqlens, options):
     made = _common_of(list(operands.items()), short, layout, cu_seqlens, options)
     q, k, v = (operands[name] for name in "qkv")
     kv_heads = _heads_of(k, layout)
-    made.update(heads=(_heads_of(q, layout), kv_heads), dims=(int(q.shape[-1]), int(v.shape[-1])))
+    made.update(heads=(_heads_of(q, layout), kv_heads), dims=(_constant(q.shape[-1]), _constant(v.shape[-1])))
     if "index_q" in operands:
         found = _heads_of(operands["index_q"], layout)
         if found != kv_heads:
             raise TensorError(f"expected as many heads for `index_q` as for `k`, {kv_heads}, got: {found}")
-        made.update(index_heads=_heads_of(operands["index_k"], layout), index_dim=int(operands["index_q"].shape[-1]))
+        made.update(index_heads=_heads_of(operands["index_k"], layout),
+                    index_dim=_constant(operands["index_q"].shape[-1]))
     if cu_seqlens is not None:
         operands = {**operands, "cu_seqlens": cu_seqlens}
     return tuple(made.items()), operands

@@ -49,7 +49,8 @@ def test_gradients(layout, own):
 
 def test_recompute():
     """The bits of a backward pass that keeps what the forward one computed."""
-    q, k, v, gates = made(2, 25, 4, 16), made(2, 25, 2, 16, seed=1), made(2, 25, 2, 16, seed=2), made(2, 25, 4, 3, seed=3)
+    q, k, v = made(2, 25, 4, 16), made(2, 25, 2, 16, seed=1), made(2, 25, 2, 16, seed=2)
+    gates = made(2, 25, 4, 3, seed=3)
     grads = lambda recompute: jax.jit(jax.value_and_grad(
         lambda *x: (native_sparse_attention(*x, recompute=recompute, **OPTIONS)**2).sum(), argnums=(0, 1, 2, 3)))(
             q, k, v, gates)

@@ -201,7 +201,8 @@ def native_sparse_attention(q, k, v, gates=None, *, layout="bshd", length=32, st
     tensors, axis = list(operands.values()), 1 if layout in ("bhsd", "thd") else 2
     cut = _Cut(_launches(q, ks[0], axis, _trains(tensors), kv_heads_at_once), axis, 1 if layout == "thd" else 2)
     if cut.launches > 1:
-        options = tuple({**dict(options), "heads": tuple(t.shape[axis] // cut.launches for t in (q, ks[0]))}.items())
+        heads = tuple(operator.index(t.shape[axis]) // cut.launches for t in (q, ks[0]))
+        options = tuple({**dict(options), "heads": heads}.items())
     return _attend("NativeSparseAttention", options, operands, deterministic, cut, bool(recompute))
 
 
