@@ -4,6 +4,7 @@ torch.compile, and what is refused."""
 import attnc
 import pytest
 import torch
+import torch.utils.checkpoint
 from attnc.torch import block_max_attention, moba_attention, native_sparse_attention
 
 OPTIONS = dict(length=8, stride=4, block=8, count=4, first=1, local=2, window=7, rows=8)
@@ -330,6 +331,15 @@ def test_heads_in_turn_and_recompute(layout, gated):
     for wrong in (0, 2, 6):
         with pytest.raises(attnc.TensorError, match="kv_heads_at_once to divide the 3 kv heads"):
             both(kv_heads_at_once=wrong)
+
+
+def test_checkpoint():
+    """Saved tensors are unpacked once."""
+    q, k, v = made(1, 40, 4, 16), made(1, 40, 2, 16, seed=1), made(1, 40, 2, 16, seed=2)
+    call = lambda q: native_sparse_attention(q, k, v, **OPTIONS)
+    plain, = torch.autograd.grad(call(q).sum(), q)
+    kept = torch.utils.checkpoint.checkpoint(call, q, use_reentrant=False)
+    assert torch.equal(torch.autograd.grad(kept.sum(), q)[0], plain)
 
 
 def test_extreme_gates():

@@ -101,7 +101,8 @@ class _Sparse(torch.autograd.Function):
             do = do.contiguous()
         elif not torch.compiler.is_compiling() and do.data_ptr() % 16:
             do = do.clone()
-        tensors, kept = ctx.saved_tensors[:len(names)], ctx.saved_tensors[len(names):]
+        saved = ctx.saved_tensors  # once: hooks, such as those of checkpoints, unpack what is read
+        tensors, kept = saved[:len(names)], saved[len(names):]
         grads = dict.fromkeys(ctx.names)
         for number in range(cut.launches):
             parts = [cut.part(name, tensor, number) for name, tensor in zip(names, tensors)]
@@ -130,7 +131,7 @@ _BESIDE = 8_000_000_000  # bytes that a launch may have beside the caller's tens
 def _launches(q, k, axis, training, at_once):
     """How many launches a call has. Training: a backward pass has three dq in float32 (that of the branches before, the
     own one, and what it is summed in), and two pairs of dk and dv; else the three branches' o."""
-    kv_heads, dim = k.shape[axis], q.shape[-1]
+    kv_heads, dim = operator.index(k.shape[axis]), operator.index(q.shape[-1])
     if at_once is not None:
         at_once = operator.index(at_once)
         if at_once < 1 or kv_heads % at_once:
