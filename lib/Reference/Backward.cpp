@@ -95,9 +95,8 @@ void Backward::evaluate(const Row &row, Keys &keys) {
     return;
   if (auto before = inputs.find("before_dq"); dq && before != inputs.end()) {
     int64_t at = offsetOf(before->second, qLayout, row.sequence, row.head, sequences.queryRow(row.sequence, row.row));
-    std::vector<double> vector(dimQk);
-    before->second.load(at, before->second.strides().back(), vector);
-    addScaled(rowOf(*dq, qLayout, row.sequence, row.head, sequences.queryRow(row.sequence, row.row)), 1, vector);
+    addScaled(rowOf(*dq, qLayout, row.sequence, row.head, sequences.queryRow(row.sequence, row.row)), 1,
+              vectorAt(before->second, at));
   }
   bool wantsAllKeys = !wantsKey || !wantsQuery || wantsQuery(row);
   if (!wantsAllKeys && keys.wanted.empty())

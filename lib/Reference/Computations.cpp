@@ -153,12 +153,6 @@ static llvm::Error checkCompressedOffsets(const CallTensors &tensors, int64_t le
   return llvm::Error::success();
 }
 
-static std::vector<double> vectorAt(const Tensor &tensor, int64_t offset) {
-  std::vector<double> values(tensor.shape().back());
-  tensor.load(offset, tensor.strides().back(), values);
-  return values;
-}
-
 static void storeAt(Tensor &tensor, int64_t offset, llvm::ArrayRef<double> values) {
   for (auto [d, value] : llvm::enumerate(values))
     tensor.store(offset + int64_t(d) * tensor.strides().back(), value);

@@ -363,8 +363,8 @@ static llvm::Error addForwardResults(ProblemOp problem, Tensors &tensors) {
   return llvm::Error::success();
 }
 
-/// delta = dot(dO, O) in place of o; NaN in padding, as o has.
-static void replaceOutputByDelta(LayoutAttr layout, Tensors &tensors) {
+/// delta = dot(dO, O); NaN in padding, as o has.
+static void addDelta(LayoutAttr layout, Tensors &tensors) {
   const Tensor &o = tensors["o"], &dOut = tensors["do"], &lse = tensors["lse"];
   Tensor delta(Dtype::F32, lse.shape());
   bool packed = layout.isPacked();
@@ -372,15 +372,10 @@ static void replaceOutputByDelta(LayoutAttr layout, Tensors &tensors) {
   for (int64_t b = 0; b < batch; ++b)
     for (int64_t h = 0; h < heads; ++h)
       for (int64_t row = 0; row < lse.shape().back(); ++row) {
-        auto vectorOf = [&](const Tensor &tensor) {
-          std::vector<double> vector(tensor.shape().back());
-          tensor.load(offsetOf(tensor, layout, b, h, row), tensor.strides().back(), vector);
-          return vector;
-        };
+        auto vectorOf = [&](const Tensor &tensor) { return vectorAt(tensor, offsetOf(tensor, layout, b, h, row)); };
         delta.store(lseOffsetOf(delta, layout, b, h, row), dot(vectorOf(dOut), vectorOf(o)));
       }
   tensors["delta"] = std::move(delta);
-  tensors.erase("o");
 }
 
 llvm::Expected<Sizes> reference::addMissingArrays(Computation computation, InputSizes sizes, uint64_t seed,
@@ -482,14 +477,15 @@ llvm::Error reference::addMissingInputs(Computation computation, InputSizes size
       poisonPadding(tensor, tensors, ofKeys ? "kv" : "q", spec.rowAxis);
     tensors[spec.name] = std::move(tensor);
   }
-  llvm::StringRef ofOutput = computation.backward && computation.backward.getDelta() ? "delta" : "o";
-  if (computation.backward && !(tensors.count(ofOutput) && tensors.count("lse"))) {
+  bool hasDelta = computation.backward && computation.backward.getDelta();
+  if (computation.backward && !(tensors.count(hasDelta ? "delta" : "o") && tensors.count("lse"))) {
     if (llvm::Error error = addForwardResults(problem, tensors))
       return error;
-    if (ofOutput == "delta" && !tensors.count("delta"))
-      replaceOutputByDelta(problem.getOLayout(), tensors);
-    else if (ofOutput == "delta")
+    if (hasDelta) { // o is no tensor of the pass
+      if (!tensors.count("delta"))
+        addDelta(problem.getOLayout(), tensors);
       tensors.erase("o");
+    }
   }
   return checkTensors(computation, tensors).takeError();
 }

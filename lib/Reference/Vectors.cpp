@@ -64,7 +64,7 @@ void reference::inParallel(size_t count, size_t each, llvm::function_ref<void(si
     thread.join();
 }
 
-static std::vector<double> loadVector(const Tensor &tensor, int64_t offset) {
+std::vector<double> attn::reference::vectorAt(const Tensor &tensor, int64_t offset) {
   std::vector<double> values(tensor.shape().back());
   tensor.load(offset, tensor.strides().back(), values);
   return values;
@@ -85,8 +85,7 @@ std::optional<double> Vectors::sinkOf(int64_t head) const {
 std::vector<double> Vectors::queryVector(llvm::StringRef name, const Row &row) const {
   const Tensor &tensor = input(name);
   LayoutAttr layout = name == "q" ? qLayout : oLayout;
-  return loadVector(tensor,
-                    offsetOf(tensor, layout, row.sequence, row.head, sequences.queryRow(row.sequence, row.row)));
+  return vectorAt(tensor, offsetOf(tensor, layout, row.sequence, row.head, sequences.queryRow(row.sequence, row.row)));
 }
 
 Vectors::KeyVectors::KeyVectors(const Vectors &of, llvm::StringRef name, int64_t sequence, int64_t kvHead)
@@ -96,7 +95,7 @@ Vectors::KeyVectors::KeyVectors(const Vectors &of, llvm::StringRef name, int64_t
 const std::vector<double> &Vectors::KeyVectors::operator[](int64_t key) {
   Kept &place = kept[key % kept.size()];
   if (place.key != key)
-    place = {key, loadVector(tensor, offsetOf(tensor, layout, sequence, kvHead, of.sequences.keyRow(sequence, key)))};
+    place = {key, vectorAt(tensor, offsetOf(tensor, layout, sequence, kvHead, of.sequences.keyRow(sequence, key)))};
   return place.vector;
 }
 

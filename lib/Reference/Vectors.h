@@ -19,6 +19,8 @@ int64_t offsetOf(const Tensor &tensor, LayoutAttr layout, int64_t sequence, int6
 int64_t lseOffsetOf(const Tensor &lse, LayoutAttr qLayout, int64_t sequence, int64_t head, int64_t row);
 
 double dot(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b);
+/// The last axis from an offset on.
+std::vector<double> vectorAt(const Tensor &tensor, int64_t offset);
 /// Adds weight * vector to as many numbers.
 void addScaled(double *to, double weight, llvm::ArrayRef<double> vector);
 

@@ -64,7 +64,7 @@ std::optional<std::string> attn::faultOfSchedule(Computation of) {
 }
 
 /// What excludes kernels for short sequences and for residues, if anything does.
-static std::optional<llvm::StringRef> needsGridOfTiles(Computation of) {
+static std::optional<llvm::StringRef> whyGridOfTiles(Computation of) {
   if (of.problem.getQLayout().hasPieces())
     return "layout(thd pieces)";
   if (BackwardOp backward = of.backward)
@@ -79,7 +79,7 @@ static std::optional<llvm::StringRef> needsGridOfTiles(Computation of) {
 std::optional<std::string> attn::refusalOfSchedule(Computation of, const TargetInfo &target) {
   mlir::Attribute schedule = givenTo(of);
   const Schedule &owner = *scheduleOf(of, schedule);
-  if (std::optional<llvm::StringRef> what = needsGridOfTiles(of); what && !owner.takesPieces())
+  if (std::optional<llvm::StringRef> what = whyGridOfTiles(of); what && !owner.takesPieces())
     return withSchedule("expected tiles of a grid with " + *what + ", got: ", schedule);
   return owner.refusal(of, target, schedule);
 }
@@ -109,7 +109,7 @@ ChosenSchedule attn::chooseSchedule(Computation of, const TargetInfo &target, in
   }
   std::string why;
   for (const Schedule *schedule : schedulesOf(of)) {
-    if (needsGridOfTiles(of) && !schedule->takesPieces())
+    if (whyGridOfTiles(of) && !schedule->takesPieces())
       continue;
     if (std::vector<ChosenSchedule> all = schedule->alternatives(of, target, why); !all.empty()) {
       int64_t last = int64_t(all.size()) - 1, at = std::min(fallback, last);

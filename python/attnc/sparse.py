@@ -257,8 +257,13 @@ def _common_of(named, short, layout, cu_seqlens, options):
 _constant = operator.index  # of an extent, which torch.compile may have as a symbol
 
 
+def axis_of_heads(layout):
+    """In q, k, v and o; layouts that do not exist are refused later."""
+    return 1 if layout in ("bhsd", "thd") else 2
+
+
 def _heads_of(tensor, layout):
-    return _constant(tensor.shape[1 if layout in ("bhsd", "thd") else 2])
+    return _constant(tensor.shape[axis_of_heads(layout)])
 
 
 def call_of(q, ks, vs, gates, short, layout, cu_seqlens, options):

@@ -93,7 +93,7 @@ static void checkTensors() {
   check(Tensor(Dtype::F32, {0, 3}).bytes().empty() && Tensor(Dtype::F32, {}).numElements() == 1, "empty and scalar");
 }
 
-/// Of rows that the reference does not know, only whether they have been written counts.
+/// Rows that the reference does not know count only if they have been written.
 static void checkDifferences() {
   Outputs expected{{}, Tensor(Dtype::F64, {2, 3}), Tensor(Dtype::I32, {2, 3}), {}};
   for (Dtype dtype : {Dtype::BF16, Dtype::F16, Dtype::F32}) {

@@ -67,9 +67,8 @@ void attn::writeBackward(BackwardOp backward, BackwardKernelsAttr kernels, Lower
     }
     return arguments.makeKernel(program, b, loc, nameOf(suffix), usesTma ? target.name : generic, grid, schedule);
   };
-  SmallVector<TensorUse> preprocessTensors = {{"lse"}, {"delta"}};
-  if (!backward.getDelta())
-    preprocessTensors = {{"o"}, {"lse"}, {"do"}};
+  SmallVector<TensorUse> preprocessTensors =
+      backward.getDelta() ? SmallVector<TensorUse>{{"lse"}, {"delta"}} : SmallVector<TensorUse>{{"o"}, {"lse"}, {"do"}};
   preprocessTensors.append({{"row_statistics", Effect::write}, {"row_statistics_head"}, {"row_statistics_kind"}});
   if (backward.getDlse())
     preprocessTensors.push_back({"dlse"});

@@ -42,6 +42,17 @@ protected:
   mlir::Value mul(mlir::Value a, mlir::Value c) { return mlir::arith::MulIOp::create(b, loc, a, c); }
   mlir::Value add(mlir::Value a, mlir::Value c) { return mlir::arith::AddIOp::create(b, loc, a, c); }
 
+  /// A call of a device function of `header`, with values of these names.
+  void callDevice(llvm::StringRef function, llvm::StringRef header, llvm::ArrayRef<std::string> written,
+                  llvm::ArrayRef<std::string> others, llvm::function_ref<mlir::Value(llvm::StringRef)> find) {
+    llvm::SmallVector<mlir::Value> to, from;
+    for (const std::string &name : written)
+      to.push_back(find(name));
+    for (const std::string &name : others)
+      from.push_back(find(name));
+    tile::CallOp::create(b, loc, function, header, to, from);
+  }
+
   //===------------------------------------------------------------------===//
   // Loops and branches
   //===------------------------------------------------------------------===//

@@ -52,13 +52,12 @@ int64_t attn::headsToPack(ProblemOp problem, int64_t rows) {
 
 int64_t attn::headsOfListedTile(ProblemOp problem, int64_t rows, int64_t keys) {
   auto maps = boundingLists(problem.getMask());
-  if (!maps || dependsOnQueryHead(problem.getMask()) || !problem.getModifiers().empty() || problem.dropoutInForce())
+  if (!maps || dependsOnQueryHead(problem.getMask()) || !problem.getModifiers().empty() || problem.dropoutInForce() ||
+      !llvm::all_of(*maps, [&](const MaskOperand &map) { return map.lists->fixedWidth && map.lists->kv % keys == 0; }))
     return 1;
   int64_t most = 1; // with which a tile has the fewest queries, so the fewest lists
   for (int64_t heads = 1; heads <= std::min(groupOf(problem), rows); heads *= 2) {
-    if (groupOf(problem) % heads || !llvm::all_of(*maps, [&](const MaskOperand &map) {
-          return map.lists->fixedWidth && map.lists->kv % keys == 0;
-        }))
+    if (groupOf(problem) % heads)
       continue;
     most = heads;
     if (llvm::all_of(*maps, [&](const MaskOperand &map) { return map.lists->q % (rows / heads) == 0; }))

@@ -48,8 +48,8 @@ bool hasFewQueries(ProblemOp problem);
 /// Query heads of a group to pack into a tile of `rows`: the number that needs the fewest tiles, since each tile reads
 /// all keys.
 int64_t headsToPack(ProblemOp problem, int64_t rows);
-/// Query heads to pack into a tile so that its queries are no more than a list of blocks has, where all lists that
-/// bound the mask have one width. 1 if they have queries enough, or no number of heads does.
+/// Query heads to pack into a tile, where all lists of blocks that bound the mask have one width: the fewest with which
+/// the tile's queries share a list, or, if no number of heads does that, as many as there may be. 1 for other masks.
 int64_t headsOfListedTile(ProblemOp problem, int64_t rows, int64_t keys);
 /// Kv heads of `rows` rows and `keys` keys to pack into a warp's tile: they share the fixed cost of a CTA.
 int64_t kvHeadsToPack(ProblemOp problem, int64_t rows, int64_t keys);

@@ -42,12 +42,7 @@ public:
 
   void call(const std::string &function, ArrayRef<std::string> written, ArrayRef<std::string> others) {
     args["cta"] = IndexOp::block(b, loc);
-    SmallVector<Value> to, from;
-    for (const std::string &name : written)
-      to.push_back(args[name]);
-    for (const std::string &name : others)
-      from.push_back(args[name]);
-    tile::CallOp::create(b, loc, function, "attn/fixed_lists.h", to, from);
+    callDevice(function, "attn/fixed_lists.h", written, others, [&](StringRef name) { return args[name]; });
   }
 };
 

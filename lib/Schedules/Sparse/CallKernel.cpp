@@ -39,12 +39,7 @@ public:
   }
 
   void call(StringRef function, StringRef header, ArrayRef<std::string> written, ArrayRef<std::string> others) {
-    SmallVector<Value> to, from;
-    for (const std::string &name : written)
-      to.push_back(find(name));
-    for (const std::string &name : others)
-      from.push_back(find(name));
-    tile::CallOp::create(b, loc, function, header, to, from);
+    callDevice(function, header, written, others, [&](StringRef name) { return find(name); });
   }
 };
 } // namespace

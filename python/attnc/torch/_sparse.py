@@ -72,19 +72,26 @@ class _Cut(typing.NamedTuple):
         return whole
 
 
+def _outputs(plan, names, cut, tensors, kept):
+    """o of all launches. kept: None, or a list that gets what the backward pass reads beside operands."""
+    o = None
+    for number in range(cut.launches):
+        parts = [cut.part(name, tensor, number) for name, tensor in zip(names, tensors)]
+        if kept is None:
+            own = _ops.run(parts, plan.text, plan.name)[0]
+        else:
+            results = dict(zip(plan.results, _ops.run(parts, plan.training, plan.name)))
+            own = results["o"]
+            kept += [results[name] for name in plan.inputs if name != "do" and name not in names]
+        o = cut.fill(o, "o", own, tensors[0], number)
+    return o
+
+
 class _Sparse(torch.autograd.Function):
     @staticmethod
     def forward(ctx, plan, names, cut, recompute, *tensors):
-        o, kept = None, []
-        for number in range(cut.launches):
-            parts = [cut.part(name, tensor, number) for name, tensor in zip(names, tensors)]
-            if recompute:
-                own = _ops.run(parts, plan.text, plan.name)[0]
-            else:
-                results = dict(zip(plan.results, _ops.run(parts, plan.training, plan.name)))
-                own = results["o"]
-                kept += [results[name] for name in plan.inputs if name != "do" and name not in names]
-            o = cut.fill(o, "o", own, tensors[0], number)
+        kept = []
+        o = _outputs(plan, names, cut, tensors, None if recompute else kept)
         # Operands that the backward pass reads, or of whose shape its results are; it recomputes from all.
         read = [recompute or name in plan.inputs or "d" + name in plan.gradients for name in names]
         ctx.save_for_backward(*[tensor for tensor, needed in zip(tensors, read) if needed], *kept)
@@ -157,11 +164,7 @@ def _attend(kind, options, operands, deterministic, cut=None, recompute=False):
     plan, names, tensors = _plan_of(kind, options, bool(deterministic)), tuple(operands), list(operands.values())
     if _trains(tensors):
         return _Sparse.apply(plan, names, cut, recompute, *tensors)
-    o = None
-    for number in range(cut.launches):
-        parts = [cut.part(name, tensor, number) for name, tensor in zip(names, tensors)]
-        o = cut.fill(o, "o", _ops.run(parts, plan.text, plan.name)[0], tensors[0], number)
-    return o
+    return _outputs(plan, names, cut, tensors, None)
 
 
 def native_sparse_attention(q, k, v, gates=None, *, layout="bshd", length=32, stride=16, block=64, count=16, first=1,
@@ -199,8 +202,8 @@ def native_sparse_attention(q, k, v, gates=None, *, layout="bshd", length=32, st
         q, ks, vs, None if gates is None else gates.contiguous(), _DTYPES, layout, offsets,
         dict(length=length, stride=stride, block=block, count=count, first=first, local=local, window=window, rows=rows,
              scale=scale, expected_seqlen=expected_seqlen))
-    tensors, axis = list(operands.values()), 1 if layout in ("bhsd", "thd") else 2
-    cut = _Cut(_launches(q, ks[0], axis, _trains(tensors), kv_heads_at_once), axis, 1 if layout == "thd" else 2)
+    axis, training = sparse.axis_of_heads(layout), _trains(operands.values())
+    cut = _Cut(_launches(q, ks[0], axis, training, kv_heads_at_once), axis, 1 if layout == "thd" else 2)
     if cut.launches > 1:
         heads = tuple(operator.index(t.shape[axis]) // cut.launches for t in (q, ks[0]))
         options = tuple({**dict(options), "heads": heads}.items())

@@ -227,10 +227,10 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return refuse("head dims up to 256 with partial_kv", dim);
   if (getRequiresGrad() && dim > widestOfTiles) // C7
     return refuse("head dims up to 256 with requires_grad", "dim " + llvm::Twine(dim));
-  if ((getFloat32Dq() || getFloat32Dkv()) && dim > widestOfTiles) // C7
-    return refuse("head dims up to 256 with float32 gradients", dim);
   for (auto [isGiven, expected] :
-       {std::pair(getDelta(), "head dims up to 256 with delta"), {getAddDq(), "head dims up to 256 with add_dq"}})
+       {std::pair(getFloat32Dq() || getFloat32Dkv(), "head dims up to 256 with float32 gradients"),
+        {getDelta(), "head dims up to 256 with delta"},
+        {getAddDq(), "head dims up to 256 with add_dq"}})
     if (isGiven && dim > widestOfTiles) // C7
       return refuse(expected, dim);
   if (getDelta() && getDlse()) // C9
